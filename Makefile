@@ -1,0 +1,77 @@
+# Every target works in the repository's own .venv, made on first use.
+# Another interpreter: make report PYTHON=/path/to/python3.12
+
+PYTHON ?= python3
+VENV = .venv
+RUN = $(VENV)/bin/python
+INSTALL = $(RUN) -m ensurepip >/dev/null && $(RUN) -m pip install --disable-pip-version-check --editable
+THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.NOTPARALLEL:
+.PHONY: help report test vignettes validate bench clean
+
+help:
+	@echo "make report     analyse the example surveys, write tables and figures to report/ (a minute)"
+	@echo "make test       lint, type check and run the test suite (some minutes)"
+	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (some minutes)"
+	@echo "make validate   repeat the simulation studies behind the validation tables (hours)"
+	@echo "make bench      time privrank against other packages on the same work (some minutes)"
+	@echo "make clean      remove all that these targets made, .venv included (seconds)"
+	@echo
+	@echo "The first target to run also makes .venv and downloads the dependencies: one to three"
+	@echo "minutes on a fast line, up to 2 GB on disk. Later runs install only when setup.cfg or"
+	@echo "pyproject.toml has changed. Any Python from 3.11 on: make report PYTHON=python3.12"
+
+# The interpreter comes first below: where it has gone, .venv is made afresh, and the stamps go too.
+
+report: $(RUN) $(VENV)/.installed-docs
+	$(RUN) -m privrank.report --out report
+
+test: $(RUN) $(VENV)/.installed-dev
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(THREADS) $(RUN) -m pytest -q
+
+vignettes: $(RUN) $(VENV)/.installed-docs
+	$(RUN) tools/vignettes.py vignettes/*.py --out build/vignettes
+
+validate: $(RUN) $(VENV)/.installed-docs
+	$(RUN) validation/run_all.py
+
+bench: $(RUN) $(VENV)/.installed-bench
+	$(RUN) benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist report privrank.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is written only after pip has succeeded, so an interrupted install is taken up again
+# (ensurepip mends a .venv that was cut short before it had pip; otherwise it does nothing).
+# The install is editable: a change of source alone needs no new one.
+
+$(VENV)/.installed-docs: setup.cfg pyproject.toml
+	@echo "Installing privrank and its dependencies into $(VENV) (one to three minutes) ..."
+	@$(INSTALL) ".[docs]"
+	@touch $@
+
+$(VENV)/.installed-dev: setup.cfg pyproject.toml
+	@echo "Installing privrank, its dependencies and the test tools into $(VENV) (one to three minutes) ..."
+	@$(INSTALL) ".[dev]"
+	@touch $@ $(VENV)/.installed-docs
+
+$(VENV)/.installed-bench: setup.cfg pyproject.toml
+	@echo "Installing privrank, its dependencies and the packages it is timed against into $(VENV) ..."
+	@$(INSTALL) ".[bench,frames]"
+	@touch $@
+
+$(RUN):
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
+	  echo "privrank needs Python 3.11 or newer, but there is no $(PYTHON) here: install Python, or name one with make PYTHON=/path/to/python3.12." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "privrank needs Python 3.11 or newer, but $(PYTHON) is `"$(PYTHON)" --version 2>&1 | head -n 1`: install a newer one, or name it with make PYTHON=/path/to/python3.12." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "privrank needs Python's venv and ensurepip modules, which $(PYTHON) lacks: on Debian and Ubuntu, sudo apt install python3-venv." >&2; exit 1; }
+	@echo "Making a virtual environment in $(VENV) ..."
+	@"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); \
+	  echo "$(PYTHON) could not make a virtual environment in $(VENV): the lines above say why." >&2; exit 1; }
