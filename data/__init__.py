@@ -1,0 +1,1 @@
+"""Survey data bundled with privrank; ``privrank.datasets`` loads them."""

@@ -1,0 +1,329 @@
+"""Two paired-comparison surveys of students; each loader's docstring is its codebook."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["Survey", "UniversityVersion", "load_immigration", "load_university"]
+
+UniversityVersion = Literal["2001", "1998"]
+
+_UNIVERSITY_ITEMS = ("London", "Paris", "Milano", "StGallen", "Barcelona", "Stockholm")
+_UNIVERSITY_LEVELS = {
+    "study": ("commerce", "other"),
+    "english": ("good", "poor"),
+    "french": ("good", "poor"),
+    "spanish": ("good", "poor"),
+    "italian": ("good", "poor"),
+    "work": ("no", "yes"),
+    "gender": ("female", "male"),
+    "intdegree": ("no", "yes"),
+}
+_IMMIGRATION_ITEMS = ("crimRate", "position", "socBurd", "culture")
+_IMMIGRATION_LEVELS = {"sex": ("female", "male")}
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Survey:
+    """A paired-comparison survey.
+
+    Attributes
+    ----------
+    name : str
+        Short name of the survey.
+    comparisons : pandas.DataFrame
+        One row per respondent and pair: ``respondent`` (int64), ``item1`` and ``item2``
+        (categoricals whose categories are `items`, in that order) and ``outcome``
+        (float64: 1 if item1 was preferred, 0 if undecided, -1 if item2 was preferred,
+        NaN if the respondent did not answer).
+    students : pandas.DataFrame
+        One row per respondent, indexed by ``respondent``; every covariate is a
+        categorical with declared categories.
+    items : tuple of str
+        What was compared, in the survey's order.
+    description : str
+        What was asked, in a sentence or two.
+    source : str
+        Where the copy of the data comes from, and its licence.
+    citation : str
+        The publications to cite.
+    """
+
+    name: str
+    comparisons: pd.DataFrame
+    students: pd.DataFrame
+    items: tuple[str, ...]
+    description: str
+    source: str
+    citation: str
+
+    def __repr__(self) -> str:
+        return f"<Survey {self.name}: {len(self.students)} respondents, {len(self.items)} items>"
+
+    def rankings(self, rng: np.random.Generator | None = None) -> pd.DataFrame:
+        """Rank the items for each respondent by net wins.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator, optional
+            Breaks ties between items; by default, fresh entropy of the operating system.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per respondent (the index is named ``respondent``) and one int64
+            column per item, holding the ranks 1 (best) to the number of items.
+
+        Raises
+        ------
+        TypeError
+            If `rng` is neither None nor a numpy.random.Generator.
+
+        Notes
+        -----
+        An item's net wins are the respondent's comparisons that it won minus those that
+        it lost; undecided and missing answers count 0. Items with equal net wins are put
+        in an order drawn uniformly at random, so a ranking with such ties is partly
+        random: 163 of the 303 University students (242 in the version of 1998) and 67 of
+        the 98 Immigration students have at least one.
+
+        For a test of uniformity this does no harm: if every pair was answered and no item
+        differs from another, the law of the answers stays the same when the items are
+        relabelled, so the rankings are uniform and the test keeps its size. Everywhere
+        else the random order attenuates: preferences come out weaker than they are.
+
+        Pairs without an answer are another matter. An item with fewer answers has less
+        extreme net wins. If students 1 to 91 of University, who have no answer to Paris
+        against Milano, had tossed a coin for every other answer, each of their rankings
+        would put Paris first with probability 0.156 and London with 0.172, not 1/6.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from privrank.datasets import load_university
+        >>> rankings = load_university().rankings(np.random.default_rng(2001))
+        >>> rankings.shape
+        (303, 6)
+        >>> int(rankings["London"].median()), int(rankings["Stockholm"].median())
+        (2, 5)
+        """
+        if not (rng is None or isinstance(rng, np.random.Generator)):
+            raise TypeError(
+                f"rng must be None or a numpy.random.Generator, not {type(rng).__name__}."
+            )
+        rng = np.random.default_rng() if rng is None else rng
+        net = self._net_wins()
+        positions = np.arange(len(self.items), dtype=np.int64)
+        tie_break = rng.permuted(np.broadcast_to(positions, net.shape), axis=1)
+        best_first = np.lexsort((tie_break, -net), axis=1)
+        ranks = np.empty_like(net)
+        np.put_along_axis(ranks, best_first, positions[None, :] + 1, axis=1)
+        return pd.DataFrame(ranks, index=self.students.index, columns=list(self.items))
+
+    def _net_wins(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """Wins minus losses, one row per respondent and one column per item."""
+        outcome = self.comparisons["outcome"].fillna(0.0).to_numpy(dtype=np.int64)
+        row = self.students.index.get_indexer(pd.Index(self.comparisons["respondent"]))
+        net = np.zeros((len(self.students), len(self.items)), dtype=np.int64)
+        np.add.at(net, (row, self.comparisons["item1"].cat.codes.to_numpy()), outcome)
+        np.subtract.at(net, (row, self.comparisons["item2"].cat.codes.to_numpy()), outcome)
+        return net
+
+
+def load_university(version: UniversityVersion = "2001") -> Survey:
+    """Load the preferences of 303 students among six European universities.
+
+    Students of the Wirtschaftsuniversitaet Wien could spend time abroad at a university
+    of the CEMS network (Community of European Management Schools). For each of the 15
+    pairs of six of them they said which one they would rather go to.
+
+    Parameters
+    ----------
+    version : {"2001", "1998"}, default "2001"
+        "2001" is the correct version. In "1998" every answer to Barcelona against
+        Stockholm is reversed, as it was by mistake in the analysis of the 1998 article;
+        the corrigendum of 2001 put it right. Use "1998" only to reproduce work that was
+        based on it.
+
+    Returns
+    -------
+    Survey
+        4545 comparisons and 303 students with eight covariates.
+
+    Raises
+    ------
+    ValueError
+        If `version` is neither "2001" nor "1998".
+
+    Notes
+    -----
+    **Items.** London (London School of Economics), Paris (HEC), Milano (Bocconi),
+    StGallen (Universitaet St. Gallen), Barcelona (ESADE), Stockholm (Handelshoegskolan).
+
+    **Outcome.** 1: item1 preferred, 0: undecided, -1: item2 preferred, NaN: no answer.
+    Of the 4545 answers 3967 are decided, 487 undecided (160 students were undecided at
+    least once) and 91 missing. Each student has 15 rows, in the questionnaire's order.
+
+    **Missing.** The 91 missing answers are those of respondents 1 to 91 to Paris against
+    Milano, and no others; a block like this suggests that the pair was absent from their
+    questionnaires. Paris and Milano have 1424 answers each, the other universities 1515,
+    so the win counts of these two are not comparable with the others' as they stand.
+
+    **Covariates.** No value is missing.
+
+    ============= ============================================ ========================
+    name          meaning                                      levels (students)
+    ============= ============================================ ========================
+    ``study``     main discipline; other is economics,         commerce 111, other 192
+                  business administration or business
+                  education
+    ``english``   knowledge of English                         good 222, poor 81
+    ``french``    knowledge of French                          good 193, poor 110
+    ``spanish``   knowledge of Spanish                         good 40, poor 263
+    ``italian``   knowledge of Italian                         good 49, poor 254
+    ``work``      full-time work while studying                no 290, yes 13
+    ``gender``    gender                                       female 152, male 151
+    ``intdegree`` intends to take an international degree      no 193, yes 110
+    ============= ============================================ ========================
+
+    **Source.** Data set CEMSChoice of the R package psychotree (GPL-2 | GPL-3), from the
+    data pages of the Royal Statistical Society.
+
+    References
+    ----------
+    .. [1] Dittrich, R., Hatzinger, R. and Katzenbeisser, W. (1998). Modelling the effect
+       of subject-specific covariates in paired comparison studies with an application to
+       university rankings. Journal of the Royal Statistical Society: Series C (Applied
+       Statistics), 47, 511-525.
+    .. [2] Dittrich, R., Hatzinger, R. and Katzenbeisser, W. (2001). Corrigendum:
+       Modelling the effect of subject-specific covariates in paired comparison studies
+       with an application to university rankings. Journal of the Royal Statistical
+       Society: Series C (Applied Statistics), 50, 247-249.
+
+    Examples
+    --------
+    >>> from privrank.datasets import load_university
+    >>> cems = load_university()
+    >>> cems
+    <Survey university: 303 respondents, 6 items>
+    >>> list(cems.comparisons.columns)
+    ['respondent', 'item1', 'item2', 'outcome']
+    >>> int(cems.comparisons["outcome"].isna().sum())
+    91
+    >>> cems.students["french"].value_counts().to_dict()
+    {'good': 193, 'poor': 110}
+    """
+    if version not in get_args(UniversityVersion):
+        raise ValueError(f'version must be "2001" or "1998", not {version!r}.')
+    comparisons = _read("university.csv", item1=_UNIVERSITY_ITEMS, item2=_UNIVERSITY_ITEMS)
+    if version == "1998":
+        reversed_pair = comparisons["item1"].eq("Barcelona") & comparisons["item2"].eq("Stockholm")
+        # Subtracting from zero leaves a tie at 0.0; negation would make it -0.0.
+        comparisons.loc[reversed_pair, "outcome"] = 0.0 - comparisons["outcome"]
+    return Survey(
+        name="university" if version == "2001" else "university_1998",
+        comparisons=comparisons,
+        students=_read("university_students.csv", **_UNIVERSITY_LEVELS).set_index("respondent"),
+        items=_UNIVERSITY_ITEMS,
+        description=(
+            "303 students in Vienna compared six universities of the CEMS network, pair by pair, "
+            "as places to study abroad."
+            + (" Barcelona:Stockholm is reversed, as in 1998." if version == "1998" else "")
+        ),
+        source="R package psychotree 0.16-0, data set CEMSChoice (GPL-2 | GPL-3)",
+        citation=(
+            "Dittrich, R., Hatzinger, R. and Katzenbeisser, W. (1998). Modelling the effect of "
+            "subject-specific covariates in paired comparison studies with an application to "
+            "university rankings. Applied Statistics 47, 511-525. Corrigendum: (2001) Applied "
+            "Statistics 50, 247-249."
+        ),
+    )
+
+
+def load_immigration() -> Survey:
+    """Load the attitudes of 98 students towards foreigners.
+
+    The students compared four negative statements about foreigners, pair by pair, and
+    said which of the two they found more acceptable.
+
+    Returns
+    -------
+    Survey
+        588 comparisons and 98 students with one covariate.
+
+    Notes
+    -----
+    **Items.** Foreigners ... crimRate: increase crime rates; position: take away training
+    positions; socBurd: are a burden on the social welfare system; culture: threaten our
+    culture. The larger an item's worth, the more acceptance the statement finds.
+
+    **Outcome.** 1: item1 finds more acceptance, 0: undecided, -1: item2 finds more
+    acceptance, NaN: no answer. Of the 588 answers 379 are decided, 124 undecided (54
+    students were undecided at least once) and 85 missing. Each student has six rows, in
+    the questionnaire's order.
+
+    **Missing.** 65 students answered all six pairs; 9, 5, 13, 3 and 3 students left out
+    1, 2, 3, 4 and 5 of them. Each pair lacks 10 to 18 answers. Whether an answer is
+    missing may well depend on what it would have been, which is the subject of [1]_.
+
+    **Covariates.** ``sex``: female 43, male 55; no value is missing. Age and nationality
+    were asked as well and are left out on purpose: among 98 students they are
+    quasi-identifiers (several nationalities occur once), and no analysis here needs them.
+
+    **Respondents.** The data come from a table that counts how many students of a sex
+    gave a combination of answers. The respondents are numbered in the order of that table,
+    so a number says nothing about who answered when.
+
+    **Source.** Data set immig of the R package prefmod (GPL (>= 2)), counted into that
+    table.
+
+    References
+    ----------
+    .. [1] Weber, D. and Hatzinger, R. (2011). A novel approach for modelling paired
+       comparisons data with non-ignorable missing values on students' attitudes towards
+       foreigners. Data Analysis Bulletin, 12, 11-22.
+
+    Examples
+    --------
+    >>> from privrank.datasets import load_immigration
+    >>> immigration = load_immigration()
+    >>> immigration
+    <Survey immigration: 98 respondents, 4 items>
+    >>> immigration.items
+    ('crimRate', 'position', 'socBurd', 'culture')
+    >>> int(immigration.comparisons["outcome"].isna().sum())
+    85
+    """
+    return Survey(
+        name="immigration",
+        comparisons=_read("immigration.csv", item1=_IMMIGRATION_ITEMS, item2=_IMMIGRATION_ITEMS),
+        students=_read("immigration_students.csv", **_IMMIGRATION_LEVELS).set_index("respondent"),
+        items=_IMMIGRATION_ITEMS,
+        description=(
+            "98 students compared four negative statements about foreigners, pair by pair, as to "
+            "which finds more acceptance."
+        ),
+        source="R package prefmod 0.8-36, data set immig (GPL (>= 2)), counted",
+        citation=(
+            "Weber, D. and Hatzinger, R. (2011). A novel approach for modelling paired "
+            "comparisons data with non-ignorable missing values on students' attitudes towards "
+            "foreigners. Data Analysis Bulletin 12, 11-22."
+        ),
+    )
+
+
+def _data_folder() -> Traversable:
+    """Return the data folder: inside an installed package, beside it in a checkout."""
+    package = files("privrank")
+    inside = package / "data"
+    return inside if inside.is_dir() else package / ".." / "data"
+
+
+def _read(name: str, **levels: tuple[str, ...]) -> pd.DataFrame:
+    categorical = {column: pd.CategoricalDtype(list(values)) for column, values in levels.items()}
+    with (_data_folder() / name).open("r", encoding="utf-8") as stream:
+        return pd.read_csv(stream, dtype=categorical)
