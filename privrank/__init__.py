@@ -1,0 +1,53 @@
+"""Rankings and paired comparisons under differential privacy, in the statsmodels idiom.
+
+Names are loaded when first used, so that ``import privrank`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from privrank import datasets as datasets
+    from privrank.archive import from_json as from_json
+    from privrank.btl import PrivateBTL as PrivateBTL
+    from privrank.budget import Budget as Budget
+    from privrank.budget import BudgetExceeded as BudgetExceeded
+    from privrank.checks import PrivrankWarning as PrivrankWarning
+    from privrank.release import Release as Release
+    from privrank.results import BTLResult as BTLResult
+    from privrank.results import TopKResult as TopKResult
+    from privrank.results import summary_col as summary_col
+    from privrank.topk import PrivateTopK as PrivateTopK
+
+_HOME = {
+    "BTLResult": "privrank.results",
+    "Budget": "privrank.budget",
+    "BudgetExceeded": "privrank.budget",
+    "PrivateBTL": "privrank.btl",
+    "PrivateTopK": "privrank.topk",
+    "PrivrankWarning": "privrank.checks",
+    "Release": "privrank.release",
+    "TopKResult": "privrank.results",
+    "from_json": "privrank.archive",
+    "summary_col": "privrank.results",
+}
+
+__all__ = [*sorted(_HOME), "datasets"]  # noqa: PLE0604 - names, known only through _HOME
+
+
+def __getattr__(name: str) -> Any:
+    if name == "datasets":
+        return import_module("privrank.datasets")
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'privrank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

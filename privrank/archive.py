@@ -1,0 +1,43 @@
+"""Archived results: JSON text back to the same result."""
+
+from __future__ import annotations
+
+import json
+
+from privrank import btl, topk
+from privrank.release import Release
+from privrank.results import BTLResult, TopKResult
+
+__all__ = ["from_json"]
+
+_REBUILD = {"BTLResult": btl.infer, "TopKResult": topk.infer}
+
+
+def from_json(text: str) -> BTLResult | TopKResult:
+    """Rebuild the result that ``to_json()`` of a result wrote.
+
+    Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
+
+    Parameters
+    ----------
+    text : str
+        JSON text of a result.
+
+    Returns
+    -------
+    BTLResult or TopKResult
+
+    Raises
+    ------
+    ValueError
+        If the text is not an archived result.
+    """
+    try:
+        record = json.loads(text)
+        rebuild = _REBUILD[record["result"]]
+    except (TypeError, ValueError, KeyError):
+        raise ValueError("text must be JSON written by a result's to_json().") from None
+    result: BTLResult | TopKResult = rebuild(  # type: ignore[operator]
+        Release.from_record(record["release"]), **record["settings"]
+    )
+    return result

@@ -1,0 +1,489 @@
+"""The private Bradley-Terry model."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from privrank import inference
+from privrank.budget import Budget
+from privrank.checks import (
+    PrivrankWarning,
+    check_alpha,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_rng,
+)
+from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.mechanisms import DEFAULT_SHARES, OUTPUT, Plan, release_comparisons
+from privrank.optim import Solver, curvature, fit_ridge, solve_hessian
+from privrank.release import (
+    DESIGN_EFFECT,
+    PAIR_COUNTS,
+    WORTHS,
+    Design,
+    DesignKind,
+    Mechanism,
+    Release,
+    own,
+)
+from privrank.results import BTLResult
+from privrank.sensitivity import objective_scale
+
+__all__ = ["DesignEffect", "Link", "Method", "Noise", "PrivateBTL", "infer", "side_shares"]
+
+Method = Literal["auto", "counts", "objective"]
+Noise = Literal["auto", "laplace"]
+Link = Literal["logit"]
+DesignEffect = Literal["auto", "scalar", "none", "cluster"]
+
+MOST_ITEMS_WIN_MATRIX = 8
+"""Items up to which noise on all cells of the win matrix beats separate pair counts."""
+
+
+class PrivateBTL:
+    """Bradley-Terry model of paired comparisons under differential privacy.
+
+    P(item1 preferred to item2) = 1 / (1 + exp(-(worth1 - worth2))); a tie counts as half a win to
+    each, a missing answer not at all.
+
+    Parameters
+    ----------
+    comparisons : data frame
+        Long comparisons, one row per comparison; pandas, polars, pyarrow, duckdb, dask or any
+        other frame that narwhals supports.
+    item1, item2, outcome : str
+        Column names. `outcome` is 1 when item1 is preferred, 0 for a tie, -1 when item2 is
+        preferred, missing when not answered.
+    items : sequence of str, optional
+        The items, in the order of the report. May be left out when both item columns are
+        categorical with declared categories.
+    respondent : str, optional
+        Column (or pandas index level) that names the respondent. Then the unit of privacy is a
+        respondent with all their rows; without it, one row.
+    max_rows : int, default 1
+        Public bound on the rows of one respondent. Without `respondent` it only serves to say what
+        the guarantee per row means for a respondent.
+    distinct_pairs : bool, default True
+        Promise that a respondent compares each pair at most once.
+    ties : bool, default True
+        Whether the questionnaire allows ties.
+    design : {"private", "public"}, default "private"
+        ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
+        is public. ``"private"``: it is protected too.
+    pair_counts : None, "equal", "release", mapping or data frame, optional
+        Under a private design, what is known of the comparisons per pair: ``"equal"`` (the
+        default) assumes equal counts from public numbers, ``"release"`` spends a share of epsilon
+        on them, a mapping ``{(item, item): count}`` or a frame ``item1, item2, count`` declares
+        them.
+    link : {"logit"}, default "logit"
+        Link function.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if the frame or an argument breaks a rule above.
+
+    Notes
+    -----
+    **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose l1 sensitivity is
+    proved in :class:`privrank.sensitivity.Reach`; the guarantee is proved in
+    :func:`privrank.mechanisms.release_comparisons`. Everything in the result is computed from that
+    release and public facts.
+
+    References
+    ----------
+    Bradley and Terry (1952), https://doi.org/10.2307/2334029. Cai, Chakraborty and Wang (2023),
+    Algorithms 1 and 2, with their constants corrected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> cems = pr.datasets.load_university()
+    >>> model = pr.PrivateBTL(cems.comparisons, items=cems.items, respondent="respondent",
+    ...                       max_rows=15, design="public")
+    >>> result = model.fit(epsilon=np.inf, penalty=0)
+    >>> result.params.round(3).loc["London"]
+    np.float64(0.938)
+    """
+
+    __slots__ = ("_encoded",)
+
+    def __init__(
+        self,
+        comparisons: object,
+        *,
+        item1: str = "item1",
+        item2: str = "item2",
+        outcome: str = "outcome",
+        items: object = None,
+        respondent: str | None = None,
+        max_rows: int = 1,
+        distinct_pairs: bool = True,
+        ties: bool = True,
+        design: DesignKind = "private",
+        pair_counts: object = None,
+        link: Link = "logit",
+    ) -> None:
+        check_choice("link", link, Link)
+        self._encoded = encode_comparisons(
+            comparisons,
+            ComparisonColumns(item1, item2, outcome, respondent),
+            items=items,
+            max_rows=max_rows,
+            distinct_pairs=distinct_pairs,
+            ties=ties,
+            design=design,
+            pair_counts=pair_counts,
+        )
+
+    @classmethod
+    def from_formula(cls, formula: str, data: object, **arguments: Any) -> Self:
+        """Build the model from a formula.
+
+        Parameters
+        ----------
+        formula : str
+            ``"item1 + item2 + outcome ~ 1"``, or ``"winner + loser ~ 1"`` for decided comparisons.
+        data : data frame
+            Frame with these columns.
+        **arguments
+            The other arguments of :class:`PrivateBTL`, such as ``items=`` and ``respondent=``.
+
+        Returns
+        -------
+        PrivateBTL
+        """
+        model = cls.__new__(cls)
+        link = arguments.pop("link", "logit")
+        check_choice("link", link, Link)
+        model._encoded = formula_columns(formula, data, arguments)
+        return model
+
+    def __repr__(self) -> str:
+        """Show the shape only."""
+        design = self._encoded.design
+        return f"<PrivateBTL: {len(design.items)} items, {design.nobs} {design.unit}s>"
+
+    def fit(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        method: Method = "auto",
+        noise: Noise = "auto",
+        penalty: float | Literal["auto"] = "auto",
+        solver: Solver = "newton",
+        design_effect: DesignEffect = "auto",
+        shares: Mapping[str, float] | None = None,
+        alpha: float = 0.05,
+        budget: Budget | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> BTLResult:
+        """Spend `epsilon` once and return the fit.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy budget of this fit; ``numpy.inf`` for the non-private run.
+        delta : float, default 0.0
+            Failure probability, in [0, 1).
+        method : {"auto", "counts", "objective"}
+            ``"counts"`` adds discrete Laplace noise to the net wins, ``"objective"`` perturbs the
+            likelihood (Cai, Chakraborty and Wang, Algorithm 1). ``"auto"`` takes counts under a
+            public design, otherwise the smaller predicted standard error from public numbers.
+        noise : {"auto", "laplace"}
+            Law of the noise.
+        penalty : float or "auto"
+            Ridge gamma, the term gamma |worths|^2 / 2. A number gives the raw penalised worths;
+            ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
+        solver : {"newton", "lbfgs", "cvxpy"}
+            Solver of the convex fit; all agree to 1e-6.
+        design_effect : {"auto", "scalar", "none", "cluster"}
+            How standard errors allow for the dependence of one respondent's answers. ``"scalar"``
+            (the default for respondents) spends a share of epsilon on one number; ``"cluster"``
+            is the full cluster-robust covariance, for the non-private run only.
+        shares : mapping of str to float, optional
+            Shares of epsilon for ``"design_effect"``, ``"pair_counts"`` and ``"output"`` instead
+            of the defaults .10, .30 and .01.
+        alpha : float, default 0.05
+            Significance level of intervals and rank sets.
+        budget : Budget, optional
+            Ledger to reserve from before anything is drawn.
+        rng : numpy.random.Generator, optional
+            Seeded noise for studies; the result says so. None draws secure noise.
+
+        Returns
+        -------
+        BTLResult
+
+        Raises
+        ------
+        ValueError, TypeError, BudgetExceeded
+            In one sentence, before any budget is spent.
+
+        Warns
+        -----
+        PrivrankWarning
+            Where intervals are known to undercover, or no finite unpenalised fit exists.
+        """
+        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        check_choice("method", method, Method)
+        check_choice("noise", noise, Noise)
+        check_choice("solver", solver, Solver)
+        check_rng(rng)
+        plan = _plan(
+            self._encoded.design, epsilon, delta, method, check_penalty(penalty),
+            design_effect, shares,
+        )
+        release = release_comparisons(
+            self._encoded,
+            plan,
+            epsilon=epsilon,
+            delta=delta,
+            by="PrivateBTL",
+            solver=solver,
+            budget=budget,
+            rng=rng,
+        )
+        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
+
+    @staticmethod
+    def from_release(
+        release: Release,
+        *,
+        penalty: float | Literal["auto"] = "auto",
+        solver: Solver = "newton",
+        alpha: float = 0.05,
+    ) -> BTLResult:
+        """Fit the model to a release that was paid for already; nothing more is spent.
+
+        Parameters
+        ----------
+        release : Release
+            From any fit to the same comparisons, such as ``PrivateTopK(...).fit(...).release``.
+        penalty, solver, alpha
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        BTLResult
+        """
+        check_choice("solver", solver, Solver)
+        return infer(
+            release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True
+        )
+
+
+def check_penalty(penalty: object) -> float | None:
+    """Return the ridge as a number, or None for ``"auto"``."""
+    if isinstance(penalty, str) and penalty == "auto":
+        return None
+    if (
+        isinstance(penalty, bool)
+        or not isinstance(penalty, int | float | np.number)
+        or not 0 <= float(penalty) < math.inf
+    ):
+        raise ValueError(f"penalty must be 'auto' or a number of at least 0, got {penalty!r}.")
+    return float(penalty)
+
+
+def side_shares(
+    design: Design,
+    epsilon: float,
+    design_effect: DesignEffect,
+    shares: Mapping[str, float] | None,
+    wanted: tuple[str, ...],
+) -> dict[str, float]:
+    """Return the shares of epsilon of the side releases a fit makes.
+
+    Given the public design and the caller's choices, returns the share per side release among
+    `wanted` and, for respondents, the design effect. Refuses unknown names and shares that leave
+    nothing for the main release.
+    """
+    check_choice("design_effect", design_effect, DesignEffect)
+    if design_effect == "cluster" and not math.isinf(epsilon):
+        raise ValueError(
+            "design_effect='cluster' needs the covariance of all answers, which no release here "
+            "protects: use design_effect='scalar', or epsilon=numpy.inf for the non-private run."
+        )
+    if design_effect in ("scalar", "cluster") and design.unit == "row":
+        raise ValueError(
+            f"design_effect={design_effect!r} is about the answers of one respondent: name the "
+            f"respondent column with respondent=."
+        )
+    if design.unit == "respondent" and design_effect in ("auto", "scalar"):
+        wanted = (DESIGN_EFFECT, *wanted)
+    given = dict(shares or {})
+    unknown = given.keys() - DEFAULT_SHARES.keys()
+    if unknown:
+        known = ", ".join(repr(name) for name in DEFAULT_SHARES)
+        raise ValueError(f"shares must name side releases among {known}.")
+    chosen = {name: float(given.get(name, DEFAULT_SHARES[name])) for name in wanted}
+    if not all(share > 0 for share in chosen.values()) or not sum(chosen.values()) < 1:
+        raise ValueError("shares must be positive and add up to less than 1.")
+    return chosen
+
+
+def _plan(
+    design: Design,
+    epsilon: float,
+    delta: float,
+    method: Method,
+    penalty: float | None,
+    design_effect: DesignEffect,
+    shares: Mapping[str, float] | None,
+) -> Plan:
+    """Choose what to release, from public numbers alone."""
+    cluster = design_effect == "cluster"
+    private = not math.isinf(epsilon)
+    counts_needed = design.pairs is None and private
+    matrix = counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX
+    extra = (PAIR_COUNTS,) if counts_needed else ()
+    counts = Plan(
+        "win matrix" if matrix else "net wins",
+        side_shares(design, epsilon, design_effect, shares, () if matrix else extra),
+        cluster=cluster,
+    )
+    if method == "counts" or (method == "auto" and (design.kind == "public" or not private)):
+        return counts
+    objective = Plan(
+        "objective perturbation",
+        side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra)),
+        cluster=cluster,
+    )
+    gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, objective)
+    if gamma <= 0 and private:
+        raise ValueError(
+            "penalty must be positive for objective perturbation, because the ridge is part of "
+            "the guarantee: use penalty='auto' or method='counts'."
+        )
+    objective = Plan(objective.mechanism, objective.shares, gamma, cluster)
+    if method == "objective":
+        return objective
+    return min(counts, objective, key=lambda plan: _predicted_variance(design, epsilon, plan))
+
+
+def _main_epsilon(epsilon: float, plan: Plan) -> float:
+    return epsilon * (1.0 - sum(plan.shares.values()))
+
+
+def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
+    """Return the ridge of least predicted risk, with the noise scale it allows.
+
+    For a contrast with information I the risk is (I + 2 lam^2 + gamma^2) / (I + gamma)^2 for
+    worths of standard deviation 1; lam falls with gamma until the determinant costs nothing.
+    """
+    information = inference.nominal_information(len(design.items), design.nominal_total)
+    if math.isinf(epsilon):
+        return inference.default_ridge(information, 0.0)
+    share = _main_epsilon(epsilon, plan)
+
+    def risk(log_gamma: float) -> float:
+        gamma = math.exp(log_gamma)
+        lam = objective_scale(design.reach, gamma, share)
+        return (information + 2.0 * lam**2 + gamma**2) / (information + gamma) ** 2
+
+    best = minimize_scalar(risk, bounds=(math.log(0.1 / share), math.log(1e4 / share)))
+    return float(math.exp(best.x))
+
+
+def _predicted_variance(design: Design, epsilon: float, plan: Plan) -> float:
+    """Predict the variance of a worth's contrast from public numbers."""
+    information = inference.nominal_information(len(design.items), design.nominal_total)
+    share, reach = _main_epsilon(epsilon, plan), design.reach
+    sampling = information
+    if plan.mechanism == "objective perturbation":
+        noise = 2.0 * objective_scale(reach, plan.gamma, share) ** 2
+    elif plan.mechanism == "win matrix":
+        # each pair's two cells, at even odds, in a round robin of m items
+        noise = len(design.items) * (reach.win_matrix_l1(ties=False) / share) ** 2
+    else:
+        noise = 0.5 * (reach.net_l1 / share) ** 2
+        if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
+            sampling = information * 0.25 / inference.MEAN_CURVATURE
+    return (sampling + noise) / information**2
+
+
+def infer(
+    release: Release,
+    *,
+    penalty: float | Literal["auto"] = "auto",
+    solver: Solver = "newton",
+    alpha: float = 0.05,
+    warn: bool = False,
+) -> BTLResult:
+    """Fit the Bradley-Terry model to a release: post-processing, nothing is spent.
+
+    Parameters
+    ----------
+    release : Release
+        From any comparisons fit.
+    penalty : float or "auto"
+        Ridge; that of objective perturbation is fixed by its release.
+    solver : {"newton", "lbfgs", "cvxpy"}
+        Solver of the convex fit.
+    alpha : float
+        Significance level.
+    warn : bool
+        Whether to emit the result's warnings.
+
+    Returns
+    -------
+    BTLResult
+    """
+    requested = check_penalty(penalty)
+    facts = inference.evidence(release)
+    m = facts.items
+    information = inference.nominal_information(m, facts.pairs.total)
+    edge = float(facts.edge_variance(np.zeros(m)).sum()) * 2.0 / (m - 1)
+    automatic = inference.default_ridge(information, facts.item_variance + edge)
+    messages: list[str] = []
+    corrected = requested is None
+    if WORTHS in release.parts:
+        part = release.parts[WORTHS]
+        gamma = release.constants["gamma"]
+        theta = part.step * part.values
+        theta = theta - theta.mean()
+    else:
+        gamma = automatic if requested is None else requested
+        fit = fit_ridge(facts.score, facts.pairs, gamma, solver=solver)
+        if not fit.finite:
+            gamma, corrected = automatic, True
+            messages.append(
+                "Warning: without a penalty the worths are not finite at this release (an item or "
+                "group won or lost all its comparisons); penalty='auto' was used."
+            )
+            fit = fit_ridge(facts.score, facts.pairs, gamma, solver=solver)
+        theta = fit.theta - fit.theta.mean()
+    worths = theta
+    if corrected:
+        weights = curvature(theta, facts.pairs)
+        worths = theta + gamma * solve_hessian(theta, weights, facts.pairs, gamma)
+        worths = worths - worths.mean()
+    if gamma > information:
+        messages.append(
+            f"Warning: the ridge ({gamma:.3g}) exceeds the information per contrast "
+            f"({information:.3g}), so shrinkage dominates and the intervals are known to cover "
+            f"less than stated: use a larger epsilon or more comparisons."
+        )
+    if warn:
+        for message in messages:
+            warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=3)
+    return BTLResult(
+        release=release,
+        alpha=alpha,
+        penalty=gamma,
+        corrected=corrected,
+        solver=solver,
+        theta=own(theta, np.float64),
+        worths=own(worths, np.float64),
+        warnings=tuple(messages),
+    )

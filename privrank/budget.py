@@ -1,0 +1,261 @@
+"""The privacy budget: a ledger that reserves before anything is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from threading import Lock
+from typing import Any, Literal, NoReturn, Self
+
+from privrank.checks import check_choice, check_delta, check_epsilon
+
+__all__ = ["Budget", "BudgetExceeded", "Spending", "Unit", "pure_epsilon", "split"]
+
+Unit = Literal["row", "respondent"]
+
+
+def pure_epsilon(epsilon: float, delta: float) -> float:
+    """Return the pure epsilon at which a mechanism is (epsilon, delta)-private.
+
+    Notes
+    -----
+    **Privacy.** Let xi = epsilon - log(1 - delta) and P(A) <= e^xi Q(A) for all A. If
+    e^epsilon Q(A) <= 1 - delta, then P(A) <= e^epsilon Q(A) / (1 - delta), which equals
+    e^epsilon Q(A) + delta e^epsilon Q(A) / (1 - delta) <= e^epsilon Q(A) + delta. Otherwise
+    P(A) <= 1 <= e^epsilon Q(A) + delta.
+
+    References
+    ----------
+    Sharpens Acharya, Sun and Zhang (2018), Lemma 5.
+    """
+    return epsilon - math.log1p(-delta)
+
+
+def split(epsilon: float, shares: dict[str, float], main: str) -> dict[str, float]:
+    """Divide `epsilon` among the named releases of one fit, the rest going to `main`.
+
+    The parts are rounded so that their exact sum is at most `epsilon`.
+    """
+    if math.isinf(epsilon):
+        return {main: math.inf, **dict.fromkeys(shares, math.inf)}
+    parts = {name: epsilon * share for name, share in shares.items()}
+    rest = float(Fraction(epsilon) - sum((Fraction(part) for part in parts.values()), Fraction(0)))
+    return {main: math.nextafter(rest, 0.0), **parts}
+
+
+class BudgetExceeded(Exception):  # noqa: N818 - the field says "budget exceeded", not "error"
+    """A fit asked for more than its budget has left; no data were read and no noise was drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """One line of the ledger: what was spent, and by whom."""
+
+    by: str
+    epsilon: float
+    delta: float
+
+
+def _exact(value: float) -> Fraction | float:
+    """Return the decimal a person would have typed, so that ten times 0.1 is 1."""
+    return value if math.isinf(value) else Fraction(repr(value))
+
+
+class Budget:
+    """A ledger of the privacy budget of one data set.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total privacy budget, positive (``numpy.inf`` sets no limit).
+    delta : float, default 0.0
+        Total failure probability, in [0, 1).
+    unit : {"row", "respondent"}, default "row"
+        What the budget protects. A fit at another unit is refused: epsilon per row counts
+        `max_rows` times for a respondent.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number is out of its range or `unit` is unknown.
+
+    Notes
+    -----
+    **Privacy.** Basic composition: releases that are (epsilon_k, delta_k)-private are together
+    (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
+    Sums are exact, in the decimals the caller typed. A reservation is made before the data are
+    read, and it stands when the fit fails afterwards.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
+    >>> budget.left
+    (1.0, 0.0)
+    """
+
+    __slots__ = ("_delta", "_epsilon", "_lock", "_spendings", "_unit")
+
+    def __init__(self, epsilon: float, delta: float = 0.0, unit: Unit = "row") -> None:
+        self._epsilon = check_epsilon(epsilon)
+        self._delta = check_delta(delta)
+        self._unit: Unit = check_choice("unit", unit, Unit)
+        self._spendings: tuple[Spending, ...] = ()
+        self._lock = Lock()
+
+    @property
+    def epsilon(self) -> float:
+        """Total epsilon."""
+        return self._epsilon
+
+    @property
+    def delta(self) -> float:
+        """Total delta."""
+        return self._delta
+
+    @property
+    def unit(self) -> Unit:
+        """What the budget protects: one row or one respondent."""
+        return self._unit
+
+    @property
+    def spendings(self) -> tuple[Spending, ...]:
+        """The ledger, oldest first."""
+        return self._spendings
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """Epsilon and delta spent so far."""
+        epsilon, delta = self._totals(self._spendings)
+        return float(epsilon), float(delta)
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Epsilon and delta left."""
+        if math.isinf(self._epsilon):
+            return math.inf, float(_exact(self._delta) - self._totals(self._spendings)[1])
+        epsilon, delta = self._totals(self._spendings)
+        return float(_exact(self._epsilon) - epsilon), float(_exact(self._delta) - delta)
+
+    @staticmethod
+    def _totals(spendings: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
+        epsilon = sum((_exact(line.epsilon) for line in spendings), Fraction(0))
+        delta = sum((_exact(line.delta) for line in spendings), Fraction(0))
+        return epsilon, delta
+
+    def reserve(
+        self, by: str, epsilon: float, delta: float, *, unit: Unit, max_rows: int = 1
+    ) -> None:
+        """Enter a spending in the ledger, or refuse it and leave the ledger as it was.
+
+        Parameters
+        ----------
+        by : str
+            Who spends: the model or test.
+        epsilon, delta : float
+            What it spends.
+        unit : {"row", "respondent"}
+            The unit the spending protects.
+        max_rows : int, default 1
+            Rows per respondent, for the conversion in the message.
+
+        Raises
+        ------
+        ValueError
+            If `unit` is not the unit of this budget.
+        BudgetExceeded
+            If less than `epsilon` or `delta` is left.
+        """
+        if unit != self._unit:
+            if self._unit == "respondent":
+                remedy = (
+                    "name the respondent column with respondent=, because an epsilon per row "
+                    "counts once for every row of a respondent"
+                )
+            else:
+                remedy = (
+                    f"use a Budget(unit='respondent'), because epsilon {epsilon} per respondent "
+                    f"with up to {max_rows} rows is stronger than epsilon {epsilon} per row and "
+                    f"the two cannot be added"
+                )
+            raise ValueError(
+                f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."
+            )
+        with self._lock:
+            trial = (*self._spendings, Spending(by, epsilon, delta))
+            total_epsilon, total_delta = self._totals(trial)
+            if total_epsilon > _exact(self._epsilon) or total_delta > _exact(self._delta):
+                left_epsilon, left_delta = self.left
+                raise BudgetExceeded(
+                    f"{by} asks for epsilon {epsilon:g}, delta {delta:g} but the budget has "
+                    f"epsilon {left_epsilon:g}, delta {left_delta:g} left of "
+                    f"{self._epsilon:g}, {self._delta:g}: nothing was read or drawn."
+                )
+            self._spendings = trial
+
+    def summary(self) -> Any:
+        """Return the ledger as a table (text, ``as_html()``, ``as_latex()``)."""
+        from privrank.tables import Table
+
+        left_epsilon, left_delta = self.left
+        spent_epsilon, spent_delta = self.spent
+        rows = [(line.by, line.epsilon, line.delta) for line in self._spendings]
+        rows += [
+            ("spent", spent_epsilon, spent_delta),
+            ("left", left_epsilon, left_delta),
+        ]
+        return Table(
+            title="Privacy budget",
+            header=(
+                ("Protects:", f"one {self._unit}"),
+                ("Neighbours:", f"replace one {self._unit}"),
+                ("Epsilon:", f"{self._epsilon:g}"),
+                ("Delta:", f"{self._delta:g}"),
+            ),
+            columns=("spent by", "epsilon", "delta"),
+            rows=tuple((name, f"{epsilon:g}", f"{delta:g}") for name, epsilon, delta in rows),
+            notes=("Basic composition: epsilons and deltas add up.",),
+        )
+
+    def to_json(self) -> str:
+        """Return the ledger as JSON text."""
+        return json.dumps(
+            {
+                "epsilon": str(self._epsilon),
+                "delta": str(self._delta),
+                "unit": self._unit,
+                "spendings": [
+                    {key: str(value) for key, value in asdict(line).items()}
+                    for line in self._spendings
+                ],
+            },
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the budget that :meth:`to_json` wrote."""
+        record = json.loads(text)
+        budget = cls(float(record["epsilon"]), float(record["delta"]), record["unit"])
+        budget._spendings = tuple(
+            Spending(line["by"], float(line["epsilon"]), float(line["delta"]))
+            for line in record["spendings"]
+        )
+        return budget
+
+    def __repr__(self) -> str:
+        """Show total and what is left."""
+        return (
+            f"Budget(epsilon={self._epsilon:g}, delta={self._delta:g}, unit={self._unit!r}; "
+            f"left {self.left[0]:g}, {self.left[1]:g})"
+        )
+
+    def _refuse_copy(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "a Budget cannot be copied or pickled, because two copies would each spend it: keep "
+            "one, or store it with to_json()."
+        )
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse_copy

@@ -1,0 +1,114 @@
+"""Argument checks: one clear sentence each, naming argument, rule and remedy.
+
+A message may quote what the caller wrote in the call (a public value); it never quotes a cell of
+the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, get_args
+
+import numpy as np
+
+__all__ = [
+    "PrivrankWarning",
+    "check_alpha",
+    "check_choice",
+    "check_count",
+    "check_delta",
+    "check_epsilon",
+    "check_items",
+    "check_rng",
+]
+
+
+class PrivrankWarning(UserWarning):
+    """A result to be read with care; said from the release and public facts alone."""
+
+
+def check_epsilon(epsilon: object) -> float:
+    """Return `epsilon` as a float in (0, inf]."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
+        raise TypeError(
+            f"epsilon must be a positive number (numpy.inf for the non-private run), "
+            f"got {type(epsilon).__name__}."
+        )
+    value = float(epsilon)
+    if math.isnan(value) or value <= 0:
+        raise ValueError(
+            f"epsilon must be positive, got {value}: give the privacy budget to spend, or "
+            f"numpy.inf for the non-private run."
+        )
+    return value
+
+
+def check_delta(delta: object) -> float:
+    """Return `delta` as a float in [0, 1)."""
+    if isinstance(delta, bool) or not isinstance(delta, Real):
+        raise TypeError(f"delta must be a number in [0, 1), got {type(delta).__name__}.")
+    value = float(delta)
+    if not 0 <= value < 1:
+        raise ValueError(
+            f"delta must lie in [0, 1), got {value}: use 0 for pure differential privacy or a "
+            f"probability well below 1/n."
+        )
+    return value
+
+
+def check_alpha(alpha: object) -> float:
+    """Return the significance level as a float in (0, 1)."""
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < float(alpha) < 1:
+        raise ValueError(
+            f"alpha must be a significance level strictly between 0 and 1 such as 0.05, "
+            f"got {alpha!r}."
+        )
+    return float(alpha)
+
+
+def check_count(name: str, value: object, *, low: int = 1, high: int | None = None) -> int:
+    """Return `value` as an integer in [low, high]."""
+    span = f"at least {low}" if high is None else f"between {low} and {high}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer {span}, got {type(value).__name__}.")
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        raise ValueError(f"{name} must be {span}, got {number}.")
+    return number
+
+
+def check_choice(name: str, value: object, literal: Any) -> Any:
+    """Return `value` if it is one of the words of a ``Literal`` alias."""
+    words = get_args(literal)
+    if not isinstance(value, str) or value not in words:
+        known = ", ".join(repr(word) for word in words)
+        raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+    return value
+
+
+def check_rng(rng: object) -> np.random.Generator | None:
+    """Return `rng` if it is None (secure noise) or a Generator (seeded studies)."""
+    if rng is None or isinstance(rng, np.random.Generator):
+        return rng
+    raise TypeError(
+        f"rng must be None (secure noise, the only kind that may be published) or a "
+        f"numpy.random.Generator for studies, got {type(rng).__name__}: write "
+        f"numpy.random.default_rng(...) yourself if the result is not for publication."
+    )
+
+
+def check_items(items: object) -> tuple[str, ...]:
+    """Return the declared items as a tuple of at least two distinct names."""
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise TypeError(
+            f"items must be a sequence of item names, got {type(items).__name__}: list the items "
+            f"of the questionnaire."
+        )
+    names = tuple(items)
+    if len(names) < 2:
+        raise ValueError(f"items must hold at least two names, got {len(names)}.")
+    if len({str(name) for name in names}) != len(names):
+        raise ValueError("items must be distinct: the same name is listed twice.")
+    return names

@@ -1,0 +1,416 @@
+"""From a user's data frame to sensitive counts: validate, bound, count.
+
+The only place that sees a user's frame. Conventions: in a comparisons frame `outcome` is 1 when
+item1 is preferred, 0 for a tie, -1 when item2 is preferred, missing when not answered; `net` is
+wins minus losses, an integer per item. Messages name columns and rules, never a cell's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from privrank import counting
+from privrank.budget import Unit
+from privrank.checks import check_choice, check_count, check_items
+from privrank.formula import parse
+from privrank.release import Design, DesignKind, PairCounts
+
+__all__ = ["ComparisonColumns", "Encoded", "PairCountChoice", "encode_comparisons", "formula_columns"]
+
+IntArray = NDArray[np.int64]
+
+PairCountChoice = Literal["equal", "release"]
+
+MOST_ITEMS_COMPLETE = 3000
+"""Beyond this a table of all pairs is too large to assume or to release."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonColumns:
+    """Which columns of a comparisons frame mean what; ``outcome=None``: item1 always wins."""
+
+    item1: str
+    item2: str
+    outcome: str | None
+    respondent: str | None
+
+
+class Encoded:
+    """Sensitive counts of a comparisons frame, and the public facts about them.
+
+    Holds the comparisons per pair, the net wins per item and, where the unit is a respondent, the
+    answers by respondent and pair; the frame itself is gone. It prints only its shape and refuses
+    to be pickled or copied.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts.
+    pairs : tuple of ndarray of int64
+        First item, second item, comparisons, and wins minus losses of the first, per pair met.
+    answers : tuple of ndarray of int64 or None
+        Respondent, pair, comparisons, and wins minus losses, per respondent and pair.
+    """
+
+    __slots__ = ("_answers", "_pairs", "design")
+
+    def __init__(
+        self,
+        design: Design,
+        pairs: tuple[IntArray, IntArray, IntArray, IntArray],
+        answers: tuple[IntArray, IntArray, IntArray, IntArray] | None,
+    ) -> None:
+        self.design = design
+        self._pairs = pairs
+        self._answers = answers
+
+    def __repr__(self) -> str:
+        """Show the shape only."""
+        return f"<Encoded comparisons: {len(self.design.items)} items, {self.design.nobs} units>"
+
+    def _refuse_copy(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "encoded data are sensitive and cannot be copied or pickled: store the release of a "
+            "fit with to_json() instead."
+        )
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse_copy
+
+
+def encode_comparisons(
+    frame: object,
+    columns: ComparisonColumns,
+    *,
+    items: object,
+    max_rows: object,
+    distinct_pairs: bool,
+    ties: bool,
+    design: object,
+    pair_counts: object,
+) -> Encoded:
+    """Validate and count a comparisons frame.
+
+    Parameters
+    ----------
+    frame : data frame
+        Long comparisons; any frame narwhals supports.
+    columns : ComparisonColumns
+        The columns' names.
+    items : sequence of str or None
+        The declared items; None takes the declared categories of the item columns.
+    max_rows : int
+        Public bound on a respondent's rows.
+    distinct_pairs, ties : bool
+        Public declarations: no pair twice within a respondent; ties allowed.
+    design : {"public", "private"}
+        Whether who compared which pairs is public.
+    pair_counts : None, "equal", "release", mapping or data frame
+        Under a private design, what the public may know of the comparisons per pair.
+
+    Returns
+    -------
+    Encoded
+
+    Raises
+    ------
+    ValueError, TypeError
+        One sentence, for every way a frame can break the rules above.
+    """
+    kind: DesignKind = check_choice("design", design, DesignKind)
+    rows = check_count("max_rows", max_rows)
+    unit: Unit = "row" if columns.respondent is None else "respondent"
+    frame = _with_respondent_column(frame, columns.respondent)
+    view = counting.open_frame(frame, "comparisons")
+    _check_columns(counting.column_names(view), columns)
+    if columns.outcome is not None and not counting.is_numeric(view, columns.outcome):
+        raise TypeError(
+            f"column {columns.outcome!r} must be numeric with 1 = first item preferred, 0 = tie, "
+            f"-1 = second item preferred, missing = not answered: recode it."
+        )
+    labels = _declared_items(frame, columns, items)
+
+    by = [
+        name
+        for name in (columns.respondent, columns.item1, columns.item2, columns.outcome)
+        if name is not None
+    ]
+    keys, size = counting.tally(view, by, columns.outcome)
+    if not len(size):
+        raise ValueError("comparisons must have at least one row.")
+    first = _item_codes(keys[columns.item1], labels, columns.item1)
+    second = _item_codes(keys[columns.item2], labels, columns.item2)
+    if (first == second).any():
+        raise ValueError(
+            f"columns {columns.item1!r} and {columns.item2!r} must name two different items: at "
+            f"least one row compares an item with itself."
+        )
+    answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
+
+    m = len(labels)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    sign = np.where(first < second, sign, -sign)
+    edges, edge = np.unique(low * m + high, return_inverse=True)
+    comparisons = size * answered
+    net = size * sign
+    pairs = (
+        edges // m,
+        edges % m,
+        _sum_by(edge, comparisons, len(edges)),
+        _sum_by(edge, net, len(edges)),
+    )
+    answers = None
+    nobs = int(size.sum())
+    if columns.respondent is not None:
+        person, people = pd.factorize(keys[columns.respondent])
+        _check_respondents(person, edge, size, columns.respondent, rows, distinct_pairs)
+        nobs = len(people)
+        cells, cell = np.unique(person * len(edges) + edge, return_inverse=True)
+        answers = (
+            cells // len(edges),
+            cells % len(edges),
+            _sum_by(cell, comparisons, len(cells)),
+            _sum_by(cell, net, len(cells)),
+        )
+    facts = Design(
+        items=tuple(str(label) for label in labels),
+        nobs=nobs,
+        unit=unit,
+        max_rows=rows,
+        distinct_pairs=bool(distinct_pairs),
+        ties=bool(ties),
+        kind=kind,
+        pairs=None,
+    )
+    public = _public_pairs(facts, pairs, pair_counts, labels)
+    if public is not None:
+        _check_connected(public, facts.items)
+    return Encoded(replace(facts, pairs=public), pairs, answers)
+
+
+def _sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:
+    """Return integer sums by group; float64 sums of integers below 2^53 are exact."""
+    return np.bincount(index, values, minlength=size).astype(np.int64)
+
+
+def _with_respondent_column(frame: object, respondent: str | None) -> object:
+    """Turn a pandas index level named `respondent` into a column."""
+    if (
+        isinstance(frame, pd.DataFrame)
+        and respondent is not None
+        and respondent not in frame.columns
+        and respondent in frame.index.names
+    ):
+        return frame.reset_index(respondent)
+    return frame
+
+
+def _check_columns(present: list[str], columns: ComparisonColumns) -> None:
+    roles = {
+        "item1": columns.item1,
+        "item2": columns.item2,
+        "outcome": columns.outcome,
+        "respondent": columns.respondent,
+    }
+    named = {role: name for role, name in roles.items() if name is not None}
+    for role, name in named.items():
+        if name not in present:
+            raise ValueError(
+                f"comparisons has no column {name!r}: name the right one with {role}=."
+            )
+    if len(set(named.values())) < len(named):
+        raise ValueError("item1=, item2=, outcome= and respondent= must name different columns.")
+
+
+def _declared_items(frame: object, columns: ComparisonColumns, items: object) -> tuple[Any, ...]:
+    """Return the item labels from `items` or from the columns' declared categories."""
+    if items is not None:
+        return check_items(items)
+    declared = counting.declared_categories(frame, columns.item1)
+    if declared is None or declared != counting.declared_categories(frame, columns.item2):
+        raise ValueError(
+            f"items must be declared: pass items=[...] or make {columns.item1!r} and "
+            f"{columns.item2!r} categorical with the same categories, because a list read off the "
+            f"answers would reveal them."
+        )
+    return check_items(declared)
+
+
+def _item_codes(values: NDArray[Any], labels: tuple[Any, ...], column: str) -> IntArray:
+    codes = pd.Index(labels).get_indexer(pd.Index(values))
+    if (codes < 0).any():
+        raise ValueError(
+            f"column {column!r} must hold declared items only: at least one entry is missing or "
+            f"not in items=."
+        )
+    return codes.astype(np.int64)
+
+
+def _outcomes(
+    keys: Mapping[str, NDArray[Any]], outcome: str | None, size: int, ties: bool
+) -> tuple[IntArray, IntArray]:
+    """Return, per group of rows, whether it was answered and the sign of the answer."""
+    if outcome is None:
+        return np.ones(size, dtype=np.int64), np.ones(size, dtype=np.int64)
+    codes = keys[outcome]
+    missing = np.isnan(codes)
+    if not (missing | np.isin(codes, (-1.0, 0.0, 1.0))).all():
+        raise ValueError(
+            f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
+            f"preferred) or missing: recode the other values."
+        )
+    if not ties and (codes == 0).any():
+        raise ValueError(
+            f"ties=False declares that the questionnaire allows no ties, but column {outcome!r} "
+            f"has at least one: use ties=True."
+        )
+    return (~missing).astype(np.int64), np.where(missing, 0.0, codes).astype(np.int64)
+
+
+def _check_respondents(
+    person: IntArray,
+    edge: IntArray,
+    size: IntArray,
+    column: str,
+    max_rows: int,
+    distinct_pairs: bool,
+) -> None:
+    if (person < 0).any():
+        raise ValueError(
+            f"column {column!r} must name the respondent of every row: fill in the missing entries."
+        )
+    if np.bincount(person, size).max() > max_rows:
+        raise ValueError(
+            f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
+            f"more: state the largest number of rows the questionnaire allows."
+        )
+    if distinct_pairs:
+        cell = person * (int(edge.max()) + 1) + edge
+        _, place = np.unique(cell, return_inverse=True)
+        if np.bincount(place, size).max() > 1:
+            raise ValueError(
+                "distinct_pairs=True promises that a respondent compares each pair at most once, "
+                "and at least one repeats a pair: use distinct_pairs=False or aggregate first."
+            )
+
+
+def _public_pairs(
+    facts: Design,
+    pairs: tuple[IntArray, IntArray, IntArray, IntArray],
+    pair_counts: object,
+    labels: tuple[Any, ...],
+) -> PairCounts | None:
+    """Return what the public may know of the comparisons per pair; None: to be released."""
+    if facts.kind == "public":
+        if pair_counts is not None:
+            raise ValueError(
+                "pair_counts must be left out when design='public': the observed counts are "
+                "public then."
+            )
+        met = pairs[2] > 0
+        return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed")
+    m = len(labels)
+    if pair_counts is None or isinstance(pair_counts, str):
+        choice = "equal" if pair_counts is None else pair_counts
+        check_choice("pair_counts", choice, PairCountChoice)
+        if m > MOST_ITEMS_COMPLETE:
+            raise ValueError(
+                f"pair_counts must be declared as a table for more than {MOST_ITEMS_COMPLETE} "
+                f"items under a private design: a complete table of pairs would be too large."
+            )
+        if choice == "release":
+            return None
+        return PairCounts.equal(m, facts.nobs * facts.reach.effective_rows / facts.reach.pairs)
+    return _declared_pairs(pair_counts, labels)
+
+
+def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
+    """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
+    rule = (
+        "pair_counts must be 'equal', 'release', a mapping {(item, item): count} or a data frame "
+        "with columns item1, item2, count over the declared items, each pair once, counts positive"
+    )
+    if isinstance(table, Mapping):
+        table = pd.DataFrame(
+            [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
+        )
+    if not isinstance(table, pd.DataFrame) or not {"item1", "item2", "count"} <= set(table.columns):
+        raise ValueError(f"{rule}.")
+    index = pd.Index(labels)
+    first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
+    count = pd.to_numeric(table["count"], errors="coerce").to_numpy(dtype=np.float64)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    cells = low * len(labels) + high
+    if not (
+        len(count)
+        and (low >= 0).all()
+        and (low < high).all()
+        and (count > 0).all()
+        and np.isfinite(count).all()
+        and len(np.unique(cells)) == len(cells)
+    ):
+        raise ValueError(f"{rule}.")
+    order = np.argsort(cells)
+    return PairCounts(low[order], high[order], count[order], "declared")
+
+
+def _check_connected(pairs: PairCounts, items: tuple[str, ...]) -> None:
+    """Refuse a public comparison graph that falls apart: worths across parts mean nothing."""
+    m = len(items)
+    graph = coo_array((np.ones(len(pairs.first)), (pairs.first, pairs.second)), shape=(m, m))
+    parts, member = connected_components(graph, directed=False)
+    if parts == 1:
+        return
+    inside = [items[k] for k in np.flatnonzero(member == member[0])]
+    shown = ", ".join(inside[:5]) + (", ..." if len(inside) > 5 else "")
+    raise ValueError(
+        f"comparisons must connect all items, but {shown} are never compared with the other "
+        f"items, so differences between the {parts} groups are not identified: add comparisons "
+        f"or analyse each group by itself."
+    )
+
+
+def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> Encoded:
+    """Encode the comparisons that a formula names.
+
+    Given ``"item1 + item2 + outcome ~ 1"`` or ``"winner + loser ~ 1"`` and the other arguments of
+    :func:`encode_comparisons` as users write them, returns the encoded counts.
+    """
+    parsed = parse(formula)
+    if parsed.right:
+        raise ValueError(
+            f"formula must have '~ 1' on its right, got {formula!r}: covariates are not available."
+        )
+    if len(parsed.left) not in (2, 3):
+        raise ValueError(
+            f"formula must name two columns (winner + loser) or three (item1 + item2 + outcome) on "
+            f"its left, got {formula!r}."
+        )
+    known = {"items", "respondent", "max_rows", "distinct_pairs", "ties", "design", "pair_counts"}
+    if not arguments.keys() <= known:
+        raise TypeError(
+            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
+        )
+    decided = len(parsed.left) == 2
+    return encode_comparisons(
+        data,
+        ComparisonColumns(
+            parsed.left[0],
+            parsed.left[1],
+            None if decided else parsed.left[2],
+            arguments.get("respondent"),
+        ),
+        items=arguments.get("items"),
+        max_rows=arguments.get("max_rows", 1),
+        distinct_pairs=arguments.get("distinct_pairs", True),
+        ties=arguments.get("ties", not decided),
+        design=arguments.get("design", "private"),
+        pair_counts=arguments.get("pair_counts"),
+    )

@@ -1,0 +1,152 @@
+"""Laws of noise: scale from a budget, moments, and the only place that draws privacy noise.
+
+Secure noise comes from OpenDP, whose discrete Laplace sampler is exact and takes its bits from the
+operating system. Seeded noise, from a caller's ``numpy.random.Generator``, follows the same law but
+may not be published: whoever holds the seed subtracts the noise.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DiscreteLaplace", "NoiseSource", "draw_cells", "draw_permutation", "source_of"]
+
+IntArray = NDArray[np.int64]
+
+NoiseSource = Literal["secure", "seeded", "none"]
+
+_LARGEST_SCALE = 2.0**52
+"""Beyond this the noise no longer fits 64-bit integers with a margin."""
+
+
+def source_of(rng: np.random.Generator | None, epsilon: float) -> NoiseSource:
+    """Name where the noise of a fit comes from."""
+    if math.isinf(epsilon):
+        return "none"
+    return "secure" if rng is None else "seeded"
+
+
+def _opendp_laplace(scale: float) -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    return dp.m.make_laplace(*space, scale=scale)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace:
+    """The law P(k) proportional to exp(-|k| / scale) on the integers; scale 0 is no noise.
+
+    Parameters
+    ----------
+    scale : float
+        Scale in lattice steps.
+
+    Notes
+    -----
+    **Privacy.** Added independently to each coordinate of an integer vector with l1 sensitivity
+    s, the ratio of output probabilities of neighbours is at most exp(s / scale): each coordinate
+    contributes exp((|x - a'| - |x - a|) / scale). It is attained, so s / scale is tight.
+
+    References
+    ----------
+    Ghosh, Roughgarden and Sundararajan (2012), https://doi.org/10.1137/09076828X; sampler: Canonne,
+    Kamath and Steinke (2020), https://doi.org/10.29012/jpc.784.
+    """
+
+    scale: float
+
+    @classmethod
+    def calibrate(cls, sensitivity: int, epsilon: float) -> DiscreteLaplace:
+        """Return the law whose privacy loss at `sensitivity` is at most `epsilon`.
+
+        The scale is rounded up until OpenDP's own privacy map, evaluated with outward rounding,
+        is at most the float just below `epsilon`; the decimal that was typed lies above that.
+        """
+        if math.isinf(epsilon) or sensitivity == 0:
+            return cls(0.0)
+        target = math.nextafter(epsilon, 0.0)
+        scale = sensitivity / target if target > 0 else math.inf
+        if scale > _LARGEST_SCALE:
+            raise ValueError(
+                f"epsilon is too small for this statistic: the noise scale would exceed 2^52 "
+                f"lattice steps (got epsilon {epsilon}); use a larger epsilon."
+            )
+        while _opendp_laplace(scale).map(sensitivity) > target:
+            scale = math.nextafter(scale, math.inf)
+        return cls(scale)
+
+    @property
+    def variance(self) -> float:
+        """Variance in squared lattice steps: 2 q / (1 - q)^2 for q = exp(-1 / scale)."""
+        if self.scale == 0:
+            return 0.0
+        return 2 * math.exp(-1 / self.scale) / math.expm1(-1 / self.scale) ** 2
+
+    def pmf(self, k: IntArray) -> NDArray[np.float64]:
+        """Return P(k)."""
+        magnitude = np.abs(np.asarray(k))
+        if self.scale == 0:
+            return np.asarray(magnitude == 0, dtype=np.float64)
+        return np.asarray(math.tanh(0.5 / self.scale) * np.exp(-magnitude / self.scale))
+
+    def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
+        """Return `values` plus independent noise: exact and secure, or seeded when `rng` is given.
+
+        Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
+        """
+        values = np.asarray(values, dtype=np.int64)
+        if self.scale == 0:
+            return values.copy()
+        if rng is not None:
+            return values + self.simulate(values.shape, rng)
+        noisy = _opendp_laplace(self.scale)(values.ravel().tolist())
+        return np.array(noisy, dtype=np.int64).reshape(values.shape)
+
+    def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
+        """Return noise alone from a Generator, for seeded fits and for calibration.
+
+        The difference of two geometric variables with success probability 1 - exp(-1 / scale).
+        """
+        if self.scale == 0:
+            return np.zeros(size, dtype=np.int64)
+        success = -math.expm1(-1 / self.scale)
+        return rng.geometric(success, size) - rng.geometric(success, size)
+
+
+def draw_cells(
+    scale: float, cell: float, size: int, rng: np.random.Generator | None
+) -> NDArray[np.float64]:
+    """Return continuous Laplace(scale) draws, each known as the middle of its cell.
+
+    Given a cell width, cuts the line at the multiples of `cell`. For a Laplace variable the sign
+    is a fair coin independent of floor(|w| / cell), which is geometric with ratio
+    exp(-cell / scale). The discrete Laplace law conditioned on a non-zero value, its magnitude
+    lowered by one, has exactly that joint law. So the returned middles are within cell / 2 of a
+    continuous Laplace vector, exactly in law; zeros are drawn again before anything depends on
+    them. `cell` is a power of two, so the middles are exact floats.
+    """
+    law = DiscreteLaplace(scale / cell)
+    steps = np.zeros(size, dtype=np.int64)
+    while True:
+        empty = steps == 0
+        if not empty.any():
+            break
+        steps[empty] = law.draw(np.zeros(int(empty.sum()), dtype=np.int64), rng)
+    return np.sign(steps) * (np.abs(steps) - 0.5) * cell
+
+
+def draw_permutation(size: int, rng: np.random.Generator | None) -> tuple[int, ...]:
+    """Return a uniform permutation of range(size), to break ties between noisy counts."""
+    if rng is not None:
+        return tuple(int(k) for k in rng.permutation(size))
+    order = list(range(size))
+    random.SystemRandom().shuffle(order)
+    return tuple(order)

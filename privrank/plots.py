@@ -1,0 +1,167 @@
+"""Figures from result tables; matplotlib is imported when a figure is drawn.
+
+Every function takes ``ax=`` and returns the figure, and draws released numbers only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["pairwise", "win_rates", "worth"]
+
+_INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
+
+
+def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
+    if ax is not None:
+        return ax.get_figure(root=True), ax  # type: ignore[return-value]
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _caterpillar(
+    ax: Any, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
+) -> None:
+    """Draw one row per item, best on top, with its rank set at the right edge."""
+    rows = np.arange(len(frame))[::-1]
+    ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
+    ax.hlines(rows, frame["lower"], frame["upper"], color=_FULL, lw=2.5, zorder=1)
+    ax.scatter(frame[estimate], rows, color=colours, s=32, zorder=3)
+    ax.set_yticks(rows, [str(item) for item in frame.index])
+    ax.set_ylim(-0.6, len(frame) - 0.4)
+    for row, low, high in zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True):
+        label = f"{low}" if low == high else f"{low}–{high}"
+        ax.annotate(
+            label,
+            (1.02, row),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            color="0.35",
+            annotation_clip=False,
+        )
+    ax.annotate(
+        "rank",
+        (1.02, len(frame) - 0.4),
+        xycoords=("axes fraction", "data"),
+        va="bottom",
+        color="0.35",
+        annotation_clip=False,
+    )
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def worth(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
+    """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A fit's ``to_frame()``.
+    alpha : float
+        Significance level of the bars.
+    caption : str
+        The guarantee, printed as the title.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    from scipy.stats import norm
+
+    figure, ax = _axes(ax, (6.4, 0.42 * len(frame) + 1.5))
+    _caterpillar(ax, frame, "worth", [_INK] * len(frame), 0.0)
+    rows = np.arange(len(frame))[::-1]
+    half = norm.isf(alpha / 2) * frame["sampling"]
+    ax.hlines(
+        rows, frame["worth"] - half, frame["worth"] + half, color=_INK, lw=5, alpha=0.55, zorder=2
+    )
+    ax.set_xlabel(
+        f"worth (logit scale, centred); {100 * (1 - alpha):g} % intervals:\n"
+        f"dark, sampling error alone; light, privacy noise included"
+    )
+    ax.set_title(f"Bradley-Terry worths, {caption}", fontsize="medium", loc="left")
+    return figure
+
+
+def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
+    """Draw win rates with intervals; the selected items in another colour.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A selection's ``to_frame()``.
+    alpha : float
+        Significance level of the bars.
+    caption : str
+        The guarantee, printed as the title.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    figure, ax = _axes(ax, (6.4, 0.42 * len(frame) + 1.5))
+    colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
+    _caterpillar(ax, frame, "win_rate", colours, 0.5)
+    ax.set_xlabel(f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included")
+    ax.set_title(f"Top {int(frame['selected'].sum())}, {caption}", fontsize="medium", loc="left")
+    return figure
+
+
+def pairwise(probabilities: pd.DataFrame, caption: str, *, ax: Axes | None = None) -> Figure:
+    """Draw win probabilities, row item over column item, as a heat map centred on one half.
+
+    Parameters
+    ----------
+    probabilities : DataFrame
+        Square, items in the order to draw.
+    caption : str
+        The guarantee, printed as the title.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    m = len(probabilities)
+    side = 0.62 * m + 1.8
+    figure, ax = _axes(ax, (side + 0.8, side))
+    values = probabilities.to_numpy().copy()
+    np.fill_diagonal(values, np.nan)
+    image = ax.imshow(values, cmap="RdBu_r", vmin=0.0, vmax=1.0)
+    names = [str(item) for item in probabilities.index]
+    ax.set_xticks(range(m), names, rotation=45, ha="right")
+    ax.set_yticks(range(m), names)
+    ax.set_xlabel("column item")
+    ax.set_ylabel("row item")
+    if m <= 15:
+        for row in range(m):
+            for column in range(m):
+                if row != column:
+                    value = values[row, column]
+                    dark = abs(value - 0.5) > 0.3
+                    ax.text(
+                        column,
+                        row,
+                        f"{value:.2f}",
+                        ha="center",
+                        va="center",
+                        fontsize="small",
+                        color="white" if dark else "0.15",
+                    )
+    figure.colorbar(image, ax=ax, label="P(row preferred to column)", shrink=0.8)
+    ax.set_title(f"Win probabilities, {caption}", fontsize="medium", loc="left")
+    return figure

@@ -1,0 +1,7 @@
+"""Frozen result classes: the release, numbers computed from it, tables and plots on demand."""
+
+from privrank.results.btl import BTLResult, HomogeneityResult
+from privrank.results.columns import summary_col
+from privrank.results.topk import TopKResult
+
+__all__ = ["BTLResult", "HomogeneityResult", "TopKResult", "summary_col"]

@@ -1,0 +1,402 @@
+"""The result of a private Bradley-Terry fit."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from privrank import __version__, inference, tables
+from privrank.checks import check_alpha
+from privrank.nulls import monte_carlo_pvalue
+from privrank.optim import Solver
+from privrank.release import DESIGN_EFFECT, Release
+from privrank.results.guarantee import (
+    caption,
+    column_name,
+    format_pvalue,
+    guarantee,
+    privacy_notes,
+    release_facts,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["BTLResult", "HomogeneityResult"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class HomogeneityResult:
+    """Test that all items are equally preferred.
+
+    Parameters
+    ----------
+    statistic : float
+        Quadratic form of the noisy scores in their covariance under the null hypothesis.
+    pvalue : float
+        Monte Carlo p-value under normal sampling error plus the exact noise law.
+    df : int
+        Degrees of freedom of the chi-square law that holds without noise.
+    draws : int
+        Size of the null table; the p-value is a multiple of 1 / (draws + 1).
+    """
+
+    statistic: float
+    pvalue: float
+    df: int
+    draws: int
+
+    @property
+    def pvalue_error(self) -> float:
+        """Monte Carlo standard error of the p-value."""
+        return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BTLResult:
+    """A private Bradley-Terry fit: worths, errors, ranks, tables and plots.
+
+    Everything is computed from `release` and the settings below; there is no way back to the data.
+
+    Parameters
+    ----------
+    release : Release
+        What the mechanism let out.
+    alpha : float
+        Significance level of intervals and rank sets.
+    penalty : float
+        Ridge gamma of the fit.
+    corrected : bool
+        Whether `params` carry the ridge bias correction (``penalty="auto"``).
+    solver : {"newton", "lbfgs", "cvxpy"}
+        Solver of the fit.
+    theta : ndarray, shape (m,)
+        Ridge estimate, centred.
+    worths : ndarray, shape (m,)
+        Reported worths, centred.
+    warnings : tuple of str
+        What to read with care.
+    """
+
+    release: Release
+    alpha: float
+    penalty: float
+    corrected: bool
+    solver: Solver
+    theta: FloatArray = field(repr=False)
+    worths: FloatArray = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The items."""
+        return self.release.design.items
+
+    @property
+    def nobs(self) -> int:
+        """Number of units (rows or respondents)."""
+        return self.release.design.nobs
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon spent."""
+        return self.release.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta spent."""
+        return self.release.delta
+
+    def _series(self, values: Any, name: str) -> pd.Series[float]:
+        return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
+
+    def _covariance(self) -> inference.Covariance:
+        facts = inference.evidence(self.release)
+        return inference.covariance(
+            facts, self.release, self.theta, self.penalty, corrected=self.corrected
+        )
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """Centred worths on the logit scale; larger is preferred."""
+        return self._series(self.worths, "worth")
+
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Standard errors, sampling and privacy noise together."""
+        return self._series(np.sqrt(np.diag(self._covariance().total)), "std err")
+
+    @property
+    def bse_sampling(self) -> pd.Series[float]:
+        """Sampling part of the standard errors."""
+        return self._series(np.sqrt(np.diag(self._covariance().sampling)), "sampling")
+
+    @property
+    def bse_privacy(self) -> pd.Series[float]:
+        """Privacy part of the standard errors."""
+        return self._series(np.sqrt(np.diag(self._covariance().privacy)), "privacy")
+
+    @property
+    def tvalues(self) -> pd.Series[float]:
+        """Worths over their standard errors."""
+        return (self.params / self.bse).rename("z")
+
+    @property
+    def pvalues(self) -> pd.Series[float]:
+        """Two-sided p-values for a worth equal to the average."""
+        return self._series(2.0 * norm.sf(np.abs(self.tvalues)), "P>|z|")
+
+    @property
+    def design_effect(self) -> float:
+        """Variance inflation from dependent answers of one respondent; 1 for rows."""
+        facts = inference.evidence(self.release)
+        worths, _, _ = inference.bias_correction(self.theta, facts.pairs, self.penalty)
+        return inference.design_effect(self.release, facts.pairs, self.theta, worths)
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance matrix of the worths, shape (m, m)."""
+        return pd.DataFrame(self._covariance().total, index=self.items, columns=self.items)
+
+    def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
+        """Return confidence intervals of the worths.
+
+        Parameters
+        ----------
+        alpha : float or None
+            Significance level; None takes the result's own.
+        simultaneous : bool, default False
+            Cover all worths at once (Bonferroni).
+
+        Returns
+        -------
+        DataFrame
+            Columns ``lower`` and ``upper``, one row per item.
+        """
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        tests = len(self.items) if simultaneous else 1
+        half = norm.isf(level / (2 * tests)) * self.bse
+        return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
+
+    def worth(self) -> pd.Series[float]:
+        """Return worths on the multiplicative scale, which add up to 1."""
+        weight = np.exp(self.worths - self.worths.max())
+        return self._series(weight / weight.sum(), "worth")
+
+    def ranks(self) -> pd.Series[int]:
+        """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin."""
+        place = np.lexsort((np.argsort(self.release.tie_break), -self.worths))
+        rank = np.empty(len(place), dtype=np.int64)
+        rank[place] = np.arange(1, len(place) + 1)
+        return self._series(rank, "rank")
+
+    def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return simultaneous confidence sets of the ranks.
+
+        1 plus the number of items surely better, to m minus the number surely worse, by
+        simultaneous bands for all differences of two worths.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``lower`` and ``upper``, one row per item.
+        """
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        return self._rank_sets(self._covariance(), level)
+
+    def _rank_sets(self, errors: inference.Covariance, alpha: float) -> pd.DataFrame:
+        facts = inference.evidence(self.release)
+        quantile = inference.contrast_quantile(facts, errors, self.theta, alpha)
+        low, high = inference.rank_sets(self.worths, quantile * errors.contrast_errors())
+        return pd.DataFrame(
+            {"lower": low, "upper": high}, index=pd.Index(self.items, name="item")
+        )
+
+    def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return every pair's difference, win probability, interval and p-value.
+
+        Returns
+        -------
+        DataFrame
+            One row per pair with columns ``item1, item2, difference, std_err, probability, lower,
+            upper, pvalue``; ``probability`` is that of item1 being preferred, ``lower`` and
+            ``upper`` its pointwise interval, ``pvalue`` tests equal worths.
+        """
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        first, second = np.triu_indices(len(self.items), 1)
+        difference = self.worths[first] - self.worths[second]
+        error = self._covariance().contrast_errors()[first, second]
+        half = norm.isf(level / 2) * error
+        names = np.array(self.items, dtype=object)
+        return pd.DataFrame(
+            {
+                "item1": names[first],
+                "item2": names[second],
+                "difference": difference,
+                "std_err": error,
+                "probability": _logistic(difference),
+                "lower": _logistic(difference - half),
+                "upper": _logistic(difference + half),
+                "pvalue": 2.0 * norm.sf(np.abs(difference) / error),
+            }
+        )
+
+    def probabilities(self) -> pd.DataFrame:
+        """Return the matrix of win probabilities, row item over column item."""
+        return pd.DataFrame(
+            _logistic(self.worths[:, None] - self.worths[None, :]),
+            index=self.items,
+            columns=self.items,
+        )
+
+    def test_homogeneity(self) -> HomogeneityResult:
+        """Test that all worths are equal (score form of the Wald test)."""
+        facts = inference.evidence(self.release)
+        worths, _, _ = inference.bias_correction(self.theta, facts.pairs, self.penalty)
+        statistic, table = inference.homogeneity(facts, self.release, self.theta, worths)
+        return HomogeneityResult(
+            statistic, monte_carlo_pvalue(statistic, table), len(self.items) - 1, len(table)
+        )
+
+    def t_test(self, hypothesis: Any) -> Any:
+        """Test linear hypotheses one by one, as statsmodels does (``"London = Paris"``)."""
+        return tables.wald_results(self.params, self._covariance().total).t_test(hypothesis)
+
+    def wald_test(self, hypothesis: Any) -> Any:
+        """Test linear hypotheses jointly, as statsmodels does."""
+        results = tables.wald_results(self.params, self._covariance().total)
+        return results.wald_test(hypothesis, use_f=False, scalar=True)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of worths as a data frame, one row per item, best first."""
+        errors = self._covariance()
+        total = np.sqrt(np.diag(errors.total))
+        half = norm.isf(self.alpha / 2) * total
+        sets = self._rank_sets(errors, self.alpha)
+        frame = pd.DataFrame(
+            {
+                "worth": self.params,
+                "std_err": total,
+                "sampling": np.sqrt(np.diag(errors.sampling)),
+                "privacy": np.sqrt(np.diag(errors.privacy)),
+                "z": self.worths / total,
+                "pvalue": 2.0 * norm.sf(np.abs(self.worths) / total),
+                "lower": self.worths - half,
+                "upper": self.worths + half,
+                "rank": self.ranks(),
+                "rank_lower": sets["lower"],
+                "rank_upper": sets["upper"],
+            }
+        )
+        return frame.sort_values("rank")
+
+    def summary(self) -> tables.Table:
+        """Return the fit as a table in the style of statsmodels (text, HTML, LaTeX, CSV)."""
+        frame = self.to_frame()
+        homogeneity = self.test_homogeneity()
+        level = f"{100 * (1 - self.alpha):g}%"
+        rows = tuple(
+            (
+                str(item),
+                f"{row.worth:.4f}",
+                f"{row.std_err:.3f}",
+                f"{row.sampling:.3f}",
+                f"{row.privacy:.3f}",
+                f"{row.z:.3f}",
+                f"{row.pvalue:.3f}",
+                f"{row.lower:.3f}",
+                f"{row.upper:.3f}",
+                f"{row.rank_lower}-{row.rank_upper}",
+            )
+            for item, row in zip(frame.index, frame.itertuples(), strict=True)
+        )
+        notes = [
+            f"With {level} confidence each interval covers the item's centred worth, allowing for "
+            f"sampling and privacy noise; the rank sets hold for all items at once.",
+            f"Test of equal worths: statistic {homogeneity.statistic:.2f} on {homogeneity.df} "
+            f"degrees of freedom, {format_pvalue(homogeneity.pvalue)} (Monte Carlo, noise "
+            f"included).",
+            *privacy_notes(self.release),
+            *self.warnings,
+        ]
+        if DESIGN_EFFECT in self.release.parts:
+            notes.insert(2, f"Design effect of respondents' dependent answers: "
+                            f"{self.design_effect:.2f}.")
+        return tables.Table(
+            title="Private Bradley-Terry Results",
+            header=(
+                ("Model:", "Bradley-Terry (logit)"),
+                *guarantee(self.release),
+                ("Penalty:", f"{self.penalty:.4g}" + (", bias-corrected" * self.corrected)),
+            ),
+            columns=(
+                "",
+                "coef",
+                "std err",
+                "sampling",
+                "privacy",
+                "z",
+                "P>|z|",
+                f"[{self.alpha / 2:.3g}",
+                f"{1 - self.alpha / 2:.4g}]",
+                "rank",
+            ),
+            rows=rows,
+            notes=tuple(notes),
+        )
+
+    def plot_worth(self, ax: Axes | None = None) -> Figure:
+        """Draw worths with sampling-only and full intervals and rank sets."""
+        from privrank import plots
+
+        return plots.worth(self.to_frame(), self.alpha, caption(self.release), ax=ax)
+
+    def plot_pairwise(self, ax: Axes | None = None) -> Figure:
+        """Draw the win probabilities as a heat map, best item first."""
+        from privrank import plots
+
+        order = list(self.ranks().sort_values().index)
+        return plots.pairwise(
+            self.probabilities().loc[order, order], caption(self.release), ax=ax
+        )
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Draw the worths (:meth:`plot_worth`)."""
+        return self.plot_worth(ax=ax)
+
+    def to_json(self) -> str:
+        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
+        return json.dumps(
+            {
+                "privrank": __version__,
+                "result": "BTLResult",
+                "settings": {
+                    "alpha": self.alpha,
+                    "penalty": "auto" if self.corrected else self.penalty,
+                    "solver": self.solver,
+                },
+                "estimates": {"worths": self.worths.tolist(), "penalty": self.penalty},
+                "release": self.release.to_record(),
+            }
+        )
+
+    def _column(self) -> tables.Column:
+        return tables.Column(
+            column_name(self.release), self.params, self.bse, release_facts(self.release)
+        )
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def _logistic(t: Any) -> Any:
+    return 0.5 + 0.5 * np.tanh(0.5 * t)

@@ -1,0 +1,131 @@
+"""What every summary says about the data, the noise and the guarantee."""
+
+from __future__ import annotations
+
+import math
+
+from privrank.release import DESIGN_EFFECT, NET, PAIR_COUNTS, WINS, WORTHS, Release
+
+__all__ = [
+    "caption",
+    "column_name",
+    "format_pvalue",
+    "guarantee",
+    "privacy_notes",
+    "release_facts",
+]
+
+
+def guarantee(release: Release) -> tuple[tuple[str, str], ...]:
+    """Return the header lines every summary shares: data, unit, noise, budget."""
+    design = release.design
+    counts = {
+        "observed": "observed, public" if design.kind == "public" else "observed (non-private)",
+        "declared": "declared",
+        "equal": "assumed equal",
+        "released": "released",
+    }["released" if design.pairs is None else design.pairs.origin]
+    noise = {
+        "secure": "secure (OpenDP)",
+        "seeded": "SEEDED, not for publication",
+        "none": "none (non-private)",
+    }[release.source]
+    return (
+        ("Items:", str(len(design.items))),
+        (f"No. {design.unit.capitalize()}s:", str(design.nobs)),
+        ("Neighbours:", f"replace one {design.unit}"),
+        ("Design:", design.kind),
+        ("Pair counts:", counts),
+        ("Mechanism:", _mechanism(release)),
+        ("Noise scale:", _scales(release)),
+        ("Noise source:", noise),
+        ("Epsilon:", "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"),
+        ("Delta:", f"{release.delta:g}"),
+    )
+
+
+def _mechanism(release: Release) -> str:
+    if release.source == "none":
+        return f"{release.mechanism}, no noise"
+    law = "Laplace" if release.mechanism == "objective perturbation" else "discrete Laplace"
+    return f"{release.mechanism}, {law}"
+
+
+def _scales(release: Release) -> str:
+    if WORTHS in release.parts:
+        return f"{release.constants['lambda']:.4g}, ridge {release.constants['gamma']:.4g}"
+    part = release.parts.get(NET) or release.parts[WINS]
+    return f"{part.step * part.law.scale:.4g} (sensitivity {part.step * part.sensitivity:g})"
+
+
+def privacy_notes(release: Release) -> list[str]:
+    """Return the sentences about the guarantee that go below every summary."""
+    design = release.design
+    notes = []
+    if release.source == "none":
+        notes.append("Non-private run (epsilon = inf): this table protects nobody.")
+    else:
+        factor = f"exp({release.epsilon:g})"
+        slack = f", up to a probability of {release.delta:g}" if release.delta else ""
+        whom = (
+            f"one respondent with all their rows (at most {design.max_rows})"
+            if design.unit == "respondent"
+            else "one row"
+        )
+        what = (
+            "the answers; who compared which pairs, missing answers included, is taken as public"
+            if design.kind == "public"
+            else "the answers and who compared which pairs"
+        )
+        notes.append(
+            f"Privacy: replacing {whom} changes the probability of any output by a factor of at "
+            f"most {factor}{slack}. This protects {what}."
+        )
+        if design.unit == "row" and design.max_rows > 1:
+            level = release.epsilon * design.max_rows
+            notes.append(
+                f"Epsilon {release.epsilon:g} is per comparison; a respondent with up to "
+                f"{design.max_rows} rows is protected at {level:g}."
+            )
+        shares = [
+            f"{part.epsilon / release.epsilon:.0%} for the {label}"
+            for name, label in ((DESIGN_EFFECT, "design effect"), (PAIR_COUNTS, "pair counts"))
+            if (part := release.parts.get(name)) is not None
+        ]
+        if shares:
+            notes.append(f"Epsilon includes {' and '.join(shares)}.")
+    if release.source == "seeded":
+        notes.append("Seeded noise: for studies, examples and tests, not for publication.")
+    if design.pairs is not None and design.pairs.origin == "equal":
+        notes.append(
+            f"Pair counts are assumed equal, {design.pairs.count[0]:.4g} per pair, from public "
+            f"numbers; answers missing without being counted pull the worths towards zero."
+        )
+    return notes
+
+
+def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
+    return (
+        ("epsilon", f"{release.epsilon:g}"),
+        ("delta", f"{release.delta:g}"),
+        ("unit", release.design.unit),
+        ("mechanism", release.mechanism),
+        ("noise", release.source),
+        ("N", str(release.design.nobs)),
+    )
+
+
+def column_name(release: Release) -> str:
+    return f"eps={release.epsilon:g}"
+
+
+def caption(release: Release) -> str:
+    if release.source == "none":
+        return "non-private run"
+    seeded = ", seeded noise" if release.source == "seeded" else ""
+    return f"epsilon = {release.epsilon:g} per {release.design.unit}{seeded}"
+
+
+def format_pvalue(value: float) -> str:
+    """Return a p-value as it is printed in a sentence."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

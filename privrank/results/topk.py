@@ -1,0 +1,328 @@
+"""The result of a private top-k selection."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privrank import __version__, inference, tables
+from privrank.checks import check_alpha
+from privrank.nulls import normal_laplace_tail
+from privrank.release import DESIGN_EFFECT, Release
+from privrank.results.guarantee import (
+    caption,
+    column_name,
+    format_pvalue,
+    guarantee,
+    privacy_notes,
+    release_facts,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["TopKResult"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopKResult:
+    """The private top k: the set, win rates with intervals, ranks and a separation p-value.
+
+    `params` are win rates tau: the share of its comparisons an item is expected to win.
+
+    Parameters
+    ----------
+    release : Release
+        What the mechanism let out.
+    k : int
+        Size of the set, fixed in advance.
+    alpha : float
+        Significance level of intervals and rank sets.
+    win_rate : ndarray, shape (m,)
+        Estimated win rates.
+    sampling_sd : ndarray, shape (m,)
+        Sampling standard errors of the win rates.
+    degrees : ndarray, shape (m,)
+        Public (or assumed) comparisons per item.
+    design_effect : float
+        Variance inflation from dependent answers of one respondent.
+    """
+
+    release: Release
+    k: int
+    alpha: float
+    win_rate: FloatArray = field(repr=False)
+    sampling_sd: FloatArray = field(repr=False)
+    degrees: FloatArray = field(repr=False)
+    design_effect: float
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The items."""
+        return self.release.design.items
+
+    @property
+    def nobs(self) -> int:
+        """Number of units (rows or respondents)."""
+        return self.release.design.nobs
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon spent."""
+        return self.release.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta spent."""
+        return self.release.delta
+
+    def _series(self, values: Any, name: str) -> pd.Series[float]:
+        return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
+
+    def _order(self) -> IntArray:
+        """Return item positions, best first; equal counts are ordered by the release's coin."""
+        return np.lexsort((np.argsort(self.release.tie_break), -self.win_rate))
+
+    @property
+    def _facts(self) -> inference.Evidence:
+        return inference.evidence(self.release)
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """Laplace scale of the noise in each win rate, shape (m,)."""
+        facts = self._facts
+        return np.asarray(facts.item_step * facts.item_law.scale / self.degrees)
+
+    @property
+    def net_wins(self) -> pd.Series[float]:
+        """The noisy net wins themselves: the whole vector is part of the release."""
+        return self._series(2.0 * self.degrees * (self.win_rate - 0.5), "net wins")
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """Win rates tau."""
+        return self._series(self.win_rate, "win rate")
+
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Standard errors of the win rates, sampling and privacy noise together."""
+        facts = self._facts
+        noise = facts.item_variance / self.degrees**2
+        return self._series(np.sqrt(self.sampling_sd**2 + noise), "std err")
+
+    @property
+    def tvalues(self) -> pd.Series[float]:
+        """Distance of the win rates from one half over their standard errors."""
+        return ((self.params - 0.5) / self.bse).rename("z")
+
+    @property
+    def pvalues(self) -> pd.Series[float]:
+        """Two-sided p-values for a win rate of one half."""
+        null_sd = self._null_sd(self.degrees)
+        tail = normal_laplace_tail(np.abs(self.win_rate - 0.5), null_sd, (self.noise_scale,))
+        return self._series(tail, "P>|z|")
+
+    @property
+    def selected(self) -> tuple[str, ...]:
+        """The top k items, best first."""
+        return tuple(self.items[place] for place in self._order()[: self.k])
+
+    def _null_sd(self, degrees: FloatArray) -> FloatArray:
+        """Return the sampling sd of a win rate of one half."""
+        return np.asarray(np.sqrt(self.design_effect * self._edge_inflation() / (4.0 * degrees)))
+
+    def _edge_inflation(self) -> float:
+        """Return 1 plus the relative variance that noise on win-matrix cells adds."""
+        facts = self._facts
+        if facts.edge_law.scale == 0:
+            return 1.0
+        noise = 2.0 * facts.edge_step**2 * facts.edge_law.variance * len(facts.pairs.first)
+        return 1.0 + noise / facts.pairs.total
+
+    def _gap_pvalues(self) -> FloatArray:
+        """Return two-sided p-values that two items have equal win rates, shape (m, m).
+
+        With all items equal, the net wins of i and j have variances d_i, d_j and covariance
+        -n_ij; the head-to-head term makes the difference of two equal degrees d vary by
+        2 d + 2 n_ij, not 2 d.
+        """
+        facts = self._facts
+        m, d = len(self.items), self.degrees
+        met = np.zeros((m, m))
+        met[facts.pairs.first, facts.pairs.second] = facts.pairs.count
+        met += met.T
+        inverse = 1.0 / d
+        variance = inverse[:, None] + inverse[None, :] + 2.0 * met * np.outer(inverse, inverse)
+        sd = 0.5 * np.sqrt(self.design_effect * self._edge_inflation() * variance)
+        gap = np.abs(self.win_rate[:, None] - self.win_rate[None, :])
+        scale = np.broadcast_to(self.noise_scale, (m, m))
+        return normal_laplace_tail(gap, sd, (scale, scale.T))
+
+    @property
+    def statistic(self) -> float:
+        """Gap in win rate between the k-th and the next item."""
+        inside, outside = self._order()[self.k - 1 : self.k + 1]
+        return float(self.win_rate[inside] - self.win_rate[outside])
+
+    @property
+    def pvalue(self) -> float:
+        """Separation p-value of the set.
+
+        **Null.** At least one selected item is no better than one left out. The gap between the
+        k-th and (k+1)-th noisy count is compared with the two-sided law of the difference of two
+        noisy counts of equally good items; k must have been fixed in advance.
+        """
+        inside, outside = self._order()[self.k - 1 : self.k + 1]
+        return float(self._gap_pvalues()[inside, outside])
+
+    def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return confidence intervals of the win rates.
+
+        All rates at which the estimate would not be rejected, with the binomial variance at that
+        rate (inflated by the design effect) and the exact noise law: a Wilson interval with noise.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``lower`` and ``upper``, one row per item.
+        """
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        centre = np.clip(self.win_rate, 0.0, 1.0)
+        ends = []
+        for bound in (0.0, 1.0):
+            inside, outside = centre.copy(), np.full(len(centre), bound)
+            kept = self._tail_at(outside) >= level
+            for _ in range(60):
+                middle = 0.5 * (inside + outside)
+                accept = self._tail_at(middle) >= level
+                inside, outside = np.where(accept, middle, inside), np.where(accept, outside, middle)
+            ends.append(np.where(kept, bound, inside))
+        return pd.DataFrame(
+            {"lower": ends[0], "upper": ends[1]}, index=pd.Index(self.items, name="item")
+        )
+
+    def _tail_at(self, rate: FloatArray) -> FloatArray:
+        spread = 0.25 if self._facts.random_pairs else rate * (1.0 - rate)
+        variance = self.design_effect * self._edge_inflation() * spread / self.degrees
+        sd = np.sqrt(np.maximum(variance, 1e-18))
+        return normal_laplace_tail(np.abs(self.win_rate - rate), sd, (self.noise_scale,))
+
+    def ranks(self) -> pd.Series[int]:
+        """Return ranks, 1 = highest win rate."""
+        rank = np.empty(len(self.items), dtype=np.int64)
+        rank[self._order()] = np.arange(1, len(self.items) + 1)
+        return self._series(rank, "rank")
+
+    def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return simultaneous confidence sets of the ranks (Bonferroni over all pairs).
+
+        Returns
+        -------
+        DataFrame
+            Columns ``lower`` and ``upper``, one row per item.
+        """
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        m = len(self.items)
+        certain = self._gap_pvalues() <= level / (m * (m - 1) / 2)
+        low, high = inference.rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
+        return pd.DataFrame(
+            {"lower": low, "upper": high}, index=pd.Index(self.items, name="item")
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of win rates as a data frame, one row per item, best first."""
+        sets = self.rank_conf_int()
+        frame = pd.DataFrame({"win_rate": self.params, "std_err": self.bse})
+        frame[["lower", "upper"]] = self.conf_int()
+        frame["net_wins"] = self.net_wins
+        frame["rank"] = self.ranks()
+        frame["rank_lower"], frame["rank_upper"] = sets["lower"], sets["upper"]
+        frame["selected"] = frame["rank"] <= self.k
+        return frame.sort_values("rank")
+
+    def summary(self) -> tables.Table:
+        """Return the selection as a table in the style of statsmodels."""
+        frame = self.to_frame()
+        level = f"{100 * (1 - self.alpha):g}%"
+        rows = tuple(
+            (
+                str(item),
+                "*" if row.selected else "",
+                f"{row.win_rate:.4f}",
+                f"{row.std_err:.4f}",
+                f"{row.lower:.3f}",
+                f"{row.upper:.3f}",
+                f"{row.net_wins:.0f}",
+                f"{row.rank_lower}-{row.rank_upper}",
+            )
+            for item, row in zip(frame.index, frame.itertuples(), strict=True)
+        )
+        verdict = "is" if self.pvalue <= self.alpha else "is not"
+        notes = [
+            "H0: at least one selected item is no better than one left out. H1: the selected "
+            "items are the k best.",
+            f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} "
+            f"between ranks {self.k} and {self.k + 1}, {format_pvalue(self.pvalue)}.",
+            f"With {level} confidence each interval covers the item's win rate against the "
+            f"opponents it met; the rank sets hold for all items at once.",
+            *privacy_notes(self.release),
+        ]
+        if DESIGN_EFFECT in self.release.parts:
+            notes.insert(3, f"Design effect of respondents' dependent answers: "
+                            f"{self.design_effect:.2f}.")
+        return tables.Table(
+            title=f"Private Top-{self.k} Results",
+            header=(("Model:", "win rates (Copeland)"), *guarantee(self.release)),
+            columns=(
+                "",
+                f"top {self.k}",
+                "win rate",
+                "std err",
+                f"[{self.alpha / 2:.3g}",
+                f"{1 - self.alpha / 2:.4g}]",
+                "net wins",
+                "rank",
+            ),
+            rows=rows,
+            notes=tuple(notes),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Draw the win rates with intervals, the selected items marked."""
+        from privrank import plots
+
+        return plots.win_rates(self.to_frame(), self.alpha, caption(self.release), ax=ax)
+
+    def to_json(self) -> str:
+        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
+        return json.dumps(
+            {
+                "privrank": __version__,
+                "result": "TopKResult",
+                "settings": {"k": self.k, "alpha": self.alpha},
+                "estimates": {
+                    "selected": list(self.selected),
+                    "win_rates": self.win_rate.tolist(),
+                    "pvalue": self.pvalue,
+                },
+                "release": self.release.to_record(),
+            }
+        )
+
+    def _column(self) -> tables.Column:
+        facts = (*release_facts(self.release), ("separation", format_pvalue(self.pvalue)))
+        return tables.Column(
+            column_name(self.release), self.params, self.bse, facts
+        )
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()

@@ -1,0 +1,256 @@
+"""How far one unit can move each statistic: closed forms, each with its proof.
+
+Everything here is a public number. A *unit* contributes at most `rows` comparisons; a single
+comparison as the unit is the case ``rows=1``. Neighbours differ by replacing one unit:
+
+- ``"outcome"``: who compared which pairs is public; only the unit's answers change;
+- ``"replace"``: the unit may be any other, with other pairs or missing answers.
+
+Lattices. `net` is wins minus losses, an integer per item (a tie adds 0). The win matrix counts
+half wins when ties are allowed, so there it is stored doubled. Gradients are those of the logistic
+log-loss of one answer, g (e_i - e_j) with |g| < 1.
+
+The proofs use one picture: the answers of a unit are oriented edges of a graph on the items, and
+`net` is the sum of the edge vectors e_i - e_j. For any set S of items the edges inside S cancel,
+so sum over S of net is at most the number of edges that leave S; over distinct pairs that is at
+most q (m - q) for |S| = q, hence at most ``floor(m^2 / 4)``, the largest cut.
+
+References: derivations follow Cai, Chakraborty and Wang (2023), Proposition 2.1, with the
+constants made tight.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Adjacency", "Reach", "objective_loss", "objective_scale"]
+
+Adjacency = Literal["outcome", "replace"]
+
+LOGIT_CURVATURE = 0.25
+"""Largest second derivative of the logistic log-loss (kappa_2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one unit can change: the closed-form sensitivities of every released statistic.
+
+    Parameters
+    ----------
+    items : int
+        Number of items m, at least 2.
+    rows : int
+        Largest number of comparisons of one unit.
+    distinct : bool
+        Whether a unit compares each pair at most once.
+    adjacency : {"outcome", "replace"}
+        What neighbours may change.
+
+    Notes
+    -----
+    **Privacy.** Each property states the supremum over neighbours; all are confirmed by
+    exhaustive enumeration for 3 to 5 items in ``tests/test_sensitivity.py``.
+    """
+
+    items: int
+    rows: int
+    distinct: bool
+    adjacency: Adjacency
+
+    @property
+    def pairs(self) -> int:
+        """Number of unordered pairs of items."""
+        return self.items * (self.items - 1) // 2
+
+    @property
+    def effective_rows(self) -> int:
+        """Comparisons of one unit that can differ: distinct pairs cannot outnumber the pairs."""
+        return min(self.rows, self.pairs) if self.distinct else self.rows
+
+    @property
+    def _cut(self) -> int:
+        return self.items**2 // 4
+
+    def _star(self, edges: int) -> int:
+        """Return max |sum of `edges` distinct oriented edges|^2 (an upper bound in between).
+
+        A star has edges^2 + edges. A transitive round robin has net m-1, m-3, ..., 1-m, whose
+        squares sum to m (m^2 - 1) / 3, and no tournament exceeds it. For m - 1 < edges < pairs the
+        smaller of the two and of m * edges bounds the maximum: |B s|^2 <= |BB'| |s|^2, and the
+        Laplacian BB' of a graph on m items has norm at most m.
+        """
+        edges = min(edges, self.pairs)
+        m = self.items
+        return min(edges * (edges + 1), m * edges, m * (m * m - 1) // 3)
+
+    @property
+    def net_l1(self) -> int:
+        """l1 sensitivity of `net`.
+
+        One unit's net has l1 norm at most 2 min(rows, cut): twice the sum over the items with
+        positive net, which the cut bounds, and 2 per edge. Replacing it by its negative attains
+        twice that, under either adjacency; ties and missing answers are interior points.
+        """
+        reach = min(self.effective_rows, self._cut) if self.distinct else self.rows
+        return 4 * reach
+
+    @property
+    def net_l2(self) -> float:
+        """l2 sensitivity of `net`: reversing the unit with the longest net doubles it."""
+        longest = self._star(self.effective_rows) if self.distinct else 2 * self.rows**2
+        return 2 * math.sqrt(longest)
+
+    @property
+    def net_linf(self) -> int:
+        """Largest change of one item's net: an item meets at most m - 1 others once each."""
+        return 2 * (min(self.rows, self.items - 1) if self.distinct else self.rows)
+
+    @property
+    def spread(self) -> int:
+        """Sensitivity of the sum over units of |net of the unit|^2.
+
+        Replacing a unit replaces one term, which lies between 0 (all tied or missing) and the
+        longest squared net.
+        """
+        return self._star(self.effective_rows) if self.distinct else 2 * self.rows**2
+
+    @property
+    def pair_counts_l1(self) -> int:
+        """l1 sensitivity of the comparisons per pair: 0 where they are public.
+
+        Under replacement two sets of at most `rows` pairs differ in at most min(2 rows, pairs)
+        places (an edge of both cancels); repeated pairs are bounded by the 2 rows edges.
+        """
+        if self.adjacency == "outcome":
+            return 0
+        return min(2 * self.effective_rows, self.pairs) if self.distinct else 2 * self.rows
+
+    def win_matrix_l1(self, *, ties: bool) -> int:
+        """l1 sensitivity of the win matrix, in half wins if `ties`, else in wins.
+
+        An answer adds one win in all to the cells of its pair, however it falls, so a unit's
+        contribution has l1 norm at most `rows`; reversing every answer moves it by 2 rows.
+        """
+        return (4 if ties else 2) * self.effective_rows
+
+    @property
+    def gradient_l1(self) -> int:
+        """l1 sensitivity of the gradient of the summed logistic log-loss, at any parameter.
+
+        At one parameter a reversed answer moves its edge by exactly 1 (y enters linearly), so the
+        difference of two units is a sum of edges with weights in [-1, 1]: over the unit's own
+        pairs under outcome adjacency, over the union of both units' pairs under replacement, and
+        the cut argument applies. With repeated pairs an edge may carry weight up to `rows` for
+        either unit; on two items the opposite answers share it, as a reversal does.
+        """
+        if self.adjacency == "outcome":
+            return 2 * (min(self.effective_rows, self._cut) if self.distinct else self.rows)
+        if self.distinct:
+            return 2 * min(2 * self.effective_rows, self._cut)
+        return 2 * self.rows if self.items == 2 else 4 * self.rows
+
+    @property
+    def gradient_l2(self) -> float:
+        """l2 sensitivity of the gradient; for one replaced row sqrt 6, two edges sharing an item.
+
+        With repeated pairs the two units put their `rows` answers on one pair each; sharing an
+        item, c (e_i - e_j) - c (e_k - e_i) has squared norm 6 c^2.
+        """
+        if self.distinct:
+            edges = self.effective_rows * (1 if self.adjacency == "outcome" else 2)
+            return math.sqrt(self._star(edges))
+        replaced = self.adjacency == "replace" and self.items > 2
+        return self.rows * math.sqrt(6 if replaced else 2)
+
+
+def _row_loss(lam: float, gamma: float, items: int) -> float:
+    """Privacy loss of objective perturbation for one replaced comparison.
+
+    The released minimiser theta and the noise w = -grad L(theta) - gamma theta are in bijection,
+    so at a fixed theta the log density ratio is (|w'|_1 - |w|_1) / lam plus the log ratio of the
+    Hessian determinants. Let q = |g| for the removed answer. Its part of the first term is at most
+    2 q / lam and, because h = q (1 - q) for the logistic loss, det H / det H' is at most
+    1 + 2 q (1 - q) / gamma (rank one over a matrix of at least gamma; the answer put in only
+    raises det H'). The answer put in adds at most 2 / lam; on two items it shares the removed
+    one's pair, and a reversal costs no more than a removal does at q = 1.
+
+    The bound is concave in q; its stationary point solves
+    2 q^2 + (2 lam - 2) q - (gamma + lam) = 0, and lies beyond 1 exactly when gamma >= lam: then
+    the determinant costs nothing and the loss is 4 / lam.
+    """
+    half = lam - 1.0
+    root = (gamma + lam) / (half + math.sqrt(half * half + 2.0 * (gamma + lam)))
+    q = min(root, 1.0)
+    removed = 2.0 * q / lam + math.log1p(2.0 * q * (1.0 - q) / gamma)
+    return removed + (2.0 / lam if items > 2 else 0.0)
+
+
+def objective_loss(reach: Reach, lam: float, gamma: float) -> float:
+    """Return the epsilon spent by objective perturbation of the logistic likelihood.
+
+    Parameters
+    ----------
+    reach : Reach
+        The unit and its adjacency.
+    lam : float
+        Scale of the Laplace noise w in the objective's linear term w'theta.
+    gamma : float
+        Ridge, the objective's term gamma |theta|^2 / 2; positive.
+
+    Returns
+    -------
+    float
+        An upper bound on the privacy loss; exact (a supremum) for one comparison.
+
+    Notes
+    -----
+    **Privacy.** Outcome adjacency: the Hessian of the logistic loss does not depend on the
+    answers, so only the gradient counts: ``gradient_l1 / lam``. Replacement: the smaller of
+
+    - the tight gradient bound plus the determinants. With B the removed unit's Hessian,
+      log det (A + B) / det (A + B') <= log det (I + B / gamma) <= r log(1 + 2 c kappa_2 / (r gamma))
+      for rank r = min(c, m - 1) and trace at most 2 c kappa_2 (arithmetic-geometric mean);
+    - `rows` times the loss of one replaced comparison (group privacy).
+
+    References
+    ----------
+    Cai, Chakraborty and Wang (2023), Algorithm 1 and Theorem 2.1, whose printed ``lambda`` is
+    inverted and whose determinant factor is squared.
+    """
+    if reach.adjacency == "outcome":
+        return reach.gradient_l1 / lam
+    c = reach.effective_rows
+    rank = min(c, reach.items - 1)
+    jacobian = rank * math.log1p(2.0 * c * LOGIT_CURVATURE / (rank * gamma))
+    return min(
+        reach.gradient_l1 / lam + jacobian,
+        c * _row_loss(lam, gamma, reach.items),
+    )
+
+
+def objective_scale(reach: Reach, gamma: float, epsilon: float) -> float:
+    """Return the smallest noise scale lam at which `gamma` is `epsilon`-private, inf if none.
+
+    Bisection on the decreasing map lam -> loss, keeping the private end, so that the returned
+    scale satisfies ``objective_loss(reach, lam, gamma) <= epsilon`` as computed.
+    """
+    if reach.adjacency == "outcome":
+        scale = reach.gradient_l1 / epsilon
+        return scale * (1 + 1e-12)
+    high = 4.0 * reach.rows / epsilon
+    for _ in range(200):
+        if objective_loss(reach, high, gamma) <= epsilon:
+            break
+        high *= 2.0
+    else:
+        return math.inf
+    low = 0.0
+    while high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        if middle > 0 and objective_loss(reach, middle, gamma) <= epsilon:
+            high = middle
+        else:
+            low = middle
+    return high * (1 + 1e-12)

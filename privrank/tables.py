@@ -1,0 +1,185 @@
+"""Rows first, rendering last: tables in the style of statsmodels.
+
+The only importer of statsmodels. Its ``Summary`` and ``SimpleTable`` render text, HTML and LaTeX;
+formats are built here from copies, never edited in place.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = ["Column", "Table", "column_table", "wald_results"]
+
+_LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A titled table: facts in two columns, rows of results, notes.
+
+    Parameters
+    ----------
+    title : str
+        Centred title.
+    header : tuple of (label, value)
+        Facts above the rows, printed in two columns.
+    columns : tuple of str
+        Heading of the row labels, then of each cell.
+    rows : tuple of tuple of str
+        Row label, then cells.
+    notes : tuple of str
+        Sentences below the rows.
+    """
+
+    title: str
+    header: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def _summary(self, clean: Callable[[str], str] = str, notes: Sequence[str] = ()) -> Any:
+        from statsmodels.iolib.summary import Summary
+        from statsmodels.iolib.table import SimpleTable
+        from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
+
+        half = (len(self.header) + 1) // 2
+        left, right = self.header[:half], [*self.header[half:], ("", "")][:half]
+        facts = [(a, b, c, d) for (a, b), (c, d) in zip(left, right, strict=True)]
+        cells = [[len(cell) for cell in row] for row in (self.columns, *self.rows)]
+        widths = [max(column) for column in zip(*cells, strict=True)]
+        widths[1:] = [max(width, 7) + 1 for width in widths[1:]]
+        # the two-column header is stretched to the width of the rows, or the first row label is
+        labels = [max((len(row[k]) for row in facts), default=0) for k in range(4)]
+        gap = sum(widths) + len(widths) - sum(labels) - 6
+        widths[0] += max(0, -gap)
+        spread = [labels[0], labels[1] + max(gap, 0) // 2, labels[2] + 2]
+        spread.append(sum(widths) + len(widths) - 1 - sum(spread) - 3)
+        top = SimpleTable(
+            [[clean(a), clean(b), "  " + clean(c), clean(d)] for a, b, c, d in facts],
+            title=clean(self.title),
+            txt_fmt=dict(fmt_2cols, data_aligns="lrlr", data_fmts=["%s"] * 4, colwidths=spread),
+            html_fmt={"data_fmts": ["%s"] * 4},
+        )
+        body = SimpleTable(
+            [[clean(cell) for cell in row[1:]] for row in self.rows],
+            headers=[clean(column) for column in self.columns[1:]],
+            stubs=[clean(row[0]) for row in self.rows],
+            title=None if facts else clean(self.title),
+            txt_fmt=dict(fmt_params, data_fmts=["%s"] * (len(widths) - 1), colwidths=widths),
+        )
+        summary = Summary()
+        summary.tables.extend((top, body) if facts else (body,))
+        summary.extra_txt = "\n".join(notes)
+        return summary
+
+    def as_text(self) -> str:
+        """Return plain text."""
+        text = str(self._summary().as_text()).rstrip()
+        width = max(len(line) for line in text.splitlines())
+        notes = [textwrap.fill(note, width) for note in self.notes]
+        return "\n".join([text, *notes])
+
+    def as_html(self) -> str:
+        """Return HTML tables with escaped cells and notes."""
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f'<div class="privrank-table">{self._summary(escape).as_html()}{notes}</div>'
+
+    def as_latex(self) -> str:
+        """Return LaTeX with escaped notes (statsmodels escapes the cells)."""
+        notes = [note.translate(_LATEX) for note in self.notes]
+        return str(self._summary(notes=notes).as_latex())
+
+    def as_csv(self) -> str:
+        """Return the rows alone as comma-separated values."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows)
+        return out.getvalue()
+
+    def __str__(self) -> str:
+        """Return plain text."""
+        return self.as_text()
+
+    def __repr__(self) -> str:
+        """Return plain text, so that a notebook or console shows the table."""
+        return self.as_text()
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a table of several results needs of one of them.
+
+    Parameters
+    ----------
+    name : str
+        Column heading.
+    params, bse : Series
+        Estimates and standard errors by term.
+    facts : tuple of (label, value)
+        Lines below the estimates.
+    """
+
+    name: str
+    params: pd.Series[float]
+    bse: pd.Series[float]
+    facts: tuple[tuple[str, str], ...]
+
+
+def column_table(title: str, columns: Sequence[Column], notes: Sequence[str]) -> Table:
+    """Set results side by side: estimates with standard errors in parentheses, then facts."""
+    terms = list(dict.fromkeys(term for column in columns for term in column.params.index))
+    rows: list[tuple[str, ...]] = []
+    for term in terms:
+        shown = [term in column.params.index for column in columns]
+        pairs = list(zip(columns, shown, strict=True))
+        rows.append((str(term), *(f"{c.params[term]:.4f}" if known else "" for c, known in pairs)))
+        rows.append(("", *(f"({c.bse[term]:.4f})" if known else "" for c, known in pairs)))
+    facts = [dict(column.facts) for column in columns]
+    for label in dict.fromkeys(label for column in columns for label, _ in column.facts):
+        rows.append((label, *(fact.get(label, "") for fact in facts)))
+    heads = ("", *(column.name for column in columns))
+    return Table(title, (), heads, tuple(rows), tuple(notes))
+
+
+def wald_results(params: pd.Series[float], covariance: NDArray[np.float64]) -> Any:
+    """Return a statsmodels results object for `t_test` and `wald_test`, built on demand."""
+    from statsmodels.base.model import LikelihoodModelResults
+
+    names = [str(name) for name in params.index]
+    data = SimpleNamespace(
+        param_names=names,
+        cov_names=names,
+        xnames=names,
+        ynames="preference",
+        wrap_output=lambda obj, *args, **kwargs: obj,
+    )
+    model = SimpleNamespace(
+        data=data,
+        exog_names=names,
+        endog_names="preference",
+        df_model=len(names),
+        df_resid=np.inf,
+    )
+    results = LikelihoodModelResults(
+        model, params.to_numpy(), normalized_cov_params=covariance, scale=1.0, use_t=False
+    )
+    results.df_resid = np.inf
+    return results
