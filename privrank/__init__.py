@@ -36,7 +36,7 @@ _HOME = {
     "summary_col": "privrank.results",
 }
 
-__all__ = [*sorted(_HOME), "datasets"]  # noqa: PLE0604 - names, known only through _HOME
+__all__ = [*sorted(_HOME), "datasets"]
 
 
 def __getattr__(name: str) -> Any:

@@ -29,7 +29,6 @@ from privrank.release import (
     WORTHS,
     Design,
     DesignKind,
-    Mechanism,
     Release,
     own,
 )
@@ -240,8 +239,13 @@ class PrivateBTL:
         check_choice("solver", solver, Solver)
         check_rng(rng)
         plan = _plan(
-            self._encoded.design, epsilon, delta, method, check_penalty(penalty),
-            design_effect, shares,
+            self._encoded.design,
+            epsilon,
+            delta,
+            method,
+            check_penalty(penalty),
+            design_effect,
+            shares,
         )
         release = release_comparisons(
             self._encoded,
@@ -277,9 +281,7 @@ class PrivateBTL:
         BTLResult
         """
         check_choice("solver", solver, Solver)
-        return infer(
-            release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True
-        )
+        return infer(release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True)
 
 
 def check_penalty(penalty: object) -> float | None:

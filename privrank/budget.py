@@ -45,7 +45,7 @@ def split(epsilon: float, shares: dict[str, float], main: str) -> dict[str, floa
     return {main: math.nextafter(rest, 0.0), **parts}
 
 
-class BudgetExceeded(Exception):  # noqa: N818 - the field says "budget exceeded", not "error"
+class BudgetExceeded(Exception):
     """A fit asked for more than its budget has left; no data were read and no noise was drawn."""
 
 

@@ -23,7 +23,13 @@ from privrank.checks import check_choice, check_count, check_items
 from privrank.formula import parse
 from privrank.release import Design, DesignKind, PairCounts
 
-__all__ = ["ComparisonColumns", "Encoded", "PairCountChoice", "encode_comparisons", "formula_columns"]
+__all__ = [
+    "ComparisonColumns",
+    "Encoded",
+    "PairCountChoice",
+    "encode_comparisons",
+    "formula_columns",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -250,7 +256,7 @@ def _item_codes(values: NDArray[Any], labels: tuple[Any, ...], column: str) -> I
             f"column {column!r} must hold declared items only: at least one entry is missing or "
             f"not in items=."
         )
-    return codes.astype(np.int64)
+    return np.asarray(codes, dtype=np.int64)
 
 
 def _outcomes(

@@ -1,7 +1,8 @@
 """Bradley-Terry inference from a release: estimate, errors, bands. Sees no data.
 
 Scores are in wins: the score equations read
-sum_j n_ij (F(theta_i - theta_j) - 1/2) + gamma theta_i = net_i / 2, so noise on `net` enters halved.
+``sum_j n_ij (F(theta_i - theta_j) - 1/2) + gamma theta_i = net_i / 2``, so noise on `net` enters
+halved.
 """
 
 from __future__ import annotations
@@ -127,22 +128,25 @@ def evidence(release: Release) -> Evidence:
     item_law, item_step = _NO_NOISE, 1.0
     edge_law, edge_step = _NO_NOISE, 1.0
     output_variance = 0.0
+    score: FloatArray
     if WINS in release.parts:
         part = release.parts[WINS]
         wins = part.step * part.values.reshape(2, -1)
         first, second = np.triu_indices(m, 1)
         pairs = PairCounts(first, second, np.maximum(wins.sum(axis=0), 0), "released")
         half = 0.5 * (wins[0] - wins[1])
-        score = np.bincount(first, half, minlength=m) - np.bincount(second, half, minlength=m)
+        score = np.zeros(m)
+        np.add.at(score, first, half)
+        np.subtract.at(score, second, half)
         edge_law, edge_step = part.law, part.step
     elif NET in release.parts:
         part = release.parts[NET]
-        score = 0.5 * part.values
+        score = 0.5 * part.values.astype(np.float64)
         item_law, item_step = part.law, 0.5 * part.step
     else:
         part = release.parts[WORTHS]
         assert pairs is not None
-        theta = part.step * part.values
+        theta = np.asarray(part.step * part.values, dtype=np.float64)
         score = pull(theta, pairs) + release.constants["gamma"] * theta
         scale = release.constants["lambda"]
         item_law, item_step = DiscreteLaplace(scale / SIMULATION_STEP), SIMULATION_STEP
@@ -303,7 +307,7 @@ def _score_noise(
 ) -> FloatArray:
     """Simulate the privacy noise of the scores, shape (draws, m)."""
     m, edges = facts.items, len(facts.pairs.first)
-    noise = facts.item_step * facts.item_law.simulate((draws, m), generator)
+    noise: FloatArray = facts.item_step * facts.item_law.simulate((draws, m), generator)
     if facts.edge_law.scale > 0:
         p = _win_probability(theta, facts.pairs)
         cells = facts.edge_step * facts.edge_law.simulate((2, draws, edges), generator)

@@ -35,6 +35,7 @@ from privrank.sensitivity import objective_scale
 __all__ = ["DEFAULT_SHARES", "OUTPUT", "Plan", "release_comparisons"]
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 OUTPUT = "output"
 
@@ -296,13 +297,15 @@ def _draw_worths(
     (2019).
     """
     pairs = _met(encoded)
-    net = 0.5 * _net(encoded)
+    net = np.asarray(0.5 * _net(encoded), dtype=np.float64)
     if noise.scale == 0.0:
         theta = fit_ridge(net, pairs, noise.gamma, solver=solver).theta
     else:
-        target = net - draw_cells(noise.scale, noise.cell, len(net), rng)
+        target: FloatArray = net - draw_cells(noise.scale, noise.cell, len(net), rng)
         theta = fit_ridge(
             target, pairs, noise.gamma, solver=solver, tolerance=noise.tolerance
         ).theta
     steps = np.rint(theta / OUTPUT_STEP).astype(np.int64)
-    return Part(noise.law.draw(steps, rng), OUTPUT_STEP, noise.law, noise.sensitivity, noise.epsilon)
+    return Part(
+        noise.law.draw(steps, rng), OUTPUT_STEP, noise.law, noise.sensitivity, noise.epsilon
+    )

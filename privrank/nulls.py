@@ -50,7 +50,7 @@ def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> Float
             0.25 * density * erfcx(np.maximum(near_argument, 0.0)),
             0.5 * np.exp(np.minimum(0.5 * shift * shift - x / scale, 0.0)) * ndtr(z - shift),
         )
-    return ndtr(-z) + near - far
+    return np.asarray(ndtr(-z) + near - far)
 
 
 def normal_laplace_tail(

@@ -124,9 +124,7 @@ def solve_hessian(
     return np.asarray(step if gamma > 0 else step - step.mean())
 
 
-def rounding_bound(
-    theta: FloatArray, target: FloatArray, pairs: PairCounts, gamma: float
-) -> float:
+def rounding_bound(theta: FloatArray, target: FloatArray, pairs: PairCounts, gamma: float) -> float:
     """Bound the l2 error made in computing the gradient in double precision.
 
     Each term n (F - 1/2) is off by at most 5 u n (argument, tanh and product; x F'(x) < 1/4), a

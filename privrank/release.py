@@ -76,7 +76,7 @@ class PairCounts:
 
     first: IntArray
     second: IntArray
-    count: FloatArray
+    count: FloatArray | IntArray
     origin: Origin
 
     def __post_init__(self) -> None:

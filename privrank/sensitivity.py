@@ -209,9 +209,10 @@ def objective_loss(reach: Reach, lam: float, gamma: float) -> float:
     **Privacy.** Outcome adjacency: the Hessian of the logistic loss does not depend on the
     answers, so only the gradient counts: ``gradient_l1 / lam``. Replacement: the smaller of
 
-    - the tight gradient bound plus the determinants. With B the removed unit's Hessian,
-      log det (A + B) / det (A + B') <= log det (I + B / gamma) <= r log(1 + 2 c kappa_2 / (r gamma))
-      for rank r = min(c, m - 1) and trace at most 2 c kappa_2 (arithmetic-geometric mean);
+    - the tight gradient bound plus the determinants. With B the removed unit's Hessian, of rank at
+      most r = min(c, m - 1) and trace at most 2 c kappa_2, the arithmetic-geometric mean gives
+      log det (A + B) / det (A + B') <= log det (I + B / gamma)
+      <= r log(1 + 2 c kappa_2 / (r gamma));
     - `rows` times the loss of one replaced comparison (group privacy).
 
     References

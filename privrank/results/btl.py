@@ -117,7 +117,7 @@ class BTLResult:
         """Delta spent."""
         return self.release.delta
 
-    def _series(self, values: Any, name: str) -> pd.Series[float]:
+    def _series(self, values: Any, name: str) -> pd.Series[Any]:
         return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
 
     def _covariance(self) -> inference.Covariance:
@@ -192,7 +192,7 @@ class BTLResult:
         weight = np.exp(self.worths - self.worths.max())
         return self._series(weight / weight.sum(), "worth")
 
-    def ranks(self) -> pd.Series[int]:
+    def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin."""
         place = np.lexsort((np.argsort(self.release.tie_break), -self.worths))
         rank = np.empty(len(place), dtype=np.int64)
@@ -217,9 +217,7 @@ class BTLResult:
         facts = inference.evidence(self.release)
         quantile = inference.contrast_quantile(facts, errors, self.theta, alpha)
         low, high = inference.rank_sets(self.worths, quantile * errors.contrast_errors())
-        return pd.DataFrame(
-            {"lower": low, "upper": high}, index=pd.Index(self.items, name="item")
-        )
+        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return every pair's difference, win probability, interval and p-value.
@@ -329,8 +327,9 @@ class BTLResult:
             *self.warnings,
         ]
         if DESIGN_EFFECT in self.release.parts:
-            notes.insert(2, f"Design effect of respondents' dependent answers: "
-                            f"{self.design_effect:.2f}.")
+            notes.insert(
+                2, f"Design effect of respondents' dependent answers: {self.design_effect:.2f}."
+            )
         return tables.Table(
             title="Private Bradley-Terry Results",
             header=(
@@ -365,9 +364,7 @@ class BTLResult:
         from privrank import plots
 
         order = list(self.ranks().sort_values().index)
-        return plots.pairwise(
-            self.probabilities().loc[order, order], caption(self.release), ax=ax
-        )
+        return plots.pairwise(self.probabilities().loc[order, order], caption(self.release), ax=ax)
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the worths (:meth:`plot_worth`)."""

@@ -39,7 +39,10 @@ def guarantee(release: Release) -> tuple[tuple[str, str], ...]:
         ("Mechanism:", _mechanism(release)),
         ("Noise scale:", _scales(release)),
         ("Noise source:", noise),
-        ("Epsilon:", "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"),
+        (
+            "Epsilon:",
+            "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}",
+        ),
         ("Delta:", f"{release.delta:g}"),
     )
 
@@ -105,6 +108,7 @@ def privacy_notes(release: Release) -> list[str]:
 
 
 def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
+    """Return the lines below a result in a table of several."""
     return (
         ("epsilon", f"{release.epsilon:g}"),
         ("delta", f"{release.delta:g}"),
@@ -116,10 +120,12 @@ def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
 
 
 def column_name(release: Release) -> str:
+    """Return the heading of a result in a table of several."""
     return f"eps={release.epsilon:g}"
 
 
 def caption(release: Release) -> str:
+    """Return the guarantee as a figure's title states it."""
     if release.source == "none":
         return "non-private run"
     seeded = ", seeded noise" if release.source == "seeded" else ""

@@ -85,7 +85,7 @@ class TopKResult:
         """Delta spent."""
         return self.release.delta
 
-    def _series(self, values: Any, name: str) -> pd.Series[float]:
+    def _series(self, values: Any, name: str) -> pd.Series[Any]:
         return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
 
     def _order(self) -> IntArray:
@@ -204,7 +204,8 @@ class TopKResult:
             for _ in range(60):
                 middle = 0.5 * (inside + outside)
                 accept = self._tail_at(middle) >= level
-                inside, outside = np.where(accept, middle, inside), np.where(accept, outside, middle)
+                inside = np.where(accept, middle, inside)
+                outside = np.where(accept, outside, middle)
             ends.append(np.where(kept, bound, inside))
         return pd.DataFrame(
             {"lower": ends[0], "upper": ends[1]}, index=pd.Index(self.items, name="item")
@@ -216,7 +217,7 @@ class TopKResult:
         sd = np.sqrt(np.maximum(variance, 1e-18))
         return normal_laplace_tail(np.abs(self.win_rate - rate), sd, (self.noise_scale,))
 
-    def ranks(self) -> pd.Series[int]:
+    def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = highest win rate."""
         rank = np.empty(len(self.items), dtype=np.int64)
         rank[self._order()] = np.arange(1, len(self.items) + 1)
@@ -234,9 +235,7 @@ class TopKResult:
         m = len(self.items)
         certain = self._gap_pvalues() <= level / (m * (m - 1) / 2)
         low, high = inference.rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
-        return pd.DataFrame(
-            {"lower": low, "upper": high}, index=pd.Index(self.items, name="item")
-        )
+        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of win rates as a data frame, one row per item, best first."""
@@ -277,8 +276,9 @@ class TopKResult:
             *privacy_notes(self.release),
         ]
         if DESIGN_EFFECT in self.release.parts:
-            notes.insert(3, f"Design effect of respondents' dependent answers: "
-                            f"{self.design_effect:.2f}.")
+            notes.insert(
+                3, f"Design effect of respondents' dependent answers: {self.design_effect:.2f}."
+            )
         return tables.Table(
             title=f"Private Top-{self.k} Results",
             header=(("Model:", "win rates (Copeland)"), *guarantee(self.release)),
@@ -320,9 +320,7 @@ class TopKResult:
 
     def _column(self) -> tables.Column:
         facts = (*release_facts(self.release), ("separation", format_pvalue(self.pvalue)))
-        return tables.Column(
-            column_name(self.release), self.params, self.bse, facts
-        )
+        return tables.Column(column_name(self.release), self.params, self.bse, facts)
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
