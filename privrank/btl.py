@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from privrank import inference
 from privrank.budget import Budget
 from privrank.checks import (
     PrivrankWarning,
@@ -21,8 +20,9 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.evidence import MEAN_CURVATURE, default_ridge, evidence, nominal_information
 from privrank.mechanisms import DEFAULT_SHARES, OUTPUT, Plan, release_comparisons
-from privrank.optim import Solver, curvature, fit_ridge, solve_hessian
+from privrank.optim import Solver, fit_ridge
 from privrank.release import (
     DESIGN_EFFECT,
     PAIR_COUNTS,
@@ -383,9 +383,9 @@ def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
     For a contrast with information I the risk is (I + 2 lam^2 + gamma^2) / (I + gamma)^2 for
     worths of standard deviation 1; lam falls with gamma until the determinant costs nothing.
     """
-    information = inference.nominal_information(len(design.items), design.nominal_total)
+    information = nominal_information(len(design.items), design.nominal_total)
     if math.isinf(epsilon):
-        return inference.default_ridge(information, 0.0)
+        return default_ridge(information, 0.0)
     share = _main_epsilon(epsilon, plan)
 
     def risk(log_gamma: float) -> float:
@@ -399,7 +399,7 @@ def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
 
 def _predicted_variance(design: Design, epsilon: float, plan: Plan) -> float:
     """Predict the variance of a worth's contrast from public numbers."""
-    information = inference.nominal_information(len(design.items), design.nominal_total)
+    information = nominal_information(len(design.items), design.nominal_total)
     share, reach = _main_epsilon(epsilon, plan), design.reach
     sampling = information
     if plan.mechanism == "objective perturbation":
@@ -410,7 +410,7 @@ def _predicted_variance(design: Design, epsilon: float, plan: Plan) -> float:
     else:
         noise = 0.5 * (reach.net_l1 / share) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
-            sampling = information * 0.25 / inference.MEAN_CURVATURE
+            sampling = information * 0.25 / MEAN_CURVATURE
     return (sampling + noise) / information**2
 
 
@@ -442,11 +442,11 @@ def infer(
     BTLResult
     """
     requested = check_penalty(penalty)
-    facts = inference.evidence(release)
+    facts = evidence(release)
     m = facts.items
-    information = inference.nominal_information(m, facts.pairs.total)
+    information = nominal_information(m, facts.pairs.total)
     edge = float(facts.edge_variance(np.zeros(m)).sum()) * 2.0 / (m - 1)
-    automatic = inference.default_ridge(information, facts.item_variance + edge)
+    automatic = default_ridge(information, facts.item_variance + edge)
     messages: list[str] = []
     corrected = requested is None
     if WORTHS in release.parts:
@@ -467,8 +467,9 @@ def infer(
         theta = fit.theta - fit.theta.mean()
     worths = theta
     if corrected:
-        weights = curvature(theta, facts.pairs)
-        worths = theta + gamma * solve_hessian(theta, weights, facts.pairs, gamma)
+        # the ridge once more, now towards the first estimate: to first order this adds back
+        # gamma H^-1 theta, the pull of the first ridge, but with the curvature where it lands
+        worths = fit_ridge(facts.score + gamma * theta, facts.pairs, gamma, solver=solver).theta
         worths = worths - worths.mean()
     if gamma > information:
         messages.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["column_names", "declared_categories", "is_numeric", "open_frame", "tally"]
+__all__ = ["Key", "column_names", "declared_categories", "is_numeric", "open_frame", "tally"]
 
 _COUNT = "privrank_rows"
 
@@ -53,26 +54,40 @@ def declared_categories(frame: object, column: str) -> tuple[Any, ...] | None:
     return tuple(declared.categories) if isinstance(declared, nw.Enum) else None
 
 
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One column of the groups of :func:`tally`.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (groups,)
+        Position of each group's value in `values`; -1 where it is missing.
+    values : ndarray
+        The distinct values.
+    """
+
+    codes: NDArray[np.int64]
+    values: NDArray[Any]
+
+
 def tally(
     view: nw.LazyFrame[Any], by: Sequence[str], numeric: str | None
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+) -> tuple[dict[str, Key], NDArray[np.int64]]:
     """Return the distinct combinations of the columns `by` and how often each occurs.
 
-    Given a lazy frame, groups by all columns at once (null and NaN keys kept) and returns a
-    mapping from column to the group's key, and the group sizes. The column `numeric` comes back as
-    float64 with NaN for missing, whatever the engine calls it.
+    Given a lazy frame, groups by all columns at once (null and NaN kept as missing) and returns
+    the group's value of each column, and the group sizes. The column `numeric` is compared as
+    float64, whatever the engine calls it.
     """
     view = view.select(*dict.fromkeys(by))
     if numeric is not None:
         view = view.with_columns(nw.col(numeric).cast(nw.Float64))
     groups = view.group_by(*by).agg(nw.len().alias(_COUNT)).collect()
-    keys: dict[str, NDArray[Any]] = {}
+    keys: dict[str, Key] = {}
     for column in by:
         series = groups.get_column(column).to_pandas()
         if column == numeric:
-            keys[column] = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        elif isinstance(series.dtype, pd.CategoricalDtype):
-            keys[column] = series.astype(series.dtype.categories.dtype).to_numpy()
-        else:
-            keys[column] = series.to_numpy()
+            series = pd.Series(series.to_numpy(dtype=np.float64, na_value=np.nan))
+        codes, values = pd.factorize(series)
+        keys[column] = Key(codes.astype(np.int64), np.asarray(values))
     return keys, groups.get_column(_COUNT).to_pandas().to_numpy(dtype=np.int64)

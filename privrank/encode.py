@@ -175,9 +175,9 @@ def encode_comparisons(
     answers = None
     nobs = int(size.sum())
     if columns.respondent is not None:
-        person, people = pd.factorize(keys[columns.respondent])
+        person = keys[columns.respondent].codes
         _check_respondents(person, edge, size, columns.respondent, rows, distinct_pairs)
-        nobs = len(people)
+        nobs = len(keys[columns.respondent].values)
         cells, cell = np.unique(person * len(edges) + edge, return_inverse=True)
         answers = (
             cells // len(edges),
@@ -249,8 +249,10 @@ def _declared_items(frame: object, columns: ComparisonColumns, items: object) ->
     return check_items(declared)
 
 
-def _item_codes(values: NDArray[Any], labels: tuple[Any, ...], column: str) -> IntArray:
-    codes = pd.Index(labels).get_indexer(pd.Index(values))
+def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntArray:
+    place = pd.Index(labels).get_indexer(pd.Index(key.values))
+    # a missing entry, code -1, reads the sentinel put last
+    codes = np.append(place, -1)[key.codes]
     if (codes < 0).any():
         raise ValueError(
             f"column {column!r} must hold declared items only: at least one entry is missing or "
@@ -260,12 +262,12 @@ def _item_codes(values: NDArray[Any], labels: tuple[Any, ...], column: str) -> I
 
 
 def _outcomes(
-    keys: Mapping[str, NDArray[Any]], outcome: str | None, size: int, ties: bool
+    keys: Mapping[str, counting.Key], outcome: str | None, size: int, ties: bool
 ) -> tuple[IntArray, IntArray]:
     """Return, per group of rows, whether it was answered and the sign of the answer."""
     if outcome is None:
         return np.ones(size, dtype=np.int64), np.ones(size, dtype=np.int64)
-    codes = keys[outcome]
+    codes = np.append(keys[outcome].values.astype(np.float64), np.nan)[keys[outcome].codes]
     missing = np.isnan(codes)
     if not (missing | np.isin(codes, (-1.0, 0.0, 1.0))).all():
         raise ValueError(

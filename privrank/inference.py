@@ -1,9 +1,4 @@
-"""Bradley-Terry inference from a release: estimate, errors, bands. Sees no data.
-
-Scores are in wins: the score equations read
-``sum_j n_ij (F(theta_i - theta_j) - 1/2) + gamma theta_i = net_i / 2``, so noise on `net` enters
-halved.
-"""
+"""Errors, bands and tests of a Bradley-Terry fit, from a release alone."""
 
 from __future__ import annotations
 
@@ -13,212 +8,45 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from privrank.noise import DiscreteLaplace
+from privrank.evidence import Evidence
 from privrank.nulls import public_generator
-from privrank.optim import curvature, laplacian, pull
-from privrank.release import (
-    DESIGN_EFFECT,
-    MOMENTS,
-    NET,
-    PAIR_COUNTS,
-    WINS,
-    WORTHS,
-    PairCounts,
-    Release,
-)
+from privrank.optim import curvature, laplacian, pull, win_probability
+from privrank.release import DESIGN_EFFECT, MOMENTS, PairCounts, Release
 
 __all__ = [
     "Covariance",
-    "Evidence",
-    "bias_correction",
     "contrast_quantile",
     "covariance",
-    "default_ridge",
     "design_effect",
-    "evidence",
     "homogeneity",
-    "nominal_information",
     "rank_sets",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-MEAN_CURVATURE = 0.18234
-"""E F'(t) for logistic F and t normal(0, 2): worths with standard deviation 1."""
-
-SIMULATION_STEP = 2.0**-20
-"""Lattice on which the continuous noise of objective perturbation is simulated."""
-
 _MOST_BAND_ITEMS = 200
 """Beyond this, simultaneous bands use the Bonferroni bound instead of simulation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
-    """A release read as noisy score statistics.
-
-    Parameters
-    ----------
-    score : ndarray, shape (m,)
-        Half the noisy net wins, made to sum to zero.
-    pairs : PairCounts
-        Comparisons per pair used in the fit.
-    item_law, item_step : DiscreteLaplace, float
-        Noise of each score before centring, in steps of `item_step`.
-    edge_law, edge_step : DiscreteLaplace, float
-        Noise of each cell of the win matrix, zero unless the matrix was released.
-    count_variance : float
-        Noise variance of each pair count, zero unless they were released.
-    output_variance : float
-        Variance of noise added to the worths themselves.
-    random_pairs : bool
-        Whether pair counts are expectations, so that the score also varies with who met whom.
-    """
-
-    score: FloatArray
-    pairs: PairCounts
-    item_law: DiscreteLaplace
-    item_step: float
-    edge_law: DiscreteLaplace
-    edge_step: float
-    count_variance: float
-    output_variance: float
-    random_pairs: bool
-
-    @property
-    def items(self) -> int:
-        """Number of items."""
-        return len(self.score)
-
-    @property
-    def item_variance(self) -> float:
-        """Noise variance of each score before centring."""
-        return self.item_step**2 * self.item_law.variance
-
-    def edge_variance(self, theta: FloatArray) -> FloatArray:
-        """Return the variance of the noise each pair puts into its two scores, opposite in sign."""
-        p = _win_probability(theta, self.pairs)
-        cells = self.edge_step**2 * self.edge_law.variance * ((1 - p) ** 2 + p**2)
-        return np.asarray(cells + self.count_variance * (p - 0.5) ** 2)
-
-
-def _win_probability(theta: FloatArray, pairs: PairCounts) -> FloatArray:
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * (theta[pairs.first] - theta[pairs.second])))
-
-
-_NO_NOISE = DiscreteLaplace(0.0)
-
-
-def evidence(release: Release) -> Evidence:
-    """Read a release as noisy scores; the worths of objective perturbation through their equations.
-
-    At the minimiser the score equations hold with the noise w on their right-hand side, so that
-    their left-hand side, with public pair counts, is half a noisy net.
-    """
-    design = release.design
-    m = len(design.items)
-    pairs = design.pairs
-    count_variance = 0.0
-    if PAIR_COUNTS in release.parts:
-        part = release.parts[PAIR_COUNTS]
-        first, second = np.triu_indices(m, 1)
-        pairs = PairCounts(first, second, np.maximum(part.values, 0), "released")
-        count_variance = part.noise_variance
-    item_law, item_step = _NO_NOISE, 1.0
-    edge_law, edge_step = _NO_NOISE, 1.0
-    output_variance = 0.0
-    score: FloatArray
-    if WINS in release.parts:
-        part = release.parts[WINS]
-        wins = part.step * part.values.reshape(2, -1)
-        first, second = np.triu_indices(m, 1)
-        pairs = PairCounts(first, second, np.maximum(wins.sum(axis=0), 0), "released")
-        half = 0.5 * (wins[0] - wins[1])
-        score = np.zeros(m)
-        np.add.at(score, first, half)
-        np.subtract.at(score, second, half)
-        edge_law, edge_step = part.law, part.step
-    elif NET in release.parts:
-        part = release.parts[NET]
-        score = 0.5 * part.values.astype(np.float64)
-        item_law, item_step = part.law, 0.5 * part.step
-    else:
-        part = release.parts[WORTHS]
-        assert pairs is not None
-        theta = np.asarray(part.step * part.values, dtype=np.float64)
-        score = pull(theta, pairs) + release.constants["gamma"] * theta
-        scale = release.constants["lambda"]
-        item_law, item_step = DiscreteLaplace(scale / SIMULATION_STEP), SIMULATION_STEP
-        output_variance = part.noise_variance
-    assert pairs is not None
-    return Evidence(
-        score=score - score.mean(),
-        pairs=pairs,
-        item_law=item_law,
-        item_step=item_step,
-        edge_law=edge_law,
-        edge_step=edge_step,
-        count_variance=count_variance,
-        output_variance=output_variance,
-        random_pairs=pairs.origin == "equal" and NET in release.parts,
-    )
-
-
-def nominal_information(items: int, total: float) -> float:
-    """Return the information per contrast of `total` comparisons spread over all pairs.
-
-    A connected design with equal counts has all non-zero Laplacian eigenvalues equal to
-    2 total / (m - 1), here times the mean curvature for worths of standard deviation 1.
-    """
-    return MEAN_CURVATURE * 2.0 * total / (items - 1)
-
-
-def default_ridge(information: float, score_noise_variance: float) -> float:
-    """Return the ridge that balances noise and shrinkage for worths of standard deviation 1.
-
-    For a contrast with information I and score variance I + v, the mean squared error
-    (I + v + gamma^2) / (I + gamma)^2 is smallest at gamma = 1 + v / I.
-    """
-    return 1.0 + score_noise_variance / information
-
-
-def bias_correction(
-    theta: FloatArray, pairs: PairCounts, gamma: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the corrected worths, the inverse Hessian, and the map from scores to worths.
-
-    The ridge pulls the minimiser towards zero by about gamma H^-1 theta; adding that back gives
-    worths whose linear response to the scores is K = (I + gamma H^-1) H^-1.
-    """
-    m = len(theta)
-    centring = np.eye(m) - 1.0 / m
-    hessian = laplacian(curvature(theta, pairs), pairs, m)
-    # the constant direction is made regular; no score has a part in it
-    inverse = np.linalg.inv(hessian + gamma * centring + np.full((m, m), 1.0 / m))
-    inverse = centring @ inverse @ centring
-    shift = centring + gamma * inverse
-    return shift @ theta, inverse, shift @ inverse
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Covariance:
-    """Covariance of the worths, split into sampling and privacy noise, and its square root.
+    """Covariance of the worths, split into sampling and privacy noise.
 
     Parameters
     ----------
     sampling, privacy : ndarray, shape (m, m)
         The two parts; their sum is the covariance.
     response : ndarray, shape (m, m)
-        The map from scores to worths.
-    score_covariance : ndarray, shape (m, m)
+        The linear map from scores to worths.
+    scores : ndarray, shape (m, m)
         Sampling covariance of the scores.
     """
 
     sampling: FloatArray
     privacy: FloatArray
     response: FloatArray
-    score_covariance: FloatArray
+    scores: FloatArray
 
     @property
     def total(self) -> FloatArray:
@@ -233,9 +61,49 @@ class Covariance:
         )
 
 
-def score_covariance(
-    facts: Evidence, release: Release, theta: FloatArray, worths: FloatArray
-) -> FloatArray:
+def _centring(items: int) -> FloatArray:
+    return np.eye(items) - 1.0 / items
+
+
+def _contrast_inverse(matrix: FloatArray) -> FloatArray:
+    """Return the pseudo-inverse of a matrix whose null space is the constant vector."""
+    m = len(matrix)
+    centring = _centring(m)
+    inverse = np.linalg.inv(matrix + np.trace(matrix) / m**2)
+    return np.asarray(centring @ inverse @ centring)
+
+
+def covariance(
+    facts: Evidence,
+    release: Release,
+    theta: FloatArray,
+    worths: FloatArray,
+    gamma: float,
+    *,
+    corrected: bool,
+) -> Covariance:
+    """Return the sandwich covariance of the worths.
+
+    With G_1 and G_2 the ridge Hessians at the ridge estimate `theta` and at the corrected `worths`,
+    scores move `theta` by G_1^-1 and, when corrected, `worths` by G_2^-1 (I + gamma G_1^-1). Noise
+    put on the worths of objective perturbation acts like a score through G_1.
+    """
+    m = facts.items
+    ridge = gamma * _centring(m)
+    first = laplacian(curvature(theta, facts.pairs), facts.pairs, m) + ridge
+    response = _contrast_inverse(first)
+    if corrected:
+        second = laplacian(curvature(worths, facts.pairs), facts.pairs, m) + ridge
+        response = _contrast_inverse(second) @ (_centring(m) + gamma * response)
+    scores = _score_covariance(facts, release, worths)
+    noise = laplacian(facts.edge_variance(worths), facts.pairs, m)
+    noise += facts.item_variance * np.eye(m) + facts.output_variance * first @ first
+    return Covariance(
+        response @ scores @ response.T, response @ noise @ response.T, response, scores
+    )
+
+
+def _score_covariance(facts: Evidence, release: Release, worths: FloatArray) -> FloatArray:
     """Return the sampling covariance of the scores.
 
     Independent answers give the Laplacian of n F'; where pair counts are expectations only, the
@@ -245,33 +113,35 @@ def score_covariance(
     """
     m = facts.items
     if MOMENTS[0] in release.parts:
-        return _cluster_moments(release, facts.pairs, theta, m)
-    weights = curvature(theta, facts.pairs)
+        return _cluster_moments(release, facts.pairs, worths)
+    weights = curvature(worths, facts.pairs)
     if facts.random_pairs and DESIGN_EFFECT not in release.parts:
         weights = 0.25 * facts.pairs.count
-    return design_effect(release, facts.pairs, theta, worths) * laplacian(weights, facts.pairs, m)
+    return design_effect(release, facts.pairs, worths) * laplacian(weights, facts.pairs, m)
 
 
-def _cluster_moments(
-    release: Release, pairs: PairCounts, theta: FloatArray, items: int
-) -> FloatArray:
+def _cluster_moments(release: Release, pairs: PairCounts, worths: FloatArray) -> FloatArray:
     """Return the sum over respondents of score times score, from moments by pair."""
     edges = len(pairs.first)
     yy, yn, nn = (
         release.parts[name].values.reshape(edges, edges).astype(np.float64) for name in MOMENTS
     )
-    mean = 2.0 * _win_probability(theta, pairs) - 1.0
+    mean = 2.0 * win_probability(worths, pairs) - 1.0
     cross = yn * mean[None, :]
     meat = yy - cross - cross.T + nn * np.outer(mean, mean)
-    incidence = np.zeros((items, edges))
-    incidence[pairs.first, np.arange(edges)] = 0.5
-    incidence[pairs.second, np.arange(edges)] = -0.5
-    return incidence @ meat @ incidence.T
+    incidence = 0.5 * _incidence(pairs, len(worths))
+    return np.asarray(incidence.T @ meat @ incidence)
 
 
-def design_effect(
-    release: Release, pairs: PairCounts, theta: FloatArray, worths: FloatArray
-) -> float:
+def _incidence(pairs: PairCounts, items: int) -> FloatArray:
+    """Return the signed incidence matrix, shape (edges, m): +1 first item, -1 second."""
+    edges = np.arange(len(pairs.first))
+    matrix = np.zeros((len(edges), items))
+    matrix[edges, pairs.first], matrix[edges, pairs.second] = 1.0, -1.0
+    return matrix
+
+
+def design_effect(release: Release, pairs: PairCounts, worths: FloatArray) -> float:
     """Return the variance of respondents' net wins over that of independent answers, at least 1.
 
     The released sum over respondents of |net|^2, less nobs times the squared mean net, estimates
@@ -283,40 +153,29 @@ def design_effect(
         return 1.0
     spread = float(release.parts[DESIGN_EFFECT].values[0])
     mean_net = 2.0 * pull(worths, pairs)
-    independent = 8.0 * float(curvature(theta, pairs).sum())
+    independent = 8.0 * float(curvature(worths, pairs).sum())
     return max(1.0, (spread - float(mean_net @ mean_net) / release.design.nobs) / independent)
 
 
-def covariance(
-    facts: Evidence, release: Release, theta: FloatArray, gamma: float, *, corrected: bool
-) -> Covariance:
-    """Return the sandwich covariance of the worths at the ridge estimate `theta`."""
-    m = facts.items
-    worths, inverse, response = bias_correction(theta, facts.pairs, gamma)
-    shift = np.eye(m) - 1.0 / m + gamma * inverse
-    if not corrected:
-        response, shift = inverse, np.eye(m) - 1.0 / m
-    meat = score_covariance(facts, release, theta, worths)
-    noise = facts.item_variance * np.eye(m) + laplacian(facts.edge_variance(theta), facts.pairs, m)
-    privacy = response @ noise @ response.T + facts.output_variance * shift @ shift.T
-    return Covariance(response @ meat @ response.T, privacy, response, meat)
-
-
 def _score_noise(
-    facts: Evidence, theta: FloatArray, draws: int, generator: np.random.Generator
+    facts: Evidence, worths: FloatArray, draws: int, generator: np.random.Generator
 ) -> FloatArray:
-    """Simulate the privacy noise of the scores, shape (draws, m)."""
+    """Simulate the privacy noise of the scores, shape (draws, m).
+
+    The laws are exact but for errors of released pair counts, which are taken as normal, and the
+    noise on the worths of objective perturbation, which is negligible and left out.
+    """
     m, edges = facts.items, len(facts.pairs.first)
-    noise: FloatArray = facts.item_step * facts.item_law.simulate((draws, m), generator)
-    if facts.edge_law.scale > 0:
-        p = _win_probability(theta, facts.pairs)
+    noise = np.asarray(
+        facts.item_step * facts.item_law.simulate((draws, m), generator), dtype=np.float64
+    )
+    if facts.edge_law.scale > 0 or facts.count_variance > 0:
         cells = facts.edge_step * facts.edge_law.simulate((2, draws, edges), generator)
-        pull_up = (1 - p) * cells[0] - p * cells[1]
-        incidence = np.zeros((edges, m))
-        incidence[np.arange(edges), facts.pairs.first] = 1.0
-        incidence[np.arange(edges), facts.pairs.second] = -1.0
-        noise = noise + pull_up @ incidence
-    return np.asarray(noise)
+        tilt = np.sqrt(facts.count_variance) * (win_probability(worths, facts.pairs) - 0.5)
+        by_edge = 0.5 * (cells[0] - cells[1])
+        by_edge = by_edge + tilt * generator.standard_normal((draws, edges))
+        noise = noise + by_edge @ _incidence(facts.pairs, m)
+    return noise
 
 
 def _square_root(matrix: FloatArray) -> FloatArray:
@@ -325,11 +184,11 @@ def _square_root(matrix: FloatArray) -> FloatArray:
 
 
 def contrast_quantile(
-    facts: Evidence, errors: Covariance, theta: FloatArray, alpha: float
+    facts: Evidence, errors: Covariance, worths: FloatArray, alpha: float
 ) -> float:
     """Return the 1 - alpha quantile of the largest |t| over all differences of two worths.
 
-    Simulated from the normal sampling law plus the exact noise law with a public counter seed; the
+    Simulated from the normal sampling law plus the noise law with a public counter seed; the
     Bonferroni normal bound for many items.
     """
     from scipy.stats import norm
@@ -339,18 +198,16 @@ def contrast_quantile(
         return float(norm.isf(alpha / (m * (m - 1))))
     draws = 20_000 if m <= 20 else 2_000
     generator = public_generator("contrast quantile", m, draws)
-    root = errors.response @ _square_root(errors.score_covariance)
-    scale = errors.contrast_errors()
+    root = errors.response @ _square_root(errors.scores)
     first, second = np.triu_indices(m, 1)
-    scale = scale[first, second]
+    scale = errors.contrast_errors()[first, second]
     largest = np.empty(draws)
     block = max(1, 4_000_000 // len(first))
     for start in range(0, draws, block):
         size = min(block, draws - start)
-        worths = generator.standard_normal((size, m)) @ root.T
-        worths += _score_noise(facts, theta, size, generator) @ errors.response.T
-        gaps = np.abs(worths[:, first] - worths[:, second]) / scale
-        largest[start : start + size] = gaps.max(axis=1)
+        draw = generator.standard_normal((size, m)) @ root.T
+        draw += _score_noise(facts, worths, size, generator) @ errors.response.T
+        largest[start : start + size] = (np.abs(draw[:, first] - draw[:, second]) / scale).max(1)
     return float(np.quantile(largest, 1.0 - alpha))
 
 
@@ -367,34 +224,26 @@ def rank_sets(worths: FloatArray, reach: FloatArray) -> tuple[IntArray, IntArray
 
 
 def homogeneity(
-    facts: Evidence, release: Release, theta: FloatArray, worths: FloatArray, draws: int = 9_999
+    facts: Evidence, release: Release, worths: FloatArray, draws: int = 9_999
 ) -> tuple[float, FloatArray]:
     """Return the statistic for equal worths and a table of its null law.
 
     **Statistic.** score' V^+ score with V the covariance of the noisy scores when all worths are
     equal: the score form of the Wald test. The dependence of a respondent's answers is that seen
-    at the fit. **Null.** Normal sampling error plus the exact noise law, from a public counter
-    seed.
+    at the fit. **Null.** Normal sampling error plus the noise law, from a public counter seed.
     """
     m = facts.items
     zero = np.zeros(m)
-    centring = np.eye(m) - 1.0 / m
     if MOMENTS[0] in release.parts:
-        meat = _cluster_moments(release, facts.pairs, theta, m)
+        scores = _cluster_moments(release, facts.pairs, worths)
     else:
-        effect = design_effect(release, facts.pairs, theta, worths)
-        meat = effect * laplacian(curvature(zero, facts.pairs), facts.pairs, m)
-    noise = facts.item_variance * centring
+        effect = design_effect(release, facts.pairs, worths)
+        scores = effect * laplacian(curvature(zero, facts.pairs), facts.pairs, m)
+    noise = facts.item_variance * _centring(m)
     noise = noise + laplacian(facts.edge_variance(zero), facts.pairs, m)
-    inverse = np.linalg.inv(meat + noise + np.full((m, m), 1.0 / m))
-    inverse = centring @ inverse @ centring
+    inverse = _contrast_inverse(scores + noise)
     generator = public_generator("homogeneity", m, release.design.nobs)
-    scores = generator.standard_normal((draws, m)) @ _square_root(meat).T
-    scores += _score_noise(facts, zero, draws, generator) @ centring
-    table = np.einsum("ri,ij,rj->r", scores, inverse, scores, optimize=True)
+    draw = generator.standard_normal((draws, m)) @ _square_root(scores).T
+    draw += _score_noise(facts, zero, draws, generator) @ _centring(m)
+    table = np.einsum("ri,ij,rj->r", draw, inverse, draw, optimize=True)
     return float(facts.score @ inverse @ facts.score), table
-
-
-def contrast_information(theta: FloatArray, pairs: PairCounts) -> float:
-    """Return the average information per contrast at `theta`, from public pair counts."""
-    return 2.0 * float(curvature(theta, pairs).sum()) / (len(theta) - 1)

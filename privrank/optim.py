@@ -27,7 +27,7 @@ __all__ = [
     "laplacian",
     "pull",
     "rounding_bound",
-    "solve_hessian",
+    "win_probability",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -74,6 +74,11 @@ def pull(theta: FloatArray, pairs: PairCounts) -> FloatArray:
     return np.asarray(up - np.bincount(pairs.second, half, minlength=m))
 
 
+def win_probability(theta: FloatArray, pairs: PairCounts) -> FloatArray:
+    """Return F(theta_i - theta_j) for each pair."""
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * (theta[pairs.first] - theta[pairs.second])))
+
+
 def curvature(theta: FloatArray, pairs: PairCounts) -> FloatArray:
     """Return n F'(theta_i - theta_j) for each pair."""
     return np.asarray(
@@ -97,12 +102,12 @@ def _objective(theta: FloatArray, target: FloatArray, pairs: PairCounts, gamma: 
     return float(loss - target @ theta + 0.5 * gamma * theta @ theta)
 
 
-def solve_hessian(
+def _newton_step(
     gradient: FloatArray,
     weights: FloatArray,
     pairs: PairCounts,
     gamma: float,
-    accuracy: float = 1e-12,
+    accuracy: float,
 ) -> FloatArray:
     """Solve (Laplacian + gamma I) step = gradient, in the zero-sum space when gamma is 0."""
     m = len(gradient)
@@ -192,7 +197,7 @@ def _newton(
         weights = curvature(theta, pairs)
         accuracy = min(0.1, max(norm / start_norm, 1e-10))
         try:
-            step = solve_hessian(gradient, weights, pairs, gamma, accuracy)
+            step = _newton_step(gradient, weights, pairs, gamma, accuracy)
         except LinAlgError:
             return RidgeFit(theta, norm, False)
         slope = float(gradient @ step)

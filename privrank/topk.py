@@ -20,6 +20,7 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.evidence import evidence
 from privrank.mechanisms import Plan, release_comparisons
 from privrank.release import DESIGN_EFFECT, NET, PAIR_COUNTS, WORTHS, DesignKind, Release, own
 from privrank.results import TopKResult
@@ -230,7 +231,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
             "release must hold net wins or a win matrix, but objective perturbation releases "
             "worths only: fit with method='counts'."
         )
-    facts = inference.evidence(release)
+    facts = evidence(release)
     # counts that were themselves released can be zero or negative in places
     degrees = np.maximum(facts.pairs.degrees(facts.items), 1.0)
     score = 0.5 * release.parts[NET].values if NET in release.parts else facts.score
@@ -238,7 +239,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     effect = 1.0
     if DESIGN_EFFECT in release.parts:
         fit = infer_btl(release)
-        effect = inference.design_effect(release, facts.pairs, fit.theta, fit.worths)
+        effect = inference.design_effect(release, facts.pairs, fit.worths)
     rate = np.clip(win_rate, 0.0, 1.0)
     spread = 0.25 if facts.random_pairs else rate * (1.0 - rate)
     return TopKResult(

@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
+from privrank.evidence import evidence
 from privrank.nulls import monte_carlo_pvalue
 from privrank.optim import Solver
 from privrank.release import DESIGN_EFFECT, Release
@@ -121,9 +122,13 @@ class BTLResult:
         return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
 
     def _covariance(self) -> inference.Covariance:
-        facts = inference.evidence(self.release)
         return inference.covariance(
-            facts, self.release, self.theta, self.penalty, corrected=self.corrected
+            evidence(self.release),
+            self.release,
+            self.theta,
+            self.worths,
+            self.penalty,
+            corrected=self.corrected,
         )
 
     @property
@@ -159,9 +164,8 @@ class BTLResult:
     @property
     def design_effect(self) -> float:
         """Variance inflation from dependent answers of one respondent; 1 for rows."""
-        facts = inference.evidence(self.release)
-        worths, _, _ = inference.bias_correction(self.theta, facts.pairs, self.penalty)
-        return inference.design_effect(self.release, facts.pairs, self.theta, worths)
+        pairs = evidence(self.release).pairs
+        return inference.design_effect(self.release, pairs, self.worths)
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the worths, shape (m, m)."""
@@ -214,8 +218,8 @@ class BTLResult:
         return self._rank_sets(self._covariance(), level)
 
     def _rank_sets(self, errors: inference.Covariance, alpha: float) -> pd.DataFrame:
-        facts = inference.evidence(self.release)
-        quantile = inference.contrast_quantile(facts, errors, self.theta, alpha)
+        facts = evidence(self.release)
+        quantile = inference.contrast_quantile(facts, errors, self.worths, alpha)
         low, high = inference.rank_sets(self.worths, quantile * errors.contrast_errors())
         return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
@@ -258,9 +262,8 @@ class BTLResult:
 
     def test_homogeneity(self) -> HomogeneityResult:
         """Test that all worths are equal (score form of the Wald test)."""
-        facts = inference.evidence(self.release)
-        worths, _, _ = inference.bias_correction(self.theta, facts.pairs, self.penalty)
-        statistic, table = inference.homogeneity(facts, self.release, self.theta, worths)
+        facts = evidence(self.release)
+        statistic, table = inference.homogeneity(facts, self.release, self.worths)
         return HomogeneityResult(
             statistic, monte_carlo_pvalue(statistic, table), len(self.items) - 1, len(table)
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
+from privrank.evidence import Evidence, evidence
 from privrank.nulls import normal_laplace_tail
 from privrank.release import DESIGN_EFFECT, Release
 from privrank.results.guarantee import (
@@ -93,8 +94,8 @@ class TopKResult:
         return np.lexsort((np.argsort(self.release.tie_break), -self.win_rate))
 
     @property
-    def _facts(self) -> inference.Evidence:
-        return inference.evidence(self.release)
+    def _facts(self) -> Evidence:
+        return evidence(self.release)
 
     @property
     def noise_scale(self) -> FloatArray:
@@ -145,8 +146,8 @@ class TopKResult:
         facts = self._facts
         if facts.edge_law.scale == 0:
             return 1.0
-        noise = 2.0 * facts.edge_step**2 * facts.edge_law.variance * len(facts.pairs.first)
-        return 1.0 + noise / facts.pairs.total
+        noise = float(facts.edge_variance(np.zeros(facts.items)).sum())
+        return 1.0 + 4.0 * noise / facts.pairs.total
 
     def _gap_pvalues(self) -> FloatArray:
         """Return two-sided p-values that two items have equal win rates, shape (m, m).

@@ -1,0 +1,183 @@
+"""A release read as noisy score statistics of a Bradley-Terry model. Sees no data.
+
+Scores are in wins: the score equations read
+``sum_j n_ij (F(theta_i - theta_j) - 1/2) + gamma theta_i = net_i / 2``, so noise on `net` enters
+halved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.noise import DiscreteLaplace
+from privrank.optim import pull, win_probability
+from privrank.release import NET, PAIR_COUNTS, WINS, WORTHS, Design, PairCounts, Release
+
+__all__ = ["Evidence", "default_ridge", "evidence", "nominal_information"]
+
+FloatArray = NDArray[np.float64]
+
+MEAN_CURVATURE = 0.18234
+"""E F'(t) for logistic F and t normal(0, 2): worths with standard deviation 1."""
+
+SIMULATION_STEP = 2.0**-20
+"""Lattice on which the continuous noise of objective perturbation is simulated."""
+
+TRUSTED_TOTAL = 0.1
+"""Relative error of the released total below which it replaces the public nominal total."""
+
+_NO_NOISE = DiscreteLaplace(0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """Noisy scores, the comparisons behind them, and the laws of their noise.
+
+    Parameters
+    ----------
+    score : ndarray, shape (m,)
+        Half the noisy net wins, made to sum to zero.
+    pairs : PairCounts
+        Comparisons per pair used in the fit.
+    item_law, item_step : DiscreteLaplace, float
+        Noise of each score before centring, in steps of `item_step`.
+    edge_law, edge_step : DiscreteLaplace, float
+        Noise of each cell of the win matrix, zero unless the matrix was released; half the
+        difference of a pair's two cells enters its two scores with opposite signs.
+    count_variance : float
+        Error variance of each pair count, zero unless they were released.
+    output_variance : float
+        Variance of noise added to the worths themselves.
+    random_pairs : bool
+        Whether pair counts are expectations, so that the score also varies with who met whom.
+    """
+
+    score: FloatArray
+    pairs: PairCounts
+    item_law: DiscreteLaplace = _NO_NOISE
+    item_step: float = 1.0
+    edge_law: DiscreteLaplace = _NO_NOISE
+    edge_step: float = 1.0
+    count_variance: float = 0.0
+    output_variance: float = 0.0
+    random_pairs: bool = False
+
+    @property
+    def items(self) -> int:
+        """Number of items."""
+        return len(self.score)
+
+    @property
+    def item_variance(self) -> float:
+        """Noise variance of each score before centring."""
+        return self.item_step**2 * self.item_law.variance
+
+    def edge_variance(self, worths: FloatArray) -> FloatArray:
+        """Return the variance of the noise each pair puts into its two scores, opposite in sign.
+
+        An error in a pair count moves the expected wins by its product with F - 1/2.
+        """
+        cells = 0.5 * self.edge_step**2 * self.edge_law.variance
+        tilt = win_probability(worths, self.pairs) - 0.5
+        return np.asarray(cells + self.count_variance * tilt**2)
+
+
+def evidence(release: Release) -> Evidence:
+    """Read a release as noisy scores.
+
+    Worths of objective perturbation are read through their equations: at the minimiser the score
+    equations hold with the noise w on their right-hand side, so that their left-hand side, with
+    public pair counts, is half a noisy net.
+    """
+    design = release.design
+    m = len(design.items)
+    if WINS in release.parts:
+        part = release.parts[WINS]
+        wins = part.step * part.values.reshape(2, -1)
+        # a count is the sum of a pair's two cells
+        pairs, count_variance = _shrunk(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+        half = 0.5 * (wins[0] - wins[1])
+        score = np.zeros(m)
+        np.add.at(score, pairs.first, half)
+        np.subtract.at(score, pairs.second, half)
+        return Evidence(
+            score - score.mean(),
+            pairs,
+            edge_law=part.law,
+            edge_step=part.step,
+            count_variance=count_variance,
+        )
+    pairs, count_variance = _pair_counts(release)
+    if NET in release.parts:
+        part = release.parts[NET]
+        score = 0.5 * part.values.astype(np.float64)
+        return Evidence(
+            score - score.mean(),
+            pairs,
+            item_law=part.law,
+            item_step=0.5 * part.step,
+            count_variance=count_variance,
+            random_pairs=pairs.origin == "equal",
+        )
+    part = release.parts[WORTHS]
+    theta = np.asarray(part.step * part.values, dtype=np.float64)
+    score = pull(theta, pairs) + release.constants["gamma"] * theta
+    return Evidence(
+        score - score.mean(),
+        pairs,
+        item_law=DiscreteLaplace(release.constants["lambda"] / SIMULATION_STEP),
+        item_step=SIMULATION_STEP,
+        count_variance=count_variance,
+        output_variance=part.noise_variance,
+    )
+
+
+def _pair_counts(release: Release) -> tuple[PairCounts, float]:
+    """Return the public or released comparisons per pair and the error variance of each."""
+    if PAIR_COUNTS in release.parts:
+        part = release.parts[PAIR_COUNTS]
+        return _shrunk(release.design, part.values.astype(np.float64), part.noise_variance)
+    if release.design.pairs is None:
+        raise ValueError("release must hold pair counts, or its design must.")
+    return release.design.pairs, 0.0
+
+
+def _shrunk(design: Design, noisy: FloatArray, variance: float) -> tuple[PairCounts, float]:
+    """Return released pair counts shrunk towards their mean, and their error variance.
+
+    With noise of this variance v and true counts that vary by tau^2, the count closest to the
+    truth is the mean plus tau^2 / (tau^2 + v) of the noisy deviation, with error variance
+    tau^2 v / (tau^2 + v); tau^2 is estimated by the excess of the noisy counts' variance over v.
+    The mean is the released one where its noise is small against the nominal, else the nominal.
+    """
+    first, second = np.triu_indices(len(design.items), 1)
+    edges = len(noisy)
+    mean = design.nominal_total / edges
+    if np.sqrt(variance / edges) <= TRUSTED_TOTAL * mean:
+        mean = float(noisy.mean())
+    spread = max(0.0, float(np.mean((noisy - mean) ** 2)) - variance)
+    kept = spread / (spread + variance) if variance > 0 else 1.0
+    # a mean of zero or less would leave no information at all
+    count = np.maximum(mean + kept * (noisy - mean), 0.01 * design.nominal_total / edges)
+    return PairCounts(first, second, count, "released"), kept * variance
+
+
+def nominal_information(items: int, total: float) -> float:
+    """Return the information per contrast of `total` comparisons spread over all pairs.
+
+    A connected design with equal counts has all non-zero Laplacian eigenvalues equal to
+    2 total / (m - 1), here times the mean curvature for worths of standard deviation 1.
+    """
+    return MEAN_CURVATURE * 2.0 * total / (items - 1)
+
+
+def default_ridge(information: float, score_noise_variance: float) -> float:
+    """Return the ridge that balances noise and shrinkage for worths of standard deviation 1.
+
+    For a contrast with information I and score variance I + v, the mean squared error
+    (I + v + gamma^2) / (I + gamma)^2 is smallest at gamma = 1 + v / I.
+    """
+    return 1.0 + score_noise_variance / information

@@ -1,0 +1,96 @@
+"""What every study shares: replicates in parallel, and tables with their provenance."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import platform
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+
+import privrank as pr
+
+OUT = Path(__file__).resolve().parent.parent / "docs" / "validation"
+SEED = 20260101
+
+
+def replicate(
+    one: Callable[..., Any], replicates: int, *arguments: Any, cell: int = 0
+) -> list[Any]:
+    """Run `one(rng, *arguments)` with independent generators, two at a time."""
+    seeds = np.random.SeedSequence([SEED, cell]).spawn(replicates)
+    return joblib.Parallel(n_jobs=2, batch_size=8)(
+        joblib.delayed(_quiet)(one, seed, arguments) for seed in seeds
+    )
+
+
+def _quiet(one: Callable[..., Any], seed: np.random.SeedSequence, arguments: Sequence[Any]) -> Any:
+    import threadpoolctl
+
+    with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1):
+        warnings.simplefilter("ignore", pr.PrivrankWarning)
+        return one(np.random.default_rng(seed), *arguments)
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean over replicates and its standard error."""
+    sample = np.asarray(values, dtype=float)
+    return float(sample.mean()), float(sample.std(ddof=1) / np.sqrt(len(sample)))
+
+
+def comparisons(
+    rng: np.random.Generator, theta: np.ndarray, repeats: int = 1, share: float = 1.0
+) -> pd.DataFrame:
+    """Return Bradley-Terry comparisons: each pair `repeats` times, each kept with this chance."""
+    first, second = np.triu_indices(len(theta), 1)
+    first, second = np.repeat(first, repeats), np.repeat(second, repeats)
+    kept = rng.random(len(first)) < share
+    first, second = first[kept], second[kept]
+    chance = 1.0 / (1.0 + np.exp(theta[second] - theta[first]))
+    outcome = np.where(rng.random(len(first)) < chance, 1, -1)
+    return pd.DataFrame({"item1": first, "item2": second, "outcome": outcome})
+
+
+def arguments(description: str, replicates: int) -> int:
+    """Return the number of replicates asked for on the command line."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--replicates", type=int, default=replicates)
+    return int(parser.parse_args().replicates)
+
+
+def write(
+    name: str, title: str, command: str, rows: Sequence[dict[str, Any]], started: float
+) -> None:
+    """Write a table as CSV with its provenance in a Markdown file beside it."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    with (OUT / f"{name}.csv").open("w", newline="") as handle:
+        writer = csv.DictWriter(handle, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    packages = ", ".join(
+        f"{package} {version(package)}" for package in ("numpy", "scipy", "pandas", "opendp")
+    )
+    minutes = (time.time() - started) / 60
+    heads = list(rows[0])
+    lines = [
+        f"# {title}",
+        "",
+        f"Command `{command}`, seed {SEED}, {datetime.date.today()}, {minutes:.1f} minutes, "
+        f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}.",
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|" + " --- |" * len(heads),
+        *("| " + " | ".join(str(row[head]) for head in heads) + " |" for row in rows),
+        "",
+    ]
+    (OUT / f"{name}.md").write_text("\n".join(lines))
+    print("\n".join(lines))
