@@ -97,7 +97,8 @@ def covariance(
         response = _contrast_inverse(second) @ (_centring(m) + gamma * response)
     scores = _score_covariance(facts, release, worths)
     noise = laplacian(facts.edge_variance(worths), facts.pairs, m)
-    noise += facts.item_variance * np.eye(m) + facts.output_variance * first @ first
+    noise[np.diag_indices(m)] += facts.item_variance
+    noise += facts.output_variance * (first @ first)
     return Covariance(
         response @ scores @ response.T, response @ noise @ response.T, response, scores
     )

@@ -1,0 +1,23 @@
+"""Run every study and rewrite its table under docs/validation/ (`make validate`)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+STUDIES = ("coverage", "resampling", "error", "selection")
+
+
+def main() -> None:
+    here = Path(__file__).resolve().parent
+    for number, name in enumerate(STUDIES, 1):
+        print(f"[{number}/{len(STUDIES)}] {name} ...", flush=True)
+        start = time.time()
+        subprocess.run([sys.executable, str(here / f"{name}.py")], check=True)
+        print(f"[{number}/{len(STUDIES)}] {name}: {(time.time() - start) / 60:.1f} minutes")
+
+
+if __name__ == "__main__":
+    main()
