@@ -469,7 +469,8 @@ def infer(
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back
         # gamma H^-1 theta, the pull of the first ridge, but with the curvature where it lands
-        worths = fit_ridge(facts.score + gamma * theta, facts.pairs, gamma, solver=solver).theta
+        target = facts.score + gamma * theta
+        worths = fit_ridge(target, facts.pairs, gamma, solver=solver, start=theta).theta
         worths = worths - worths.mean()
     if gamma > information:
         messages.append(

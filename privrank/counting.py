@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,27 +17,29 @@ __all__ = ["Key", "column_names", "declared_categories", "is_numeric", "open_fra
 _COUNT = "privrank_rows"
 
 
-def open_frame(frame: object, name: str) -> nw.LazyFrame[Any]:
-    """Return a lazy view of any supported frame; one sentence when it is not one."""
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+
+def open_frame(frame: object, name: str) -> Frame:
+    """Return a view of any supported frame, eager or lazy; one sentence when it is not one."""
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
         raise ValueError(f"{name} must have unique column names: rename the repeated ones.")
     try:
-        opened = nw.from_native(frame)  # type: ignore[call-overload]
+        view: Frame = nw.from_native(frame)
     except TypeError:
         raise TypeError(
             f"{name} must be a data frame (pandas, polars, pyarrow, duckdb, dask or any other that "
             f"narwhals supports), got {type(frame).__name__}."
         ) from None
-    view: nw.LazyFrame[Any] = opened.lazy()
     return view
 
 
-def column_names(view: nw.LazyFrame[Any]) -> list[str]:
+def column_names(view: Frame) -> list[str]:
     """Return the column names."""
     return list(view.collect_schema().names())
 
 
-def is_numeric(view: nw.LazyFrame[Any], column: str) -> bool:
+def is_numeric(view: Frame, column: str) -> bool:
     """Return whether a column holds numbers by its declared type."""
     return bool(view.collect_schema()[column].is_numeric())
 
@@ -71,23 +74,51 @@ class Key:
 
 
 def tally(
-    view: nw.LazyFrame[Any], by: Sequence[str], numeric: str | None
+    view: Frame, by: Sequence[str], numeric: str | None
 ) -> tuple[dict[str, Key], NDArray[np.int64]]:
     """Return the distinct combinations of the columns `by` and how often each occurs.
 
-    Given a lazy frame, groups by all columns at once (null and NaN kept as missing) and returns
-    the group's value of each column, and the group sizes. The column `numeric` is compared as
-    float64, whatever the engine calls it.
+    Given a frame, returns the groups' value of each column (null and NaN kept as missing) and the
+    group sizes. A lazy frame is grouped by its own engine first, so that only groups leave it. The
+    column `numeric` is compared as float64, whatever the engine calls it.
     """
     view = view.select(*dict.fromkeys(by))
-    if numeric is not None:
-        view = view.with_columns(nw.col(numeric).cast(nw.Float64))
-    groups = view.group_by(*by).agg(nw.len().alias(_COUNT)).collect()
-    keys: dict[str, Key] = {}
-    for column in by:
-        series = groups.get_column(column).to_pandas()
-        if column == numeric:
-            series = pd.Series(series.to_numpy(dtype=np.float64, na_value=np.nan))
-        codes, values = pd.factorize(series)
-        keys[column] = Key(codes.astype(np.int64), np.asarray(values))
-    return keys, groups.get_column(_COUNT).to_pandas().to_numpy(dtype=np.int64)
+    size: NDArray[np.int64] | None = None
+    if isinstance(view, nw.LazyFrame):
+        frame = view.group_by(*by).agg(nw.len().alias(_COUNT)).collect()
+        size = np.asarray(frame.get_column(_COUNT).to_numpy(), dtype=np.int64)
+    else:
+        frame = view
+    keys = [_factorize(frame.get_column(name), numeric=name == numeric) for name in by]
+    combined = np.zeros(len(frame), dtype=np.int64)
+    for key in keys:
+        # one more than the distinct values: missing is a value of its own
+        combined = combined * (len(key.values) + 1) + (key.codes + 1)
+    groups, totals = _sizes(combined, size, math.prod(len(key.values) + 1 for key in keys))
+    decoded: dict[str, Key] = {}
+    for name, key in zip(reversed(by), reversed(keys), strict=True):
+        groups, codes = np.divmod(groups, len(key.values) + 1)
+        decoded[name] = Key(codes - 1, key.values)
+    return decoded, totals
+
+
+def _factorize(series: nw.Series[Any], *, numeric: bool) -> Key:
+    """Return the codes and distinct values of a column, missing as code -1."""
+    native = series.to_native()
+    values = native if isinstance(native, pd.Series) else pd.Series(series.to_numpy())
+    if numeric:
+        values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    codes, distinct = pd.factorize(values)
+    return Key(codes.astype(np.int64), np.asarray(distinct))
+
+
+def _sizes(
+    combined: NDArray[np.int64], size: NDArray[np.int64] | None, span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct values of `combined`, below `span`, and their total sizes."""
+    if span <= max(1_000_000, 4 * len(combined)):
+        totals = np.bincount(combined, size, minlength=span).astype(np.int64)
+        groups = np.flatnonzero(totals)
+        return groups, totals[groups]
+    groups, place = np.unique(combined, return_inverse=True)
+    return groups, np.bincount(place, size).astype(np.int64)

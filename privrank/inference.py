@@ -98,7 +98,7 @@ def covariance(
     scores = _score_covariance(facts, release, worths)
     noise = laplacian(facts.edge_variance(worths), facts.pairs, m)
     noise[np.diag_indices(m)] += facts.item_variance
-    noise += facts.output_variance * (first @ first)
+    noise = np.asarray(noise + facts.output_variance * (first @ first))
     return Covariance(
         response @ scores @ response.T, response @ noise @ response.T, response, scores
     )
@@ -117,7 +117,7 @@ def _score_covariance(facts: Evidence, release: Release, worths: FloatArray) -> 
         return _cluster_moments(release, facts.pairs, worths)
     weights = curvature(worths, facts.pairs)
     if facts.random_pairs and DESIGN_EFFECT not in release.parts:
-        weights = 0.25 * facts.pairs.count
+        weights = np.asarray(0.25 * facts.pairs.count)
     return design_effect(release, facts.pairs, worths) * laplacian(weights, facts.pairs, m)
 
 

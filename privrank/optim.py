@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.sparse import coo_array, diags_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from privrank.release import PairCounts
@@ -118,12 +118,15 @@ def _newton_step(
             # adds the constant direction, in which the gradient has no part
             hessian += weights.sum() / m**2
         return np.asarray(cho_solve(cho_factor(hessian, check_finite=False), gradient))
-    rows = np.concatenate((pairs.first, pairs.second))
-    columns = np.concatenate((pairs.second, pairs.first))
-    adjacency = coo_array((np.concatenate((weights, weights)), (rows, columns)), (m, m)).tocsr()
-    diagonal = np.asarray(adjacency.sum(axis=0)).ravel() + gamma
-    system = diags_array(diagonal) - adjacency
+    # pairs are sorted by their first item, so the upper triangle needs no sorting
+    starts = np.searchsorted(pairs.first, np.arange(m + 1))
+    upper = csr_array((weights, pairs.second, starts), (m, m))
+    lower = upper.T
+    diagonal = np.asarray(upper.sum(axis=0)).ravel() + np.asarray(upper.sum(axis=1)).ravel() + gamma
     scale = 1.0 / np.maximum(diagonal, np.finfo(float).tiny)
+    system = LinearOperator(
+        (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
+    )
     preconditioner = LinearOperator((m, m), matvec=lambda x: scale * x, dtype=np.float64)
     step, _ = cg(system, gradient, rtol=accuracy, maxiter=10 * m, M=preconditioner)
     return np.asarray(step if gamma > 0 else step - step.mean())
@@ -149,6 +152,7 @@ def fit_ridge(
     *,
     solver: Solver = "newton",
     tolerance: float | None = None,
+    start: FloatArray | None = None,
 ) -> RidgeFit:
     """Minimise the ridge Bradley-Terry objective.
 
@@ -166,12 +170,14 @@ def fit_ridge(
     tolerance : float or None
         If given, a certificate: iterate until the computed gradient norm plus its rounding bound
         is at most `tolerance`. If None, to the accuracy of double precision.
+    start : ndarray, shape (m,), optional
+        Where Newton's method starts; 0 by default.
 
     Returns
     -------
     RidgeFit
     """
-    start = np.zeros(len(target))
+    start = np.zeros(len(target)) if start is None else start
     if solver == "lbfgs":
         start = _fit_lbfgs(target, pairs, gamma)
     elif solver == "cvxpy":

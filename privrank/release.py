@@ -66,7 +66,7 @@ class PairCounts:
     Parameters
     ----------
     first, second : ndarray of int64, shape (edges,)
-        Positions of the two items in the item list, ``first < second``.
+        Positions of the two items in the item list, ``first < second``, sorted.
     count : ndarray of float64, shape (edges,)
         Comparisons of that pair; pairs never met may be left out.
     origin : {"observed", "declared", "equal", "released"}
