@@ -34,10 +34,9 @@ def from_json(text: str) -> BTLResult | TopKResult:
     """
     try:
         record = json.loads(text)
+        release, settings = Release.from_record(record["release"]), dict(record["settings"])
         rebuild = _REBUILD[record["result"]]
     except (TypeError, ValueError, KeyError):
         raise ValueError("text must be JSON written by a result's to_json().") from None
-    result: BTLResult | TopKResult = rebuild(  # type: ignore[operator]
-        Release.from_record(record["release"]), **record["settings"]
-    )
+    result: BTLResult | TopKResult = rebuild(release, **settings)  # type: ignore[operator]
     return result

@@ -237,12 +237,15 @@ class Budget:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the budget that :meth:`to_json` wrote."""
-        record = json.loads(text)
-        budget = cls(float(record["epsilon"]), float(record["delta"]), record["unit"])
-        budget._spendings = tuple(
-            Spending(line["by"], float(line["epsilon"]), float(line["delta"]))
-            for line in record["spendings"]
-        )
+        try:
+            record = json.loads(text)
+            budget = cls(float(record["epsilon"]), float(record["delta"]), record["unit"])
+            budget._spendings = tuple(
+                Spending(str(line["by"]), float(line["epsilon"]), float(line["delta"]))
+                for line in record["spendings"]
+            )
+        except (TypeError, ValueError, KeyError):
+            raise ValueError("text must be JSON written by a budget's to_json().") from None
         return budget
 
     def __repr__(self) -> str:

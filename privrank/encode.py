@@ -392,7 +392,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     :func:`encode_comparisons` as users write them, returns the encoded counts.
     """
     parsed = parse(formula)
-    if parsed.right:
+    if parsed.right or not parsed.intercept:
         raise ValueError(
             f"formula must have '~ 1' on its right, got {formula!r}: covariates are not available."
         )

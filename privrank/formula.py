@@ -19,10 +19,13 @@ class Formula:
         Column names on the left side, in order.
     right : tuple of str
         Terms on the right side, without the intercept.
+    intercept : bool
+        Whether the right side keeps the intercept ``1``.
     """
 
     left: tuple[str, ...]
     right: tuple[str, ...]
+    intercept: bool
 
 
 def parse(formula: object) -> Formula:
@@ -71,7 +74,8 @@ def parse(formula: object) -> Formula:
             raise ValueError(f"formula must list plain columns on its left, got {formula!r}.")
         left.append(_column(term.factors[0].code, formula))
     right = tuple(term.name() for term in description.rhs_termlist if term.factors)
-    return Formula(tuple(left), right)
+    intercept = any(not term.factors for term in description.rhs_termlist)
+    return Formula(tuple(left), right, intercept)
 
 
 def _column(code: str, formula: str) -> str:

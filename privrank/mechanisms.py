@@ -125,7 +125,9 @@ def release_comparisons(
     perturbation = _perturbation(design, plan.gamma, epsilons) if main == WORTHS else None
     laws = {name: _law(design, name, epsilons[name]) for name in epsilons.keys() - _WORTHS_SHARES}
     if budget is not None:
-        budget.reserve(by, epsilon, delta, unit=design.unit, max_rows=design.max_rows)
+        budget.reserve(
+            f"{by}: {plan.mechanism}", epsilon, delta, unit=design.unit, max_rows=design.max_rows
+        )
 
     parts: dict[str, Part] = {}
     constants: dict[str, float] = {}

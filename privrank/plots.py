@@ -22,10 +22,9 @@ _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     if ax is not None:
         return ax.get_figure(root=True), ax  # type: ignore[return-value]
-    from matplotlib.figure import Figure
+    from matplotlib import pyplot
 
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.add_subplot()
+    return pyplot.subplots(figsize=size, layout="constrained")
 
 
 def _caterpillar(

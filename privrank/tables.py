@@ -72,7 +72,7 @@ class Table:
             [[clean(a), clean(b), "  " + clean(c), clean(d)] for a, b, c, d in facts],
             title=clean(self.title),
             txt_fmt=dict(fmt_2cols, data_aligns="lrlr", data_fmts=["%s"] * 4, colwidths=spread),
-            html_fmt={"data_fmts": ["%s"] * 4},
+            html_fmt={"data_fmts": ["<th>%s</th>", "<td>%s</td>"] * 2},
         )
         body = SimpleTable(
             [[clean(cell) for cell in row[1:]] for row in self.rows],
@@ -81,6 +81,7 @@ class Table:
             title=None if facts else clean(self.title),
             txt_fmt=dict(fmt_params, data_fmts=["%s"] * (len(widths) - 1), colwidths=widths),
         )
+        body[0][0].data = clean(self.columns[0])
         summary = Summary()
         summary.tables.extend((top, body) if facts else (body,))
         summary.extra_txt = "\n".join(notes)

@@ -38,7 +38,7 @@ REAL = [
 def synthetic(
     rng: np.random.Generator, items: int, epsilon: float, design: str
 ) -> tuple[float, float, float]:
-    """Return the relative error of ridge and corrected worths, and the overlap of the top quarter."""
+    """Return the relative errors of ridge and corrected worths, and the top quarter's overlap."""
     k = items // 4
     scores = np.concatenate((np.ones(k), rng.uniform(0.2, 0.7, items - k)))
     theta = np.log(scores) - np.log(scores).mean()

@@ -60,7 +60,8 @@ def main() -> None:
     replicates = study.arguments(__doc__, 2000)
     started = time.time()
     rows = []
-    for number, survey in enumerate((pr.datasets.load_university(), pr.datasets.load_immigration())):
+    surveys = (pr.datasets.load_university(), pr.datasets.load_immigration())
+    for number, survey in enumerate(surveys):
         frame = survey.comparisons
         full = pr.PrivateBTL(frame, respondent="respondent", max_rows=15, design="public")
         truth = full.fit(epsilon=np.inf, penalty=0).worths

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
@@ -24,7 +24,9 @@ from privrank.results.guarantee import (
     format_pvalue,
     guarantee,
     privacy_notes,
+    rank_range,
     release_facts,
+    title,
 )
 
 if TYPE_CHECKING:
@@ -159,7 +161,7 @@ class BTLResult:
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for a worth equal to the average."""
-        return self._series(2.0 * norm.sf(np.abs(self.tvalues)), "P>|z|")
+        return self._series(2.0 * ndtr(-np.abs(self.tvalues)), "P>|z|")
 
     @property
     def design_effect(self) -> float:
@@ -188,7 +190,7 @@ class BTLResult:
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         tests = len(self.items) if simultaneous else 1
-        half = norm.isf(level / (2 * tests)) * self.bse
+        half = -ndtri(level / (2 * tests)) * self.bse
         return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
 
     def worth(self) -> pd.Series[float]:
@@ -237,7 +239,7 @@ class BTLResult:
         first, second = np.triu_indices(len(self.items), 1)
         difference = self.worths[first] - self.worths[second]
         error = self._covariance().contrast_errors()[first, second]
-        half = norm.isf(level / 2) * error
+        half = -ndtri(level / 2) * error
         names = np.array(self.items, dtype=object)
         return pd.DataFrame(
             {
@@ -248,7 +250,7 @@ class BTLResult:
                 "probability": _logistic(difference),
                 "lower": _logistic(difference - half),
                 "upper": _logistic(difference + half),
-                "pvalue": 2.0 * norm.sf(np.abs(difference) / error),
+                "pvalue": 2.0 * ndtr(-np.abs(difference) / error),
             }
         )
 
@@ -281,7 +283,7 @@ class BTLResult:
         """Return the table of worths as a data frame, one row per item, best first."""
         errors = self._covariance()
         total = np.sqrt(np.diag(errors.total))
-        half = norm.isf(self.alpha / 2) * total
+        half = -ndtri(self.alpha / 2) * total
         sets = self._rank_sets(errors, self.alpha)
         frame = pd.DataFrame(
             {
@@ -290,7 +292,7 @@ class BTLResult:
                 "sampling": np.sqrt(np.diag(errors.sampling)),
                 "privacy": np.sqrt(np.diag(errors.privacy)),
                 "z": self.worths / total,
-                "pvalue": 2.0 * norm.sf(np.abs(self.worths) / total),
+                "pvalue": 2.0 * ndtr(-np.abs(self.worths) / total),
                 "lower": self.worths - half,
                 "upper": self.worths + half,
                 "rank": self.ranks(),
@@ -305,6 +307,7 @@ class BTLResult:
         frame = self.to_frame()
         homogeneity = self.test_homogeneity()
         level = f"{100 * (1 - self.alpha):g}%"
+        heard = "" if self.release.source == "none" else ", noise included"
         rows = tuple(
             (
                 str(item),
@@ -316,16 +319,21 @@ class BTLResult:
                 f"{row.pvalue:.3f}",
                 f"{row.lower:.3f}",
                 f"{row.upper:.3f}",
-                f"{row.rank_lower}-{row.rank_upper}",
+                rank_range(low, high),
             )
-            for item, row in zip(frame.index, frame.itertuples(), strict=True)
+            for item, row, low, high in zip(
+                frame.index,
+                frame.itertuples(),
+                frame["rank_lower"],
+                frame["rank_upper"],
+                strict=True,
+            )
         )
         notes = [
             f"With {level} confidence each interval covers the item's centred worth, allowing for "
             f"sampling and privacy noise; the rank sets hold for all items at once.",
             f"Test of equal worths: statistic {homogeneity.statistic:.2f} on {homogeneity.df} "
-            f"degrees of freedom, {format_pvalue(homogeneity.pvalue)} (Monte Carlo, noise "
-            f"included).",
+            f"degrees of freedom, {format_pvalue(homogeneity.pvalue)} (Monte Carlo{heard}).",
             *privacy_notes(self.release),
             *self.warnings,
         ]
@@ -334,7 +342,7 @@ class BTLResult:
                 2, f"Design effect of respondents' dependent answers: {self.design_effect:.2f}."
             )
         return tables.Table(
-            title="Private Bradley-Terry Results",
+            title=title("Bradley-Terry Results", self.release),
             header=(
                 ("Model:", "Bradley-Terry (logit)"),
                 *guarantee(self.release),

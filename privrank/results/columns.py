@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from privrank import tables
 from privrank.results.btl import BTLResult
@@ -11,13 +12,17 @@ from privrank.results.topk import TopKResult
 __all__ = ["summary_col"]
 
 
-def summary_col(results: Sequence[BTLResult | TopKResult]) -> tables.Table:
+def summary_col(
+    results: Sequence[BTLResult | TopKResult], *, names: Sequence[str] | None = None
+) -> tables.Table:
     """Set several results side by side, for example one column per epsilon.
 
     Parameters
     ----------
     results : sequence of results
         Results of one kind.
+    names : sequence of str, optional
+        Column headings; by default each result's epsilon.
 
     Returns
     -------
@@ -28,14 +33,23 @@ def summary_col(results: Sequence[BTLResult | TopKResult]) -> tables.Table:
     ------
     TypeError
         If the list is empty or mixes kinds.
+    ValueError
+        If `names` has another length than `results`.
     """
     kinds = {type(result) for result in results}
     if len(kinds) != 1 or not kinds <= {BTLResult, TopKResult}:
         raise TypeError("results must be a non-empty list of fits of one kind.")
+    columns = [result._column() for result in results]
+    if names is not None:
+        if len(names) != len(columns):
+            raise ValueError(f"names must give one heading per result, got {len(names)}.")
+        columns = [
+            replace(column, name=str(name)) for column, name in zip(columns, names, strict=True)
+        ]
     title = "Bradley-Terry worths" if kinds == {BTLResult} else "Win rates"
     return tables.column_table(
         title,
-        [result._column() for result in results],
+        columns,
         [
             "Standard errors in parentheses, sampling and privacy noise together.",
             *(

@@ -12,7 +12,9 @@ __all__ = [
     "format_pvalue",
     "guarantee",
     "privacy_notes",
+    "rank_range",
     "release_facts",
+    "title",
 ]
 
 
@@ -113,6 +115,7 @@ def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
         ("epsilon", f"{release.epsilon:g}"),
         ("delta", f"{release.delta:g}"),
         ("unit", release.design.unit),
+        ("design", release.design.kind),
         ("mechanism", release.mechanism),
         ("noise", release.source),
         ("N", str(release.design.nobs)),
@@ -130,6 +133,16 @@ def caption(release: Release) -> str:
         return "non-private run"
     seeded = ", seeded noise" if release.source == "seeded" else ""
     return f"epsilon = {release.epsilon:g} per {release.design.unit}{seeded}"
+
+
+def title(name: str, release: Release) -> str:
+    """Return the title of a summary."""
+    return f"{name} (non-private)" if release.source == "none" else f"Private {name}"
+
+
+def rank_range(low: int, high: int) -> str:
+    """Return a rank set as it is printed."""
+    return f"{low}" if low == high else f"{low}-{high}"
 
 
 def format_pvalue(value: float) -> str:

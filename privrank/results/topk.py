@@ -21,7 +21,9 @@ from privrank.results.guarantee import (
     format_pvalue,
     guarantee,
     privacy_notes,
+    rank_range,
     release_facts,
+    title,
 )
 
 if TYPE_CHECKING:
@@ -262,9 +264,15 @@ class TopKResult:
                 f"{row.lower:.3f}",
                 f"{row.upper:.3f}",
                 f"{row.net_wins:.0f}",
-                f"{row.rank_lower}-{row.rank_upper}",
+                rank_range(low, high),
             )
-            for item, row in zip(frame.index, frame.itertuples(), strict=True)
+            for item, row, low, high in zip(
+                frame.index,
+                frame.itertuples(),
+                frame["rank_lower"],
+                frame["rank_upper"],
+                strict=True,
+            )
         )
         verdict = "is" if self.pvalue <= self.alpha else "is not"
         notes = [
@@ -281,7 +289,7 @@ class TopKResult:
                 3, f"Design effect of respondents' dependent answers: {self.design_effect:.2f}."
             )
         return tables.Table(
-            title=f"Private Top-{self.k} Results",
+            title=title(f"Top-{self.k} Results", self.release),
             header=(("Model:", "win rates (Copeland)"), *guarantee(self.release)),
             columns=(
                 "",

@@ -1,0 +1,201 @@
+"""What the report shows: tables, figures and the text around them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privrank import __version__
+from privrank.report.pages import page
+from privrank.report.spending import MULTIPLES, TOP, Findings, write
+from privrank.results import BTLResult, summary_col
+from privrank.tables import Table
+from privrank.topk import PrivateTopK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["chapter_html", "index", "overview", "save_table"]
+
+
+def save_table(table: Table, out: Path, name: str, csv: str | None = None) -> str:
+    """Write a table as text and comma-separated values, and return it as HTML."""
+    write(out / "tables" / f"{name}.txt", table.as_text() + "\n")
+    write(out / "tables" / f"{name}.csv", table.as_csv() if csv is None else csv)
+    return table.as_html()
+
+
+def _save_figure(figure: Figure, out: Path, name: str, caption: str) -> str:
+    """Write a figure as PNG, and return it as HTML with the picture inside."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=160)
+    path = out / "figures" / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(picture.getvalue())
+    data = base64.b64encode(picture.getvalue()).decode("ascii")
+    width = round(105 * figure.get_size_inches()[0])  # CSS has 96 to the inch; a bit larger
+    return (
+        f'<figure><img src="data:image/png;base64,{data}" width="{width}" '
+        f'alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
+    )
+
+
+def chapter_html(found: Findings, out: Path) -> str:
+    survey, fit, top, name = found.survey, found.main, found.top, found.survey.name
+    level = f"{100 * (1 - fit.alpha):g} %"
+    worths = save_table(fit.summary(), out, f"{name}-worths", fit.to_frame().to_csv())
+    pairs = save_table(
+        _pair_table(fit), out, f"{name}-pairwise", fit.pairwise().to_csv(index=False)
+    )
+    lead = save_table(top.summary(), out, f"{name}-top{TOP}", top.to_frame().to_csv())
+    precision = save_table(_precision_table(found.fits), out, f"{name}-precision")
+    columns = save_table(summary_col(found.fits), out, f"{name}-epsilons")
+    ledger = save_table(found.budget.summary(), out, f"{name}-ledger")
+    worth_figure = _save_figure(
+        fit.plot_worth(),
+        out,
+        f"{name}-worths",
+        f"Worths with {level} intervals. Dark: sampling error alone; light: privacy noise "
+        f"included. At the right, the ranks that cannot be ruled out.",
+    )
+    pair_figure = _save_figure(
+        fit.plot_pairwise(),
+        out,
+        f"{name}-pairwise",
+        "Probability under the model that the row is preferred to the column.",
+    )
+    top_figure = _save_figure(
+        top.plot(),
+        out,
+        f"{name}-top{TOP}",
+        f"Win rates with {level} intervals; the {TOP} selected items in the other colour.",
+    )
+    spent = ", ".join(f"{line.epsilon:g}" for line in found.budget.spendings)
+    return f"""
+<h2 id="{name}">{escape(found.chapter.heading)}</h2>
+<p>{escape(survey.description)} {found.chapter.design}</p>
+<h3>Worths</h3>
+{worths}
+{worth_figure}
+<h3>Win probabilities</h3>
+<p>Two items are compared through the difference of their worths; the intervals are pointwise.</p>
+{pair_figure}
+<details><summary>All pairs as a table</summary>{pairs}</details>
+<h3>The top {TOP}</h3>
+<p>Selected from the noisy net wins of the same release; this costs nothing more.</p>
+{lead}
+{top_figure}
+<h3>What epsilon buys</h3>
+<p>Three separate fits, each with its own noise and its own line in the ledger. Whoever needs one
+table only would spend {fit.epsilon:g} and not the sum.</p>
+{precision}
+{columns}
+<h3>Ledger</h3>
+<p>Everything ever spent into this folder on this survey, oldest first: {spent}. The top {TOP} and
+all figures were computed from these releases. The ledger knows of this folder only.</p>
+{ledger}
+<p>Source: {escape(survey.source)}. {escape(survey.citation)}</p>"""
+
+
+def _pair_table(fit: BTLResult) -> Table:
+    frame = fit.pairwise()
+    names = frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str)
+    cells = frame.map("{:.3f}".format).to_numpy().tolist()
+    rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
+    bounds = (f"[{fit.alpha / 2:.3g}", f"{1 - fit.alpha / 2:.4g}]")
+    heads = ("first : second", "difference", "std err", "P(first)", *bounds, "P>|z|")
+    note = "The interval is that of P(first), the probability that the first is preferred."
+    return Table("Pairwise comparisons", (), heads, rows, (note,))
+
+
+def _precision_table(fits: Sequence[BTLResult]) -> Table:
+    rows = tuple(
+        (
+            f"{fit.epsilon:g}",
+            *(f"{part.mean():.3f}" for part in (fit.bse, fit.bse_sampling, fit.bse_privacy)),
+            f"{fit.design_effect:.2f}",
+            ", ".join(PrivateTopK.from_release(fit.release, k=TOP).selected),
+        )
+        for fit in fits
+    )
+    heads = ("epsilon", "std err", "sampling", "privacy", "design effect", f"top {TOP}")
+    note = (
+        "Standard errors are means over the items. The design effect is released with noise and "
+        "carries it into the sampling part."
+    )
+    return Table("Precision by epsilon", (), heads, rows, (note,))
+
+
+def overview(findings: Sequence[Findings]) -> Table:
+    rows = tuple(
+        (
+            found.survey.name.capitalize(),
+            str(found.main.nobs),
+            str(len(found.survey.items)),
+            ", ".join(found.top.selected),
+            f"{found.top.pvalue:.3f}",
+            f"{found.main.epsilon:g}",
+            f"{found.budget.spent[0]:g}",
+        )
+        for found in findings
+    )
+    heads = f"survey|respondents|items|top {TOP}|separation p|epsilon|spent in all".split("|")
+    note = (
+        "Separation p: of the hypothesis that a selected item is no better than one left out. "
+        "Spent in all: with the fits at other epsilons below."
+    )
+    return Table("The two surveys", (), tuple(heads), rows, (note,))
+
+
+def index(findings: Sequence[Findings], overview: str, chapters: str, examples: str) -> str:
+    epsilon, multiples = findings[0].main.epsilon, ", ".join(f"{m:g}" for m in MULTIPLES)
+    body = f"""<h1>Two preference surveys under differential privacy</h1>
+<p>Paired comparisons from two published surveys, analysed with privrank {__version__} as if they
+were confidential: each fit publishes noisy counts, and everything on this page is computed from
+them.</p>
+{overview}
+<p class="banner"><strong>Secure noise.</strong> All noise on this page came from a
+cryptographically secure source. Nothing was seeded, so nobody can take the noise off again, and a
+second draw would give other numbers. That is why the releases are archived: to run the report again
+reads them back, spends nothing and gives this page. <code>--fresh</code> draws and spends
+anew.</p>
+<h2>What is protected</h2>
+<ul>
+<li><strong>Whom.</strong> The unit is a respondent with all their answers. Neighbouring data sets
+differ in one respondent; epsilon {epsilon:g} means that exchanging a respondent's answers for any
+other answers changes the probability of any result by a factor of at most exp({epsilon:g}) =
+{math.exp(epsilon):.2f}. Each survey has a ledger of its own; a person in both would be
+counted in both.</li>
+<li><strong>What not.</strong> The design counts as public: how many respondents there were, who was
+asked which pairs, and which answers are missing. The answers are protected, the fact of having
+answered is not.</li>
+<li><strong>The alternative.</strong> <code>design="private"</code> protects who answered what, too.
+Then the numbers of comparisons per pair are not known: they are assumed equal, declared, or
+released for a share of epsilon. Missing answers then pull the worths towards zero unless they are
+accounted for.</li>
+<li><strong>What it cost.</strong> Each survey is fitted at {multiples} times the main epsilon to
+show what epsilon buys. The fits add up, and the ledgers list them.</li>
+</ul>
+<h2>How to read the tables</h2>
+<ul>
+<li><code>coef</code> is the worth on the logit scale; worths add up to zero, larger means more
+preferred.</li>
+<li><code>std err</code> has two parts: <code>sampling</code>, from the choice of respondents, with
+their dependent answers allowed for, and <code>privacy</code>, from the noise. Their squares add up.
+</li>
+<li><code>rank</code> is the set of ranks that cannot be ruled out, for all items at once.</li>
+</ul>
+{chapters}
+<h2>Worked examples</h2>
+{examples}
+<h2>Files</h2>
+<p><code>tables/</code> has each table as text and as comma-separated values, <code>figures/</code>
+each figure as PNG. <code>releases/</code> has the archive: <code>privrank.from_json</code> turns a
+release back into its result, <code>privrank.Budget.from_json</code> a ledger into its budget. Keep
+the ledgers: what they list cannot be taken back, even if the releases are deleted.</p>"""
+    return page("privrank report", body)

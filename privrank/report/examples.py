@@ -1,0 +1,78 @@
+"""The worked examples: built where the source repository and its tools are at hand."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["examples_html", "heading"]
+
+DOCS_TOOLS = ("jupytext", "nbclient", "nbconvert", "ipykernel", "latex2mathml")
+
+
+def examples_html(folder: Path | None, out: Path) -> str:
+    """Build the vignettes where that is possible, and return links to them or a reason."""
+    builder = None if folder is None else folder.resolve().parent / "tools" / "vignettes.py"
+    if folder is None or builder is None:
+        return "<p>Left out of this report.</p>"
+    if not builder.is_file():
+        return (
+            "<p>The worked examples are part of the source repository: <code>make report</code> "
+            "there adds them here.</p>"
+        )
+    lacking = [name for name in DOCS_TOOLS if find_spec(name) is None]
+    if lacking:
+        print('Worked examples: left out; for them, pip install ".[docs]" in the checkout')
+        return (
+            '<p>Left out; for them, <code>pip install ".[docs]"</code> in the checkout and run '
+            "the report again.</p>"
+        )
+    scripts = sorted(folder.glob("*.py"))
+    sources = [builder, *Path(__file__).parents[1].rglob("*.py")]
+    newest = max(path.stat().st_mtime for path in sources)
+    pages = {script: out / "vignettes" / f"{script.stem}.html" for script in scripts}
+    stale = [
+        script
+        for script, html in pages.items()
+        if not html.exists() or html.stat().st_mtime < max(newest, script.stat().st_mtime)
+    ]
+    if stale:
+        print(f"Worked examples: running {', '.join(script.stem for script in stale)} ...")
+        command = [builder, *stale, "--out", out / "vignettes"]
+        run = subprocess.run(
+            [sys.executable, *map(str, command)], capture_output=True, text=True, check=False
+        )
+        if run.returncode != 0:
+            reason = (run.stderr.strip().splitlines() or ["the builder stopped"])[-1]
+            print(f"Worked examples: not built: {reason}", file=sys.stderr)
+            return "<p>They could not be built here.</p>"
+    links = "".join(
+        f'<li><a href="vignettes/{html.name}">{escape(heading(script))}</a></li>'
+        for script, html in pages.items()
+    )
+    return (
+        "<p>Each is a script that runs from top to bottom. Their noise is seeded, so that the "
+        "pages can be reproduced, and they show the non-private fit beside the private one, which "
+        "is possible because both surveys are published. They have nothing to do with the releases "
+        f"and ledgers of this report.</p><ul>{links}</ul>"
+    )
+
+
+def heading(script: Path) -> str:
+    """Return the first heading of a py:percent script, or its name if it has none.
+
+    Parameters
+    ----------
+    script : Path
+        The script.
+
+    Returns
+    -------
+    str
+    """
+    found = re.search(r"^# # (.+)$", script.read_text(encoding="utf-8"), flags=re.M)
+    return found[1] if found else script.stem

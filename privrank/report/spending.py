@@ -1,0 +1,171 @@
+"""Spend, archive, read back: the releases behind the report and their ledgers."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import NoReturn
+
+from privrank import datasets
+from privrank.archive import from_json
+from privrank.btl import PrivateBTL
+from privrank.budget import Budget
+from privrank.checks import PrivrankWarning
+from privrank.results import BTLResult, TopKResult
+from privrank.topk import PrivateTopK
+
+__all__ = ["CHAPTERS", "MULTIPLES", "TOP", "Chapter", "Findings", "investigate", "stop", "write"]
+
+TOP = 2
+"""Size of the top set; fixed before any release was seen, as its p-value needs."""
+
+MULTIPLES = (0.5, 1.0, 2.0)
+"""Each survey is fitted at these multiples of the main epsilon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """What the report says about one survey beyond its results."""
+
+    load: Callable[[], datasets.Survey]
+    heading: str
+    design: str
+
+
+CHAPTERS = (
+    Chapter(
+        datasets.load_university,
+        "University: where to study abroad",
+        "The missing answers are one pair of universities for a block of consecutive respondents, "
+        "as if their questionnaires had not held that question. To call the design public is "
+        "plausible here.",
+    ),
+    Chapter(
+        datasets.load_immigration,
+        "Immigration: which statement finds more acceptance",
+        "Here the design is public by assumption only: respondents left out questions of their own "
+        "accord, perhaps because of what the answer would have been. Whoever would rather protect "
+        'that too fits the model with <code>design="private"</code>. The survey is small, so '
+        "the noise weighs more than in the other one.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that the report shows of one survey, read back from the archive."""
+
+    chapter: Chapter
+    survey: datasets.Survey
+    fits: tuple[BTLResult, ...]
+    main: BTLResult
+    top: TopKResult
+    budget: Budget
+
+
+def stop(sentence: str) -> NoReturn:
+    raise SystemExit(f"privrank.report: {sentence}")
+
+
+def _plain(epsilon: float) -> str:
+    """Return an epsilon as it is typed, for file names."""
+    return repr(epsilon).removesuffix(".0")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all, so that a run that was cut short leaves no half release."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(partial, path)
+
+
+def _raised(ledger: Budget | None, epsilons: Sequence[float]) -> Budget:
+    """Return the ledger with room for `epsilons`: its old lines, and a total raised as needed."""
+    spendings = () if ledger is None else ledger.spendings
+    need = sum((Decimal(repr(e)) for e in (*(s.epsilon for s in spendings), *epsilons)), Decimal(0))
+    total = float(need)
+    if Decimal(repr(total)) < need:
+        total = math.nextafter(total, math.inf)
+    budget = Budget(epsilon=total, unit="respondent")
+    for line in spendings:
+        budget.reserve(line.by, line.epsilon, line.delta, unit="respondent")
+    return budget
+
+
+def _read_ledger(path: Path, archived: bool) -> Budget | None:
+    if path.exists():
+        try:
+            return Budget.from_json(path.read_text(encoding="utf-8"))
+        except (ValueError, KeyError, TypeError):
+            stop(f"{path} is not a ledger any more: restore it, or choose another --out.")
+    if archived:
+        stop(
+            f"{path.parent} holds releases but not their ledger {path.name}: restore it, or "
+            f"choose another --out."
+        )
+    return None
+
+
+def _read_fit(path: Path, survey: datasets.Survey, epsilon: float) -> BTLResult:
+    try:
+        result = from_json(path.read_text(encoding="utf-8"))
+    except (ValueError, KeyError, TypeError):
+        stop(f"{path} is not a release any more: restore it, or spend anew with --fresh.")
+    facts = (result.items, result.nobs, result.epsilon, result.release.source)
+    expected = (survey.items, len(survey.students), epsilon, "secure")
+    if not isinstance(result, BTLResult) or facts != expected:
+        stop(
+            f"{path} holds another release than its name says: restore it, or spend anew with "
+            f"--fresh."
+        )
+    return result
+
+
+def investigate(chapter: Chapter, store: Path, epsilon: float, fresh: bool) -> Findings:
+    """Spend what is not in the archive yet, write it there, and read everything from there.
+
+    **Privacy.** A ledger goes to disk before the release it pays for, so that it may overstate what
+    was released when a run is cut short but never understates it.
+    """
+    survey = chapter.load()
+    epsilons = [epsilon * multiple for multiple in MULTIPLES]
+    paths = {e: store / f"{survey.name}-worths-epsilon-{_plain(e)}.json" for e in epsilons}
+    ledger_path = store / f"{survey.name}-ledger.json"
+    archived = any(store.glob(f"{survey.name}-worths-*.json"))
+    budget = _read_ledger(ledger_path, archived)
+    missing = [e for e in epsilons if fresh or not paths[e].exists()]
+    name = survey.name.capitalize()
+    if missing or budget is None:
+        listing = ", ".join(_plain(e) for e in missing)
+        print(f"{name}: {len(survey.students)} respondents; spending epsilon {listing} ...")
+        budget = _raised(budget, missing)
+        m = len(survey.items)
+        model = PrivateBTL(
+            survey.comparisons,
+            items=survey.items,
+            respondent="respondent",
+            max_rows=m * (m - 1) // 2,
+            design="public",
+        )
+        for e in missing:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
+                fit = model.fit(epsilon=e, budget=budget)
+            write(ledger_path, budget.to_json())
+            write(paths[e], fit.to_json())
+    else:
+        print(
+            f"{name}: {len(survey.students)} respondents; the archived releases are used again, "
+            f"nothing is spent"
+        )
+    fits = tuple(_read_fit(paths[e], survey, e) for e in epsilons)
+    main_fit = fits[MULTIPLES.index(1.0)]
+    top = PrivateTopK.from_release(main_fit.release, k=TOP)
+    write(store / f"{survey.name}-top{TOP}-epsilon-{_plain(epsilon)}.json", top.to_json())
+    return Findings(chapter, survey, fits, main_fit, top, budget)

@@ -1,0 +1,50 @@
+"""Every example that users read runs: docstrings and the README."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import privrank
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted(module.name for module in pkgutil.walk_packages(privrank.__path__, "privrank."))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name):
+    module = importlib.import_module(name)
+    failures, _ = doctest.testmod(module)
+    assert failures == 0
+
+
+def test_public_classes_have_examples():
+    finder = doctest.DocTestFinder(recurse=False)
+    for public in (privrank.PrivateBTL, privrank.PrivateTopK, privrank.Budget):
+        assert any(test.examples for test in finder.find(public)), public.__name__
+
+
+def test_readme_code_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    shown = capsys.readouterr().out
+    assert "Private Bradley-Terry Results" in shown
+    assert "Private Top-2 Results" in shown
+    assert "Privacy budget" in shown
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_pages_name_files_that_exist(page):
+    path = ROOT / page if (ROOT / page).exists() else ROOT / "docs" / page
+    named = re.findall(
+        r"`((?:privrank|tests|data|docs|tools|validation)/[\w./]+)`", path.read_text()
+    )
+    for name in named:
+        assert (ROOT / name).exists(), name
