@@ -16,6 +16,9 @@ __all__ = ["monte_carlo_pvalue", "normal_laplace_tail", "public_generator"]
 
 FloatArray = NDArray[np.float64]
 
+_SPAN = 1e-4
+"""Least relative half distance of two squared scales in a divided difference."""
+
 TABLE_VERSION = 1
 """Raise when a table's law changes, so that old and new p-values are told apart."""
 
@@ -74,9 +77,9 @@ def normal_laplace_tail(
 
     Notes
     -----
-    **Null.** Two Laplace variables are a signed mixture of one,
-    b_1^2 / (b_1^2 - b_2^2) and the rest; equal scales are set apart by a part in 10^4, which moves
-    the probability by less than 10^-7.
+    **Null.** In their squared scales, two Laplace variables are a divided difference of one: the
+    characteristic function 1 / ((1 + s_1 t^2) (1 + s_2 t^2)) splits into partial fractions. Nearly
+    equal scales are set apart symmetrically, which moves the probability by less than 10^-7.
     """
     x, sd = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(sd, dtype=float))
     tail = np.asarray(2.0 * ndtr(-x / sd))
@@ -86,11 +89,14 @@ def normal_laplace_tail(
     floor = 1e-9 * sd
     big = np.maximum(present[0], floor)
     if len(present) == 1:
-        return 2.0 * _one_laplace_tail(x, sd, big)
-    small = np.maximum(np.minimum(present[0], present[1]), floor)
-    big = np.maximum(np.maximum(present[0], present[1]), small * (1.0 + 1e-4))
-    weight = big**2 / (big**2 - small**2)
-    mixture = weight * _one_laplace_tail(x, sd, big) + (1.0 - weight) * _one_laplace_tail(
-        x, sd, small
+        return np.asarray(2.0 * _one_laplace_tail(x, sd, big))
+    # T_2 = (s_1 T_1(s_1) - s_2 T_1(s_2)) / (s_1 - s_2) with squared scales s: a divided difference,
+    # which for nearly equal scales is taken over a small span around their mean
+    squares = np.maximum(present[0], floor) ** 2, np.maximum(present[1], floor) ** 2
+    middle = 0.5 * (squares[0] + squares[1])
+    half = np.maximum(0.5 * np.abs(squares[0] - squares[1]), _SPAN * middle)
+    high, low = middle + half, middle - half
+    difference = high * _one_laplace_tail(x, sd, np.sqrt(high)) - low * _one_laplace_tail(
+        x, sd, np.sqrt(low)
     )
-    return np.asarray(np.clip(2.0 * mixture, 0.0, 1.0))
+    return np.asarray(np.clip(difference / half, 0.0, 1.0))

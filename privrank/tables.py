@@ -1,7 +1,7 @@
 """Rows first, rendering last: tables in the style of statsmodels.
 
-The only importer of statsmodels. Its ``Summary`` and ``SimpleTable`` render text, HTML and LaTeX;
-formats are built here from copies, never edited in place.
+The only importer of statsmodels. Its ``SimpleTable`` renders text, HTML and LaTeX; formats are
+built here from copies, never edited in place.
 """
 
 from __future__ import annotations
@@ -23,8 +23,14 @@ __all__ = ["Column", "Table", "column_table", "wald_results"]
 
 _LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
+    | {c: f"${c}$" for c in "<>|"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
 )
+
+
+def _latex(text: str) -> str:
+    """Return text with every character LaTeX would act upon escaped."""
+    return text.translate(_LATEX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
 
-    def _summary(self, clean: Callable[[str], str] = str, notes: Sequence[str] = ()) -> Any:
-        from statsmodels.iolib.summary import Summary
+    def _render(self, clean: Callable[[str], str]) -> tuple[Any, ...]:
+        """Return statsmodels tables of the facts, if any, and of the rows."""
         from statsmodels.iolib.table import SimpleTable
         from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
@@ -70,39 +76,54 @@ class Table:
         spread.append(sum(widths) + len(widths) - 1 - sum(spread) - 3)
         top = SimpleTable(
             [[clean(a), clean(b), "  " + clean(c), clean(d)] for a, b, c, d in facts],
-            title=clean(self.title),
             txt_fmt=dict(fmt_2cols, data_aligns="lrlr", data_fmts=["%s"] * 4, colwidths=spread),
             html_fmt={"data_fmts": ["<th>%s</th>", "<td>%s</td>"] * 2},
+            ltx_fmt={"data_aligns": "lrlr", "replacements": {}},
         )
         body = SimpleTable(
             [[clean(cell) for cell in row[1:]] for row in self.rows],
             headers=[clean(column) for column in self.columns[1:]],
             stubs=[clean(row[0]) for row in self.rows],
-            title=None if facts else clean(self.title),
             txt_fmt=dict(fmt_params, data_fmts=["%s"] * (len(widths) - 1), colwidths=widths),
+            ltx_fmt={"data_aligns": "r", "header_align": "r", "replacements": {}},
         )
         body[0][0].data = clean(self.columns[0])
-        summary = Summary()
-        summary.tables.extend((top, body) if facts else (body,))
-        summary.extra_txt = "\n".join(notes)
-        return summary
+        return (top, body) if facts else (body,)
 
     def as_text(self) -> str:
         """Return plain text."""
-        text = str(self._summary().as_text()).rstrip()
-        width = max(len(line) for line in text.splitlines())
+        *facts, rows = (str(table.as_text()).splitlines() for table in self._render(str))
+        # the rule below the facts is the one above the rows
+        lines = [line for block in facts for line in block[:-1]] + rows
+        width = len(rows[0])
         notes = [textwrap.fill(note, width) for note in self.notes]
-        return "\n".join([text, *notes])
+        title = [line.center(width).rstrip() for line in textwrap.wrap(self.title, width)]
+        return "\n".join([*title, *lines, *notes])
 
     def as_html(self) -> str:
         """Return HTML tables with escaped cells and notes."""
+        tables = "".join(str(table.as_html()) for table in self._render(escape))
+        tables = tables.replace(
+            '<table class="simpletable">',
+            f'<table class="simpletable"><caption>{escape(self.title)}</caption>',
+            1,
+        )
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f'<div class="privrank-table">{self._summary(escape).as_html()}{notes}</div>'
+        return f'<div class="privrank-table">{tables}{notes}</div>'
 
     def as_latex(self) -> str:
-        """Return LaTeX with escaped notes (statsmodels escapes the cells)."""
-        notes = [note.translate(_LATEX) for note in self.notes]
-        return str(self._summary(notes=notes).as_latex())
+        """Return a LaTeX table with caption (needs booktabs), all text escaped."""
+        tables = (str(table.as_latex_tabular(center=False)) for table in self._render(_latex))
+        return "\n".join(
+            (
+                r"\begin{table}[htbp]",
+                r"\centering",
+                rf"\caption{{{_latex(self.title)}}}",
+                *tables,
+                *(rf"\par {_latex(note)}" for note in self.notes),
+                r"\end{table}",
+            )
+        )
 
     def as_csv(self) -> str:
         """Return the rows alone as comma-separated values."""
