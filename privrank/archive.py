@@ -36,7 +36,7 @@ def from_json(text: str) -> BTLResult | TopKResult:
         record = json.loads(text)
         release, settings = Release.from_record(record["release"]), dict(record["settings"])
         rebuild = _REBUILD[record["result"]]
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, KeyError, AttributeError):
         raise ValueError("text must be JSON written by a result's to_json().") from None
     result: BTLResult | TopKResult = rebuild(release, **settings)  # type: ignore[operator]
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from privrank.release import (
     Design,
     DesignKind,
     Release,
+    check_release,
     own,
 )
 from privrank.results import BTLResult
@@ -280,6 +282,7 @@ class PrivateBTL:
         -------
         BTLResult
         """
+        check_release(release)
         check_choice("solver", solver, Solver)
         return infer(release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True)
 
@@ -323,14 +326,20 @@ def side_shares(
         )
     if design.unit == "respondent" and design_effect in ("auto", "scalar"):
         wanted = (DESIGN_EFFECT, *wanted)
+    if shares is not None and not isinstance(shares, Mapping):
+        raise TypeError(
+            f"shares must be a mapping from side releases to shares of epsilon, got "
+            f"{type(shares).__name__}."
+        )
     given = dict(shares or {})
-    unknown = given.keys() - DEFAULT_SHARES.keys()
-    if unknown:
+    if given.keys() - DEFAULT_SHARES.keys():
         known = ", ".join(repr(name) for name in DEFAULT_SHARES)
         raise ValueError(f"shares must name side releases among {known}.")
+    if not all(isinstance(share, Real) and 0 < share < 1 for share in given.values()):
+        raise ValueError("shares must be positive numbers below 1.")
     chosen = {name: float(given.get(name, DEFAULT_SHARES[name])) for name in wanted}
-    if not all(share > 0 for share in chosen.values()) or not sum(chosen.values()) < 1:
-        raise ValueError("shares must be positive and add up to less than 1.")
+    if not sum(chosen.values()) < 1:
+        raise ValueError("shares must add up to less than 1, so that the main release has one.")
     return chosen
 
 
@@ -484,6 +493,7 @@ def infer(
     return BTLResult(
         release=release,
         alpha=alpha,
+        requested="auto" if requested is None else requested,
         penalty=gamma,
         corrected=corrected,
         solver=solver,

@@ -11,7 +11,15 @@ from typing import Any, Literal, NoReturn, Self
 
 from privrank.checks import check_choice, check_delta, check_epsilon
 
-__all__ = ["Budget", "BudgetExceeded", "Spending", "Unit", "pure_epsilon", "split"]
+__all__ = [
+    "Budget",
+    "BudgetExceeded",
+    "Spending",
+    "Unit",
+    "check_budget",
+    "pure_epsilon",
+    "split",
+]
 
 Unit = Literal["row", "respondent"]
 
@@ -31,6 +39,15 @@ def pure_epsilon(epsilon: float, delta: float) -> float:
     Sharpens Acharya, Sun and Zhang (2018), Lemma 5.
     """
     return epsilon - math.log1p(-delta)
+
+
+def check_budget(budget: object) -> None:
+    """Refuse what is neither None nor a :class:`Budget`."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise TypeError(
+            f"budget must be a privrank.Budget or None, got {type(budget).__name__}: make one with "
+            f"privrank.Budget(epsilon=...)."
+        )
 
 
 def split(epsilon: float, shares: dict[str, float], main: str) -> dict[str, float]:

@@ -7,7 +7,7 @@ the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from numbers import Integral, Real
 from typing import Any, get_args
 
@@ -20,9 +20,14 @@ __all__ = [
     "check_count",
     "check_delta",
     "check_epsilon",
+    "check_flag",
     "check_items",
     "check_rng",
 ]
+
+
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
+"""Outside these the noise, or what is left of it, no longer fits double precision."""
 
 
 class PrivrankWarning(UserWarning):
@@ -41,6 +46,15 @@ def check_epsilon(epsilon: object) -> float:
         raise ValueError(
             f"epsilon must be positive, got {value}: give the privacy budget to spend, or "
             f"numpy.inf for the non-private run."
+        )
+    if value < SMALLEST_EPSILON:
+        raise ValueError(
+            f"epsilon is too small for any statistic, got {value}: use at least {SMALLEST_EPSILON}."
+        )
+    if LARGEST_EPSILON < value < math.inf:
+        raise ValueError(
+            f"epsilon must be at most {LARGEST_EPSILON:g} or numpy.inf for the non-private run, "
+            f"got {value}."
         )
     return value
 
@@ -99,14 +113,23 @@ def check_rng(rng: object) -> np.random.Generator | None:
     )
 
 
+def check_flag(name: str, value: object) -> bool:
+    """Return `value` if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {type(value).__name__}.")
+    return bool(value)
+
+
 def check_items(items: object) -> tuple[str, ...]:
     """Return the declared items as a tuple of at least two distinct names."""
-    if isinstance(items, str) or not isinstance(items, Iterable):
+    if isinstance(items, str | Set | Mapping) or not isinstance(items, Iterable):
         raise TypeError(
             f"items must be a sequence of item names, got {type(items).__name__}: list the items "
-            f"of the questionnaire."
+            f"of the questionnaire in the order of the report."
         )
     names = tuple(items)
+    if not all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names):
+        raise TypeError("items must be names or whole numbers: write the others as text.")
     if len(names) < 2:
         raise ValueError(f"items must hold at least two names, got {len(names)}.")
     if len({str(name) for name in names}) != len(names):

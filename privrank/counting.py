@@ -10,6 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 __all__ = ["Key", "column_names", "declared_categories", "is_numeric", "open_frame", "tally"]
@@ -26,6 +27,11 @@ def open_frame(frame: object, name: str) -> Frame:
         raise ValueError(f"{name} must have unique column names: rename the repeated ones.")
     try:
         view: Frame = nw.from_native(frame)
+        column_names(view)
+    except DuplicateError:
+        raise ValueError(
+            f"{name} must have unique column names: rename the repeated ones."
+        ) from None
     except TypeError:
         raise TypeError(
             f"{name} must be a data frame (pandas, polars, pyarrow, duckdb, dask or any other that "

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from privrank import counting
 from privrank.budget import Unit
-from privrank.checks import check_choice, check_count, check_items
+from privrank.checks import check_choice, check_count, check_flag, check_items
 from privrank.formula import parse
 from privrank.release import Design, DesignKind, PairCounts
 
@@ -27,6 +27,7 @@ __all__ = [
     "ComparisonColumns",
     "Encoded",
     "PairCountChoice",
+    "check_connected",
     "encode_comparisons",
     "formula_columns",
 ]
@@ -41,12 +42,13 @@ MOST_ITEMS_COMPLETE = 3000
 
 @dataclass(frozen=True, slots=True)
 class ComparisonColumns:
-    """Which columns of a comparisons frame mean what; ``outcome=None``: item1 always wins."""
+    """Which columns of a comparisons frame mean what; when `decided`, item1 always wins."""
 
     item1: str
     item2: str
     outcome: str | None
     respondent: str | None
+    decided: bool = False
 
 
 class Encoded:
@@ -97,8 +99,8 @@ def encode_comparisons(
     *,
     items: object,
     max_rows: object,
-    distinct_pairs: bool,
-    ties: bool,
+    distinct_pairs: object,
+    ties: object,
     design: object,
     pair_counts: object,
 ) -> Encoded:
@@ -132,6 +134,8 @@ def encode_comparisons(
     """
     kind: DesignKind = check_choice("design", design, DesignKind)
     rows = check_count("max_rows", max_rows)
+    distinct = check_flag("distinct_pairs", distinct_pairs)
+    tied = check_flag("ties", ties)
     unit: Unit = "row" if columns.respondent is None else "respondent"
     frame = _with_respondent_column(frame, columns.respondent)
     view = counting.open_frame(frame, "comparisons")
@@ -158,7 +162,7 @@ def encode_comparisons(
             f"columns {columns.item1!r} and {columns.item2!r} must name two different items: at "
             f"least one row compares an item with itself."
         )
-    answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
+    answered, sign = _outcomes(keys, columns.outcome, len(size), tied)
 
     m = len(labels)
     low, high = np.minimum(first, second), np.maximum(first, second)
@@ -176,7 +180,7 @@ def encode_comparisons(
     nobs = int(size.sum())
     if columns.respondent is not None:
         person = keys[columns.respondent].codes
-        _check_respondents(person, edge, size, columns.respondent, rows, distinct_pairs)
+        _check_respondents(person, edge, size, columns.respondent, rows, distinct)
         nobs = len(keys[columns.respondent].values)
         cells, cell = np.unique(person * len(edges) + edge, return_inverse=True)
         answers = (
@@ -190,14 +194,14 @@ def encode_comparisons(
         nobs=nobs,
         unit=unit,
         max_rows=rows,
-        distinct_pairs=bool(distinct_pairs),
-        ties=bool(ties),
+        distinct_pairs=distinct,
+        ties=tied,
         kind=kind,
         pairs=None,
     )
     public = _public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
-        _check_connected(public, facts.items)
+        check_connected(public, facts.items)
     return Encoded(replace(facts, pairs=public), pairs, answers)
 
 
@@ -225,8 +229,11 @@ def _check_columns(present: list[str], columns: ComparisonColumns) -> None:
         "outcome": columns.outcome,
         "respondent": columns.respondent,
     }
-    named = {role: name for role, name in roles.items() if name is not None}
+    optional = ("outcome", "respondent") if columns.decided else ("respondent",)
+    named = {role: name for role, name in roles.items() if name is not None or role not in optional}
     for role, name in named.items():
+        if not isinstance(name, str):
+            raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
         if name not in present:
             raise ValueError(
                 f"comparisons has no column {name!r}: name the right one with {role}=."
@@ -346,6 +353,8 @@ def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
         "with columns item1, item2, count over the declared items, each pair once, counts positive"
     )
     if isinstance(table, Mapping):
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in table):
+            raise ValueError(f"{rule}.")
         table = pd.DataFrame(
             [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
         )
@@ -369,7 +378,7 @@ def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
     return PairCounts(low[order], high[order], count[order], "declared")
 
 
-def _check_connected(pairs: PairCounts, items: tuple[str, ...]) -> None:
+def check_connected(pairs: PairCounts, items: tuple[str, ...]) -> None:
     """Refuse a public comparison graph that falls apart: worths across parts mean nothing."""
     m = len(items)
     graph = coo_array((np.ones(len(pairs.first)), (pairs.first, pairs.second)), shape=(m, m))
@@ -414,6 +423,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             parsed.left[1],
             None if decided else parsed.left[2],
             arguments.get("respondent"),
+            decided,
         ),
         items=arguments.get("items"),
         max_rows=arguments.get("max_rows", 1),

@@ -29,6 +29,9 @@ SIMULATION_STEP = 2.0**-20
 TRUSTED_TOTAL = 0.1
 """Relative error of the released total below which it replaces the public nominal total."""
 
+LEAST_TOTAL = 0.01
+"""Share of the nominal total below which released counts say nothing."""
+
 _NO_NOISE = DiscreteLaplace(0.0)
 
 
@@ -160,8 +163,10 @@ def _shrunk(design: Design, noisy: FloatArray, variance: float) -> tuple[PairCou
         mean = float(noisy.mean())
     spread = max(0.0, float(np.mean((noisy - mean) ** 2)) - variance)
     kept = spread / (spread + variance) if variance > 0 else 1.0
-    # a mean of zero or less would leave no information at all
-    count = np.maximum(mean + kept * (noisy - mean), 0.01 * design.nominal_total / edges)
+    count = np.maximum(mean + kept * (noisy - mean), 0.0)
+    if count.sum() < LEAST_TOTAL * design.nominal_total:
+        # noise has left no comparisons at all: fall back on the nominal number
+        count = np.full(edges, design.nominal_total / edges)
     return PairCounts(first, second, count, "released"), kept * variance
 
 

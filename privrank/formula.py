@@ -68,6 +68,11 @@ def parse(formula: object) -> Formula:
         description = ModelDesc.from_formula(formula)
     except PatsyError:
         raise ValueError(f"formula cannot be read: {formula!r}.") from None
+    terms = len(re.sub(r"Q\((['\"]).*?\1\)", "Q", left_text).split("+"))
+    if terms != len(description.lhs_termlist):
+        raise ValueError(
+            f"formula must list each column on its left once, and nothing else, got {formula!r}."
+        )
     left = []
     for term in description.lhs_termlist:
         if len(term.factors) != 1 or not isinstance(term.factors[0], EvalFactor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,10 @@ class Covariance:
     def total(self) -> FloatArray:
         """Covariance with both sources of error."""
         return self.sampling + self.privacy
+
+    def errors(self, part: Literal["total", "sampling", "privacy"] = "total") -> FloatArray:
+        """Return the standard errors of the worths, or one part of them, shape (m,)."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(getattr(self, part)), 0.0)))
 
     def contrast_errors(self) -> FloatArray:
         """Return the standard errors of all differences of two worths, shape (m, m)."""
@@ -155,6 +160,9 @@ def design_effect(release: Release, pairs: PairCounts, worths: FloatArray) -> fl
     spread = float(release.parts[DESIGN_EFFECT].values[0])
     mean_net = 2.0 * pull(worths, pairs)
     independent = 8.0 * float(curvature(worths, pairs).sum())
+    if independent <= 0:
+        # worths so far apart that no answer varies: the noise has drowned everything
+        return 1.0
     return max(1.0, (spread - float(mean_net @ mean_net) / release.design.nobs) / independent)
 
 

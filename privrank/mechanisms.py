@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.budget import Budget, pure_epsilon, split
-from privrank.encode import Encoded
+from privrank.budget import Budget, check_budget, pure_epsilon, split
+from privrank.encode import Encoded, check_connected
 from privrank.noise import DiscreteLaplace, draw_cells, draw_permutation, source_of
 from privrank.optim import UNIT_ROUNDOFF, Solver, fit_ridge
 from privrank.release import (
@@ -124,6 +124,9 @@ def release_comparisons(
     epsilons = split(pure_epsilon(epsilon, delta), dict(plan.shares), main)
     perturbation = _perturbation(design, plan.gamma, epsilons) if main == WORTHS else None
     laws = {name: _law(design, name, epsilons[name]) for name in epsilons.keys() - _WORTHS_SHARES}
+    check_budget(budget)
+    if math.isinf(epsilon):
+        design = _observed(encoded, cluster=plan.cluster)
     if budget is not None:
         budget.reserve(
             f"{by}: {plan.mechanism}", epsilon, delta, unit=design.unit, max_rows=design.max_rows
@@ -138,11 +141,8 @@ def release_comparisons(
         sensitivity, law = laws[name]
         noisy = law.draw(_statistic(encoded, name), rng)
         parts[name] = Part(noisy, _step(design, name), law, sensitivity, epsilons[name])
-    if math.isinf(epsilon):
-        if design.pairs is None or design.pairs.origin != "declared":
-            design = replace(design, pairs=_met(encoded))
-        if plan.cluster:
-            parts |= _moments(encoded)
+    if plan.cluster:
+        parts |= _moments(encoded)
     return Release(
         mechanism=plan.mechanism,
         design=design,
@@ -169,6 +169,16 @@ def _law(design: Design, name: str, epsilon: float) -> tuple[int, DiscreteLaplac
 
 def _step(design: Design, name: str) -> float:
     return 0.5 if name == WINS and design.ties else 1.0
+
+
+def _observed(encoded: Encoded, *, cluster: bool) -> Design:
+    """Return the design of a non-private run: who met whom is observed, unless it was declared."""
+    design = encoded.design
+    if design.pairs is not None and design.pairs.origin == "declared" and not cluster:
+        return design
+    pairs = _met(encoded)
+    check_connected(pairs, design.items)
+    return replace(design, pairs=pairs)
 
 
 def _met(encoded: Encoded) -> PairCounts:

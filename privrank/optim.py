@@ -81,9 +81,8 @@ def win_probability(theta: FloatArray, pairs: PairCounts) -> FloatArray:
 
 def curvature(theta: FloatArray, pairs: PairCounts) -> FloatArray:
     """Return n F'(theta_i - theta_j) for each pair."""
-    return np.asarray(
-        0.25 * pairs.count / np.cosh(0.5 * (theta[pairs.first] - theta[pairs.second])) ** 2
-    )
+    odds = np.exp(-np.abs(theta[pairs.first] - theta[pairs.second]))
+    return np.asarray(pairs.count * odds / (1.0 + odds) ** 2)
 
 
 def laplacian(weights: FloatArray, pairs: PairCounts, items: int) -> FloatArray:

@@ -31,6 +31,7 @@ __all__ = [
     "PairCounts",
     "Part",
     "Release",
+    "check_release",
     "own",
 ]
 
@@ -285,8 +286,8 @@ class Release:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Release:
         """Rebuild from :meth:`to_record`."""
-        if record.get("schema") != SCHEMA:
-            raise ValueError(f"text must be a release of the form {SCHEMA!r} written by to_json().")
+        if record["schema"] != SCHEMA:
+            raise ValueError(f"record must be of the form {SCHEMA!r}.")
         return cls(
             mechanism=record["mechanism"],
             design=Design.from_record(record["design"]),
@@ -314,7 +315,19 @@ class Release:
     @classmethod
     def from_json(cls, text: str) -> Release:
         """Rebuild the release that :meth:`to_json` wrote."""
-        return cls.from_record(json.loads(text))
+        try:
+            return cls.from_record(json.loads(text))
+        except (TypeError, ValueError, KeyError, AttributeError):
+            raise ValueError("text must be JSON written by a release's to_json().") from None
+
+
+def check_release(release: object) -> None:
+    """Refuse what is not a :class:`Release`."""
+    if not isinstance(release, Release):
+        raise TypeError(
+            f"release must be a privrank.Release, got {type(release).__name__}: take the release "
+            f"of a result, as in result.release."
+        )
 
 
 def _number(value: float) -> float | str:

@@ -22,7 +22,16 @@ from privrank.checks import (
 from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.evidence import evidence
 from privrank.mechanisms import Plan, release_comparisons
-from privrank.release import DESIGN_EFFECT, NET, PAIR_COUNTS, WORTHS, DesignKind, Release, own
+from privrank.release import (
+    DESIGN_EFFECT,
+    NET,
+    PAIR_COUNTS,
+    WORTHS,
+    DesignKind,
+    Release,
+    check_release,
+    own,
+)
 from privrank.results import TopKResult
 
 __all__ = ["PrivateTopK", "TopKNoise", "infer"]
@@ -198,6 +207,7 @@ class PrivateTopK:
         -------
         TopKResult
         """
+        check_release(release)
         return infer(release, k=_check_k(k, len(release.design.items)), alpha=check_alpha(alpha))
 
 

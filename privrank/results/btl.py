@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -77,10 +77,12 @@ class BTLResult:
         What the mechanism let out.
     alpha : float
         Significance level of intervals and rank sets.
+    requested : float or "auto"
+        Ridge that was asked for.
     penalty : float
         Ridge gamma of the fit.
     corrected : bool
-        Whether `params` carry the ridge bias correction (``penalty="auto"``).
+        Whether `params` carry the ridge bias correction.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of the fit.
     theta : ndarray, shape (m,)
@@ -93,6 +95,7 @@ class BTLResult:
 
     release: Release
     alpha: float
+    requested: float | Literal["auto"]
     penalty: float
     corrected: bool
     solver: Solver
@@ -141,17 +144,17 @@ class BTLResult:
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
-        return self._series(np.sqrt(np.diag(self._covariance().total)), "std err")
+        return self._series(self._covariance().errors(), "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
         """Sampling part of the standard errors."""
-        return self._series(np.sqrt(np.diag(self._covariance().sampling)), "sampling")
+        return self._series(self._covariance().errors("sampling"), "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
         """Privacy part of the standard errors."""
-        return self._series(np.sqrt(np.diag(self._covariance().privacy)), "privacy")
+        return self._series(self._covariance().errors("privacy"), "privacy")
 
     @property
     def tvalues(self) -> pd.Series[float]:
@@ -282,15 +285,15 @@ class BTLResult:
     def to_frame(self) -> pd.DataFrame:
         """Return the table of worths as a data frame, one row per item, best first."""
         errors = self._covariance()
-        total = np.sqrt(np.diag(errors.total))
+        total = errors.errors()
         half = -ndtri(self.alpha / 2) * total
         sets = self._rank_sets(errors, self.alpha)
         frame = pd.DataFrame(
             {
                 "worth": self.params,
                 "std_err": total,
-                "sampling": np.sqrt(np.diag(errors.sampling)),
-                "privacy": np.sqrt(np.diag(errors.privacy)),
+                "sampling": errors.errors("sampling"),
+                "privacy": errors.errors("privacy"),
                 "z": self.worths / total,
                 "pvalue": 2.0 * ndtr(-np.abs(self.worths) / total),
                 "lower": self.worths - half,
@@ -389,7 +392,7 @@ class BTLResult:
                 "result": "BTLResult",
                 "settings": {
                     "alpha": self.alpha,
-                    "penalty": "auto" if self.corrected else self.penalty,
+                    "penalty": self.requested,
                     "solver": self.solver,
                 },
                 "estimates": {"worths": self.worths.tolist(), "penalty": self.penalty},

@@ -36,7 +36,7 @@ def summary_col(
     ValueError
         If `names` has another length than `results`.
     """
-    kinds = {type(result) for result in results}
+    kinds = {type(result) for result in results} if isinstance(results, Sequence) else set()
     if len(kinds) != 1 or not kinds <= {BTLResult, TopKResult}:
         raise TypeError("results must be a non-empty list of fits of one kind.")
     columns = [result._column() for result in results]

@@ -14,7 +14,7 @@ from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
 from privrank.evidence import Evidence, evidence
 from privrank.nulls import normal_laplace_tail
-from privrank.release import DESIGN_EFFECT, Release
+from privrank.release import DESIGN_EFFECT, NET, Release
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -108,7 +108,9 @@ class TopKResult:
     @property
     def net_wins(self) -> pd.Series[float]:
         """The noisy net wins themselves: the whole vector is part of the release."""
-        return self._series(2.0 * self.degrees * (self.win_rate - 0.5), "net wins")
+        part = self.release.parts.get(NET)
+        net = 2.0 * self._facts.score if part is None else part.values
+        return self._series(net, "net wins")
 
     @property
     def params(self) -> pd.Series[float]:

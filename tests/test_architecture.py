@@ -1,0 +1,282 @@
+"""The house rules: layers, who may import what, no inheritance, a light import."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "privrank"
+
+# A module imports only from lower layers, or from its own layer without a circle. A new module has
+# to be placed here before the suite passes.
+LAYERS = (
+    ("budget", "checks", "counting", "datasets", "formula", "noise", "plots", "sensitivity")
+    + ("tables",),
+    ("encode", "nulls", "optim", "release"),
+    ("evidence", "inference", "mechanisms")
+    + ("results", "results.btl", "results.columns", "results.guarantee", "results.topk"),
+    ("archive", "btl", "topk")
+    + ("report", "report.__main__", "report.contents", "report.examples", "report.pages")
+    + ("report.spending",),
+)
+LAYER = {module: number for number, layer in enumerate(LAYERS) for module in layer}
+
+# Each of these libraries has one importer, so that it can be replaced or audited in one place.
+ONLY_IMPORTER = {
+    "opendp": {"noise"},
+    "narwhals": {"counting"},
+    "statsmodels": {"tables"},
+    "patsy": {"formula"},
+    "cvxpy": {"optim"},
+    "matplotlib": {"plots", "report.contents"},
+}
+HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
+
+
+def name_of(path):
+    """Module name inside the package: ``privrank/results/btl.py`` is ``results.btl``."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES = {
+    name_of(path): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+MODULES = sorted(TREES.keys() - {""})
+
+
+def is_type_checking(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) in (
+        "TYPE_CHECKING",
+        "typing.TYPE_CHECKING",
+    )
+
+
+def run_time_nodes(tree, *, inside_functions=True):
+    """Walk a tree without what only type checkers see, and without function bodies if asked."""
+    queue = [tree]
+    while queue:
+        node = queue.pop()
+        yield node
+        if is_type_checking(node):
+            queue.extend(node.orelse)
+        elif inside_functions or not isinstance(node, ast.FunctionDef | ast.Lambda):
+            queue.extend(ast.iter_child_nodes(node))
+
+
+def imports(module, *, inside_functions=True):
+    """Dotted names a module imports: ``from a import b`` counts as ``a`` and as ``a.b``."""
+    found = set()
+    for node in run_time_nodes(TREES[module], inside_functions=inside_functions):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} uses a relative import"
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def uses(module, library, **where):
+    return any(
+        name == library or name.startswith(library + ".") for name in imports(module, **where)
+    )
+
+
+def internal_imports(module):
+    return {
+        name.removeprefix("privrank.")
+        for name in imports(module)
+        if name.removeprefix("privrank.") in TREES and name != "privrank"
+    } - {module}
+
+
+def test_every_module_is_placed_in_a_layer():
+    assert set(MODULES) == LAYER.keys()
+    assert len(LAYER) == sum(len(layer) for layer in LAYERS), "a module is listed twice"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_no_higher_layer(module):
+    higher = {name for name in internal_imports(module) if LAYER[name] > LAYER[module]}
+    assert higher == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_inside_the_package_name_a_module(module):
+    # `from privrank import PrivateBTL` would go round the layers through the lazy __init__
+    names = {name for name in imports(module) if name.startswith("privrank.")}
+    straight = {name for name in names if name.count(".") == 1}
+    assert {name.removeprefix("privrank.") for name in straight} <= LAYER.keys() | {"__version__"}
+
+
+def test_no_circle_of_imports():
+    graph = {module: internal_imports(module) for module in MODULES}
+    # importing results.btl runs results/__init__ first, but that is no dependence of the module
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"circle of imports: {error.args[1]}")
+
+
+@pytest.mark.parametrize(("library", "importers"), ONLY_IMPORTER.items())
+def test_only_importer(library, importers):
+    found = {module for module in MODULES if uses(module, library)}
+    assert found - importers == set()
+    assert found, f"nothing imports {library}: drop it from this table and from setup.cfg"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_heavy_libraries_are_imported_when_first_used(module):
+    heavy = {library for library in HEAVY if uses(module, library, inside_functions=False)}
+    assert heavy == set()
+
+
+def attribute_uses(module, attributes):
+    return {
+        node.attr
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Attribute) and node.attr in attributes
+    }
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_mechanisms_opens_an_encoded(module):
+    inside = {"_pairs", "_answers"}
+    used = attribute_uses(module, inside)
+    # encode fills them; reading them anywhere else would be a way round the budget
+    assert used == (inside if module in ("encode", "mechanisms") else set())
+
+
+def test_encode_only_fills_what_it_encodes():
+    reads = [
+        node
+        for node in ast.walk(TREES["encode"])
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("_pairs", "_answers")
+        and isinstance(node.ctx, ast.Load)
+    ]
+    assert reads == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_string_opens_an_encoded(module):
+    # getattr(encoded, "_pairs") and encoded.__getstate__() would escape the check above
+    strings = {
+        node.value
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    if module != "encode":  # which names its slots
+        assert not strings & {"_pairs", "_answers"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_noise_and_mechanisms_draw(module):
+    if module in ("noise", "mechanisms"):
+        return
+    drawing = {"draw", "draw_cells", "draw_permutation", "SystemRandom"}
+    assert attribute_uses(module, drawing) == set()
+    names = {node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name)}
+    assert not names & (drawing - {"draw"})  # `draw` alone is a fair name for simulated numbers
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_noise_uses_random_bits_of_the_system(module):
+    if module != "noise":
+        assert not uses(module, "secrets") and not uses(module, "random")
+        assert "urandom" not in attribute_uses(module, {"urandom"})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_generator_is_made_outside_the_null_tables(module):
+    # A generator of one's own would be noise or calibration nobody can audit. nulls has the public
+    # counter seed; datasets breaks ties of plain rankings, which are not released.
+    made = {"default_rng", "Philox", "PCG64", "SeedSequence", "RandomState", "seed"}
+    allowed = {"nulls": {"Philox", "SeedSequence"}, "datasets": {"default_rng"}}
+    assert attribute_uses(module, made) <= allowed.get(module, set())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_budget_makes_spendings(module):
+    names = {node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name)}
+    assert module == "budget" or not names & {"Spending"}
+    # A fit spends in one place, so that nothing is drawn that was not reserved. The report enters
+    # what its archived releases spent when they were made.
+    spenders = ("budget", "mechanisms", "report.spending")
+    assert module in spenders or not attribute_uses(module, {"reserve"})
+
+
+def test_mechanisms_and_inference_know_no_frames():
+    # formula reads text, mechanisms and inference read integers: none needs a frame
+    without = ("budget", "evidence", "formula", "inference", "mechanisms", "noise", "nulls")
+    assert [module for module in (*without, "optim") if uses(module, "pandas")] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_inference_and_results_see_no_encoded(module):
+    if LAYER[module] == 2 and module != "mechanisms":
+        assert not {"encode", "counting", "mechanisms"} & internal_imports(module)
+
+
+@pytest.mark.parametrize("module", ["", *MODULES])
+def test_no_class_inherits(module):
+    heirs = {
+        node.name: [ast.unparse(base) for base in node.bases]
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.ClassDef) and (node.bases or node.keywords)
+    }
+    exceptions = {"Exception", "UserWarning", "ValueError", "Warning"}
+    assert {name: bases for name, bases in heirs.items() if not set(bases) <= exceptions} == {}
+
+
+@pytest.mark.parametrize("module", ["", *MODULES])
+def test_all_names_exist(module):
+    loaded = importlib.import_module(f"privrank.{module}".rstrip("."))
+    if all(isinstance(node, ast.Expr) for node in TREES[module].body):
+        return  # a package that is a docstring offers nothing
+    names = list(loaded.__all__)
+    assert len(names) == len(set(names))
+    assert [name for name in names if not hasattr(loaded, name)] == []
+
+
+def test_init_names_everything_lazily():
+    import privrank
+
+    top = [node for node in TREES[""].body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert {node.module for node in top} <= {"__future__", "importlib", "typing"}
+    # what type checkers see is what users get
+    checked = {
+        alias.asname
+        for node in TREES[""].body
+        if is_type_checking(node)
+        for statement in node.body
+        for alias in statement.names
+    }
+    assert checked == set(privrank.__all__)
+    assert set(privrank.__all__) <= set(dir(privrank))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = privrank.nothing
+
+
+def modules_after(statement):
+    script = f"import sys\n{statement}\nprint(*sys.modules, sep='\\n')"
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=PACKAGE.parent
+    )
+    assert run.returncode == 0, run.stderr
+    return set(run.stdout.split())
+
+
+def test_import_is_light():
+    loaded = modules_after("import privrank; privrank.__version__; dir(privrank)")
+    assert not loaded & {"numpy", "pandas", "scipy", "narwhals", *HEAVY}
+
+
+def test_models_are_imported_without_the_heavy_libraries():
+    loaded = modules_after("from privrank import PrivateBTL, PrivateTopK, Budget, datasets")
+    assert not loaded & {"statsmodels", "matplotlib", "opendp", "cvxpy", "numba", "patsy"}

@@ -1,0 +1,473 @@
+"""Nothing of the data gets out but the release: canaries, replay, and twins with one release."""
+
+import copy
+import gc
+import json
+import math
+import pickle
+import types
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank import noise as noise_module
+from privrank.encode import Encoded
+
+# Four items named like anybody's, and a canary in every place a user's frame can hold one.
+ITEMS = ("north", "east", "south", "west")
+CANARY = "CANARY"
+ODD = 77317731
+PAIRS = [(a, b) for k, a in enumerate(ITEMS) for b in ITEMS[k + 1 :]]
+SEED = 20011998
+PEOPLE = 50
+PERSON = f"{CANARY}-7731"
+
+
+def frame_with_canaries():
+    rng = np.random.default_rng(5)
+    people = np.repeat([f"{CANARY}-{7700 + k}" for k in range(PEOPLE)], len(PAIRS))
+    frame = pd.DataFrame(PAIRS * PEOPLE, columns=["item1", "item2"])
+    frame.insert(0, "respondent", people)
+    frame["outcome"] = rng.choice([1.0, 1.0, 0.0, -1.0, np.nan], len(frame))
+    frame["remark"] = f"{CANARY}-remark"
+    frame["number"] = ODD
+    frame.index = pd.Index([f"{CANARY}-row-{k}" for k in range(len(frame))], name="secret_index")
+    frame.attrs["note"] = f"{CANARY}-attribute"
+    return frame
+
+
+FITS = {
+    "public": ({"design": "public"}, {}),
+    "counts": ({}, {"method": "counts"}),
+    "objective": ({}, {"method": "objective"}),
+    "win matrix": ({"pair_counts": "release"}, {"method": "counts"}),
+    "objective, released counts": ({"pair_counts": "release"}, {"method": "objective"}),
+    "declared": ({"pair_counts": dict.fromkeys(PAIRS, PEOPLE)}, {}),
+    "non-private": ({"design": "public"}, {"epsilon": np.inf}),
+    "non-private, private design": ({}, {"epsilon": np.inf, "design_effect": "cluster"}),
+}
+TOP_FITS = {name: FITS[name] for name in ("public", "counts", "win matrix", "non-private")}
+CASES = [("btl", name) for name in FITS] + [("topk", name) for name in TOP_FITS]
+
+
+def fitted(kind, name, frame=None, *, rng=True, **extra):
+    """A model of the frame with canaries, and its result."""
+    arguments, options = FITS[name]
+    arguments = {"items": ITEMS, "respondent": "respondent", "max_rows": 6} | arguments
+    options = {"epsilon": 1.5, "delta": 1e-6} | options | extra
+    frame = frame_with_canaries() if frame is None else frame
+    if rng:
+        options["rng"] = np.random.default_rng(SEED)
+    if kind == "topk":
+        options.pop("method", None)
+        model = pr.PrivateTopK(frame, 2, **arguments)
+    else:
+        model = pr.PrivateBTL(frame, **arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pr.PrivrankWarning)
+        return model, model.fit(**options)
+
+
+def texts(result):
+    """Everything a result can be turned into, as text."""
+    summary = result.summary()
+    release = result.release
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pr.PrivrankWarning)
+        columns = pr.summary_col([result, result])
+    return {
+        "repr": repr(result),
+        "str": str(result),
+        "text": summary.as_text(),
+        "html": summary.as_html(),
+        "latex": summary.as_latex(),
+        "csv": summary.as_csv(),
+        "notebook": result._repr_html_(),
+        "json": result.to_json(),
+        "frame": result.to_frame().to_csv(),
+        "columns": columns.as_text() + columns.as_html() + columns.as_latex(),
+        "release repr": repr(release) + str(release),
+        "release json": release.to_json(),
+        "parts": repr(release.parts) + repr(release.design) + repr(release.design.pairs),
+        "pickle": pickle.dumps(result).decode("latin-1"),
+        "release pickle": pickle.dumps(release).decode("latin-1"),
+        "figure": figure_text(result),
+    }
+
+
+def figure_text(result):
+    from matplotlib.text import Text
+
+    return " ".join(text.get_text() for text in result.plot().findobj(Text))
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_no_canary_in_any_output(kind, name):
+    _, result = fitted(kind, name)
+    for where, text in texts(result).items():
+        assert CANARY not in text and "secret_index" not in text, where
+        assert str(ODD) not in text and ODD.to_bytes(4, "little").decode("latin-1") not in text
+        assert str(SEED) not in text and "MT19937" not in text and "PCG64" not in text, where
+
+
+def test_the_search_finds_a_canary():
+    # the searches above can fail: the canary is found where it is
+    text = pickle.dumps(frame_with_canaries()).decode("latin-1")
+    assert CANARY in text and ODD.to_bytes(4, "little").decode("latin-1") in text
+
+
+def reachable(root):
+    """Every object the root leads to, without classes, modules and functions.
+
+    Follows the garbage collector, slots, dictionaries and `base` of arrays: a view keeps the
+    buffer it was cut from alive, and the collector does not see it.
+    """
+    skipped = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, property)
+    seen, queue = {}, [root]
+    while queue:
+        item = queue.pop()
+        if id(item) in seen or isinstance(item, skipped):
+            continue
+        seen[id(item)] = item
+        queue.extend(gc.get_referents(item))
+        queue.extend(getattr(item, "__dict__", {}).values())
+        for kind in type(item).__mro__:
+            names = getattr(kind, "__slots__", ())
+            for slot in [names] if isinstance(names, str) else names:
+                # a slot starting with two underscores is stored under its mangled name
+                mangled = f"_{kind.__name__.lstrip('_')}{slot}"
+                queue.append(getattr(item, slot, None))
+                queue.append(getattr(item, mangled, None))
+        if isinstance(item, np.ndarray) and item.base is not None:
+            queue.append(item.base)
+    return list(seen.values())
+
+
+def has_canary(item):
+    if isinstance(item, str):
+        return CANARY in item
+    if isinstance(item, bytes | bytearray):
+        return CANARY.encode() in item
+    if isinstance(item, int | np.integer):
+        return int(item) == ODD
+    if isinstance(item, np.ndarray) and item.dtype != object:
+        return CANARY.encode() in item.tobytes() or bool(np.any(np.asarray(item == ODD)))
+    return False
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+@pytest.mark.parametrize("part", ["model", "result"])
+def test_object_graph_leads_to_no_data(kind, name, part):
+    frame = frame_with_canaries()
+    blocks = [frame["outcome"].to_numpy(), frame["respondent"].to_numpy()]
+    model, result = fitted(kind, name, frame)
+    result.summary()
+    objects = reachable(model if part == "model" else result)
+    assert not [item for item in objects if item is frame]
+    assert not [item for item in objects if isinstance(item, pd.DataFrame | pd.Series | pd.Index)]
+    assert not [item for item in objects if has_canary(item)]
+    kinds = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+    assert not [item for item in objects if isinstance(item, kinds)]
+    for array in (item for item in objects if isinstance(item, np.ndarray)):
+        assert not any(np.shares_memory(array, block) for block in blocks if block.dtype != object)
+        if part == "result":
+            # an owner of its memory, which nobody can write to
+            assert array.base is None and not array.flags.writeable
+            # nothing as long as the list of respondents
+            assert array.size < PEOPLE
+    if part == "result":
+        assert not [item for item in objects if isinstance(item, Encoded | pr.Budget)]
+        assert not [item for item in objects if type(item).__name__.startswith("Private")]
+
+
+def test_the_walk_finds_what_is_hidden():
+    frame = frame_with_canaries()
+
+    class Keeper:
+        __slots__ = ("__hidden",)
+
+        def __init__(self, value):
+            self.__hidden = value
+
+    assert any(has_canary(item) for item in reachable(Keeper([frame["respondent"].iloc[0]])))
+    assert any(item is frame for item in reachable({"a": Keeper(frame)}))
+    whole = np.array([1, 2, ODD])
+    assert any(has_canary(item) for item in reachable(Keeper(whole[:2])))
+    rng = np.random.default_rng(1)
+    assert any(isinstance(item, np.random.Generator) for item in reachable(Keeper(rng)))
+
+
+def test_a_model_survives_its_frame():
+    # encode and forget: the frame can be collected while the model lives
+    import weakref
+
+    frame = frame_with_canaries()
+    alive = weakref.ref(frame)
+    model, _ = fitted("btl", "public", frame)
+    del frame
+    gc.collect()
+    assert alive() is None
+    assert repr(model) == "<PrivateBTL: 4 items, 50 respondents>"
+
+
+@pytest.mark.parametrize("kind", ["btl", "topk"])
+def test_an_encoded_prints_its_shape_and_cannot_be_copied(kind):
+    model, _ = fitted(kind, "public")
+    encoded = model._encoded
+    for text in (repr(encoded), str(encoded), f"{encoded}"):
+        assert text == "<Encoded comparisons: 4 items, 50 units>"
+    for call in (pickle.dumps, copy.copy, copy.deepcopy, lambda x: x.__reduce_ex__(2)):
+        with pytest.raises(TypeError, match="sensitive"):
+            call(encoded)
+    for call in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="sensitive"):
+            call(model)
+    assert not hasattr(encoded, "__dict__") and not hasattr(encoded, "__array__")
+    assert not hasattr(model, "__dict__")
+    for text in (repr(model), str(model)):
+        assert text.startswith("<Private") and "outcome" not in text
+
+
+def refusals():
+    """Calls that fail because of a planted cell, by name."""
+    frame = frame_with_canaries()
+    people = {"items": ITEMS, "respondent": "respondent", "max_rows": 6}
+    mixed = frame.astype({"outcome": object})
+    mixed.iloc[3, mixed.columns.get_loc("outcome")] = f"{CANARY}-outcome"
+    stranger = frame.astype({"item1": object})
+    stranger.iloc[3, stranger.columns.get_loc("item1")] = f"{CANARY}-item"
+    nobody = frame.assign(respondent=frame["respondent"].where(frame["respondent"] != PERSON))
+    listed = frame.astype({"respondent": object})
+    listed.iloc[0, 0] = [f"{CANARY}-list"]
+    return {
+        "unknown item": (stranger, people),
+        "odd outcome": (frame.assign(outcome=float(ODD)), people),
+        "outcome of words": (mixed, people),
+        "outcome of words, one type": (frame.assign(outcome=f"{CANARY}-outcome"), people),
+        "too many rows": (frame, people | {"max_rows": 5}),
+        "pair twice": (pd.concat([frame, frame.head(1)]), people | {"max_rows": 7}),
+        "itself": (frame.assign(item2="north"), people),
+        "ties": (frame, people | {"ties": False}),
+        "null respondent": (nobody, people),
+        "respondent is a list": (listed, people),
+        "items from data": (frame, people | {"items": None}),
+        "disconnected": (frame[frame["item1"] == "north"].head(1), people | {"design": "public"}),
+        "canaries as items": (frame, people | {"item1": "remark"}),
+    }
+
+
+@pytest.mark.parametrize("name", refusals())
+@pytest.mark.parametrize("engine", ["pandas", "polars", "pyarrow"])
+def test_no_canary_in_messages(name, engine):
+    frame, arguments = refusals()[name]
+    if engine != "pandas":
+        pytest.importorskip(engine)
+        pa = pytest.importorskip("pyarrow")
+        try:
+            frame = pa.Table.from_pandas(frame, preserve_index=False)
+        except pa.ArrowException:
+            pytest.skip("a column of mixed types exists in pandas only")
+        if engine == "polars":
+            frame = __import__("polars").from_arrow(frame)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        pr.PrivateBTL(frame, **arguments)
+    error = caught.value
+    while error is not None:
+        text = f"{error!s} {error!r} {getattr(error, '__notes__', '')}"
+        assert CANARY not in text and str(ODD) not in text
+        error = error.__cause__ or error.__context__
+
+
+def numbers(result):
+    """Every number and table a result offers."""
+    found = {
+        "params": result.params,
+        "bse": result.bse,
+        "tvalues": result.tvalues,
+        "pvalues": result.pvalues,
+        "interval": result.conf_int(),
+        "interval at another level": result.conf_int(0.2),
+        "ranks": result.ranks(),
+        "rank sets": result.rank_conf_int(),
+        "frame": result.to_frame(),
+    }
+    if isinstance(result, pr.BTLResult):
+        test = result.test_homogeneity()
+        found |= {
+            "covariance": result.cov_params(),
+            "sampling": result.bse_sampling,
+            "privacy": result.bse_privacy,
+            "worth": result.worth(),
+            "pairwise": result.pairwise(),
+            "probabilities": result.probabilities(),
+            "homogeneity": pd.Series([test.statistic, test.pvalue, test.df, test.draws]),
+            "settings": pd.Series([result.penalty, result.alpha, result.design_effect]),
+        }
+    else:
+        found |= {
+            "net wins": result.net_wins,
+            "separation": pd.Series([result.statistic, result.pvalue, result.k, result.alpha]),
+        }
+    return found
+
+
+def same(one, other):
+    assert type(one) is type(other)
+    expected, found = numbers(one), numbers(other)
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        # bit for bit: the same code ran on the same integers
+        (pd.testing.assert_frame_equal if value.ndim == 2 else pd.testing.assert_series_equal)(
+            found[name], value, check_exact=True, obj=name
+        )
+    assert str(one.summary()) == str(other.summary())
+    assert one.summary().as_html() == other.summary().as_html()
+    assert getattr(one, "warnings", ()) == getattr(other, "warnings", ())
+    assert one.to_json() == other.to_json()
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_replay_from_the_archive(kind, name):
+    # inference runs again on the archived release, so it saw nothing else the first time
+    _, result = fitted(kind, name)
+    same(pr.from_json(result.to_json()), result)
+    same(pickle.loads(pickle.dumps(result)), result)
+
+
+@pytest.mark.parametrize(
+    "options", [{"penalty": 0.5}, {"penalty": 0}, {"alpha": 0.2}, {"solver": "lbfgs"}], ids=str
+)
+def test_replay_keeps_the_settings(options):
+    _, result = fitted("btl", "public", **options)
+    same(pr.from_json(result.to_json()), result)
+
+
+def test_replay_when_the_unpenalised_fit_does_not_exist():
+    # the settings that were asked for, not those of the fall-back, have to reach the archive
+    frame = frame_with_canaries().assign(outcome=1.0)
+    _, result = fitted("btl", "non-private", frame, penalty=0)
+    assert result.warnings
+    same(pr.from_json(result.to_json()), result)
+
+
+def equal_release(one, other):
+    assert one.to_json() == other.to_json()
+    assert (one.mechanism, one.epsilon, one.delta, one.source, one.tie_break) == (
+        (other.mechanism, other.epsilon, other.delta, other.source, other.tie_break)
+    )
+    assert dict(one.constants) == dict(other.constants)
+    assert list(one.parts) == list(other.parts)
+    for name, part in one.parts.items():
+        twin = other.parts[name]
+        np.testing.assert_array_equal(part.values, twin.values)
+        assert part.values.dtype == twin.values.dtype == np.int64
+        assert (part.step, part.law, part.sensitivity, part.epsilon) == (
+            (twin.step, twin.law, twin.sensitivity, twin.epsilon)
+        )
+    facts = ("items", "nobs", "unit", "max_rows", "distinct_pairs", "ties", "kind")
+    for fact in facts:
+        assert getattr(one.design, fact) == getattr(other.design, fact)
+    if one.design.pairs is None:
+        assert other.design.pairs is None
+        return
+    assert one.design.pairs.origin == other.design.pairs.origin
+    for name in ("first", "second", "count"):
+        np.testing.assert_array_equal(
+            getattr(one.design.pairs, name), getattr(other.design.pairs, name)
+        )
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_a_release_survives_its_archive(kind, name):
+    release = fitted(kind, name)[1].release
+    text = release.to_json()
+    # strict JSON, which has no Infinity
+    json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    equal_release(pr.Release.from_json(text), release)
+
+
+def test_the_archives_cover_every_origin_and_mechanism():
+    releases = [fitted(kind, name)[1].release for kind, name in CASES]
+    origins = {None if r.design.pairs is None else r.design.pairs.origin for r in releases}
+    assert origins == {None, "observed", "declared", "equal"}
+    assert {r.mechanism for r in releases} == {
+        "net wins",
+        "win matrix",
+        "objective perturbation",
+    }
+    assert {math.isinf(r.epsilon) for r in releases} == {True, False}
+    assert {r.source for r in releases} == {"seeded", "none"}
+    assert fitted("btl", "public", rng=False)[1].release.source == "secure"
+
+
+@pytest.mark.parametrize("kind", ["btl", "topk"])
+def test_seeded_noise_says_so_everywhere(kind):
+    _, seeded = fitted(kind, "public")
+    _, secure = fitted(kind, "public", rng=False)
+    assert "not for publication" in str(seeded.summary()) and '"seeded"' in seeded.to_json()
+    assert "not for publication" not in str(secure.summary())
+    assert "seeded" not in secure.to_json().lower()
+
+
+def test_the_same_seed_gives_the_same_release_and_another_gives_another():
+    first, again = (fitted("btl", "counts")[1].release for _ in range(2))
+    other = fitted("btl", "counts", rng=False)[1].release
+    assert first.to_json() == again.to_json()
+    assert first.to_json() != other.to_json()
+
+
+def twins(name):
+    """Two frames of the same public facts and other answers."""
+    frame = frame_with_canaries()
+    rng = np.random.default_rng(17)
+    if name == "public" or "declared" in name:
+        # who answered what is public there, or declared: only the answers differ
+        answered = frame["outcome"].notna()
+        swapped = pd.Series(rng.choice([1.0, -1.0], len(frame)), index=frame.index)
+        return frame, frame.assign(outcome=swapped.where(answered))
+    # under a private design even who was asked what, and how much was left open
+    keep = rng.random(len(frame)) < 0.6
+    keep[:: len(PAIRS)] = True
+    return frame, frame[keep].assign(outcome=rng.choice([1.0, -1.0, np.nan], keep.sum()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, name in CASES if "non-private" not in name]
+)
+def test_two_data_sets_with_one_release_give_one_result(monkeypatch, kind, name):
+    # Whatever the data are, the mechanism is made to return one fixed vector: then every number,
+    # warning and table has to agree, or it was computed from something else.
+    def fixed(self, values, rng):
+        pattern = np.array([40, -17, 3, -26, 12, 31, -8, 5], dtype=np.int64)
+        if len(values) == 1:
+            return np.array([400], dtype=np.int64)
+        scale = 2**22 if "objective" in name and len(values) == len(ITEMS) else 1
+        offset = 30 if len(values) > len(ITEMS) else 0
+        return np.resize(pattern, len(values)) * scale + offset
+
+    one, other = twins(name)
+    assert not one["outcome"].reset_index(drop=True).equals(other["outcome"].reset_index(drop=True))
+    before = [fitted(kind, name, frame)[1].to_json() for frame in (one, other)]
+    assert before[0] != before[1]
+    monkeypatch.setattr(noise_module.DiscreteLaplace, "draw", fixed)
+    cells = np.array([0.5, -1.5, 2.5, 0.5])
+    monkeypatch.setattr("privrank.mechanisms.draw_cells", lambda *_: cells)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results = [fitted(kind, name, frame)[1] for frame in (one, other)]
+    assert not caught
+    same(*results)
+
+
+def test_ledger_holds_no_data():
+    budget = pr.Budget(3.0, unit="respondent")
+    fitted("btl", "public", budget=budget, delta=0.0)
+    for text in (repr(budget), str(budget.summary()), budget.to_json()):
+        assert CANARY not in text and str(ODD) not in text
+    assert not [item for item in reachable(budget) if has_canary(item)]
+    for call in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            call(budget)

@@ -1,0 +1,427 @@
+"""Tables in four formats, tables of several results, and figures."""
+
+import csv
+import io
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank.tables import Table, column_table
+
+# names that break a format which does not escape them
+NASTY = ("A&B_<i>%", r"C\D{x}~^", "$5 #1", "Übü")
+CEMS = pr.datasets.load_university()
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(2)
+    rows = [(i, j, o) for i, j in combinations(NASTY, 2) for o in rng.choice([1.0, -1.0], 40)]
+    return pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
+
+
+@pytest.fixture(scope="module")
+def worths(frame):
+    return pr.PrivateBTL(frame, items=NASTY, design="public").fit(1.0, rng=np.random.default_rng(3))
+
+
+@pytest.fixture(scope="module")
+def selection(frame):
+    return pr.PrivateTopK(frame, 2, items=NASTY, design="public").fit(
+        1.0, rng=np.random.default_rng(3)
+    )
+
+
+@pytest.fixture(params=["worths", "selection"])
+def result(request):
+    return request.getfixturevalue(request.param)
+
+
+def university(epsilon, **options):
+    model = pr.PrivateBTL(
+        CEMS.comparisons, items=CEMS.items, respondent="respondent", max_rows=15, design="public"
+    )
+    return model.fit(epsilon, rng=np.random.default_rng(1), **options)
+
+
+def all_tables():
+    cems = university(0.5)
+    top = pr.PrivateTopK(CEMS.comparisons, 2, items=CEMS.items).fit(
+        0.5, rng=np.random.default_rng(1)
+    )
+    budget = pr.Budget(2.0, 1e-6, unit="respondent")
+    budget.reserve("a fit with a long name", 0.5, 0.0, unit="respondent")
+    return {
+        "worths": cems.summary(),
+        "non-private": university(np.inf).summary(),
+        "top k": top.summary(),
+        "columns": pr.summary_col([cems, university(np.inf)]),
+        "budget": budget.summary(),
+        "one column": Table("T", (), ("", "x"), (("a", "1"),)),
+        "wide header": Table(
+            "T", (("A long label:", "a value " * 5),) * 3, ("", "x"), (("a", "1"),)
+        ),
+        "long title": Table("A title longer than the rows " * 2, (), ("", "x"), (("a", "1"),)),
+    }
+
+
+TABLES = all_tables()
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_text_lines_up(table):
+    lines = table.as_text().splitlines()
+    rules = [line for line in lines if line and set(line) <= {"=", "-"}]
+    assert len(rules) >= 3
+    assert len({len(rule) for rule in rules}) == 1, "rules of different length"
+    last = max(k for k, line in enumerate(lines) if line in rules)
+    width = len(rules[0])
+    # rows fill the rules; the title and the notes stay inside them
+    assert all(len(line) <= max(width, len(table.title)) for line in lines[: last + 1])
+    notes = lines[last + 1 :]
+    assert all(len(line) <= max(width, len(table.title.strip())) for line in notes)
+    assert " ".join(" ".join(notes).split()) == " ".join(" ".join(table.notes).split())
+
+
+@pytest.mark.parametrize("table", [TABLES["worths"], TABLES["top k"], TABLES["columns"]])
+def test_cells_stand_under_their_headings(table):
+    lines = table.as_text().splitlines()
+    heading = next(k for k, line in enumerate(lines) if table.columns[-1] in line.split())
+    first_row = lines[heading + 2]
+    # right aligned: the last heading and the last cell end in the same column
+    assert len(lines[heading].rstrip()) == len(first_row.rstrip())
+    for cell in table.rows[0]:
+        assert cell in first_row
+
+
+def test_text_holds_every_name_as_it_is(result):
+    text = str(result.summary())
+    assert all(name in text for name in NASTY)
+    assert repr(result.summary()) == text
+
+
+class Cells(HTMLParser):
+    """Tags met and the text of the cells, entities resolved."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.cells, self.inside = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+            self.inside = True
+
+    def handle_endtag(self, tag):
+        self.inside = self.inside and tag not in ("td", "th")
+
+    def handle_data(self, data):
+        if self.inside:
+            self.cells[-1] += data
+
+
+def test_html_escapes_names(result):
+    html = result.summary().as_html()
+    assert result._repr_html_() == html
+    assert "<i>" not in html and "A&B" not in html
+    page = Cells(html)
+    assert "i" not in page.tags
+    cells = [cell.strip() for cell in page.cells]
+    assert set(NASTY) <= set(cells), "escaped twice or not at all"
+
+
+def test_html_escapes_title_facts_and_notes():
+    table = Table(
+        "a < b", (("x & y", "<b>1</b>"),), ("", "<u>"), (("r", "<s>"),), ("note <em> & more",)
+    )
+    page = Cells(table.as_html())
+    assert not {"b", "u", "s", "em"} & set(page.tags)
+    assert {"x & y", "<b>1</b>", "<u>", "<s>"} <= {cell.strip() for cell in page.cells}
+    assert "note &lt;em&gt; &amp; more" in table.as_html()
+
+
+def plain_latex(text):
+    """The text of a LaTeX fragment without its commands: what is left must not be special."""
+    for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
+        text = text.replace(command, "")
+    text = re.sub(r"\\(textless|textgreater|textbar)({})?", "", text)
+    text = re.sub(r"\\[&%$#_{}]", "", text)
+    text = re.sub(r"\$[<>|~\s]+\$", "", text)
+    return re.sub(r"\\textbf{([^{}]*)}", r"\1", text)
+
+
+def body_cells(latex):
+    """The cells of the rows, tabular by tabular."""
+    return [
+        [re.split(r"(?<!\\)&", row) for row in re.findall(r"^(.*?) *\\\\$", part, flags=re.M)]
+        for part in latex.split(r"\begin{tabular}")[1:]
+    ]
+
+
+def test_latex_escapes_names(result):
+    tabulars = body_cells(result.summary().as_latex())
+    assert len(tabulars) == 2
+    for rows in tabulars:
+        # a bare & in a name would bring a column of its own
+        assert len({len(row) for row in rows}) == 1
+        for cell in (cell for row in rows for cell in row):
+            assert not set(plain_latex(cell)) & set("\\&%$#_{}~^"), cell
+    stubs = " ".join(row[0] for row in tabulars[1])
+    for piece in (r"A\&B\_", r"\%", r"\$5 \#1", "Übü", r"\{x\}"):
+        assert piece in stubs, piece
+    assert r"C\D" not in stubs, "the backslash of a name became a command"
+
+
+def test_latex_escapes_notes():
+    note = r"50% of A&B_c #1 {x} $5 ~ ^ \section"
+    latex = Table("T", (), ("", "x"), (("a", "1"),), (note,)).as_latex()
+    tail = latex.split(r"\end{tabular}")[-1].removesuffix(r"\end{table}").replace(r"\par", "")
+    assert r"50\% of A\&B\_c \#1 \{x\} \$5" in tail
+    assert not set(plain_latex(tail)) & set("\\&%$#_{}~^"), tail
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_table_has_every_format(table):
+    # a table with fewer columns than the four of its facts is one of them
+    rows = [row[1] for row in table.rows]
+    for text in (str(table), table.as_html(), table.as_latex(), table.as_csv()):
+        assert all(cell in text for cell in rows)
+    for tabular in body_cells(table.as_latex()):
+        assert len({len(row) for row in tabular}) == 1
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_facts_are_cells_in_html(table):
+    # text inside a row but outside a cell is moved in front of the table by browsers
+    cells = [cell.strip() for cell in Cells(table.as_html()).cells]
+    for label, value in table.header:
+        assert label in cells and value.strip() in cells
+
+
+def test_csv_can_be_read_back(result):
+    table = result.summary()
+    rows = list(csv.reader(io.StringIO(table.as_csv())))
+    assert rows == [list(table.columns), *(list(row) for row in table.rows)]
+    table = Table("T", (), ("", 'a "b"'), (("x, y", "1\n2"),))
+    assert list(csv.reader(io.StringIO(table.as_csv()))) == [["", 'a "b"'], ["x, y", "1\n2"]]
+
+
+def test_rows_are_the_numbers_of_the_frame(worths, selection):
+    for result, column in ((worths, "worth"), (selection, "win_rate")):
+        frame, table = result.to_frame(), result.summary()
+        assert [row[0] for row in table.rows] == list(frame.index)
+        place = 1 if column == "worth" else 2
+        np.testing.assert_allclose(
+            [float(row[place]) for row in table.rows], frame[column], atol=5e-5
+        )
+        sets = [
+            f"{low}-{high}" for low, high in zip(frame.rank_lower, frame.rank_upper, strict=True)
+        ]
+        assert [row[-1] for row in table.rows] == sets
+
+
+SAID = ["epsilon", "delta", "unit", "mechanism", "noise", "N"]
+
+
+def test_summary_states_the_guarantee():
+    text = " ".join(str(TABLES["worths"]).split())
+    for words in (
+        "303",
+        "replace one respondent",
+        "net wins, discrete Laplace",
+        "sensitivity 36",
+        "SEEDED, not for publication",
+        "Epsilon: 0.5",
+        "at most exp(0.5)",
+        "10% for the design effect",
+    ):
+        assert words in text, words
+    assert "non-private" in " ".join(str(TABLES["non-private"]).split()[:60])
+
+
+def test_row_level_epsilon_is_converted_for_respondents():
+    result = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, max_rows=15, design="public").fit(
+        0.5, rng=np.random.default_rng(1)
+    )
+    text = " ".join(str(result.summary()).split())
+    assert "Epsilon 0.5 is per comparison" in text and "protected at 7.5" in text
+
+
+def test_summary_col_sets_results_side_by_side():
+    results = [university(0.5), university(2.0), university(np.inf)]
+    table = pr.summary_col(results)
+    assert table.columns == ("", "eps=0.5", "eps=2", "eps=inf")
+    rows = dict(zip([row[0] for row in table.rows], table.rows, strict=True))
+    for item in CEMS.items:
+        assert rows[item][1:] == tuple(f"{result.params[item]:.4f}" for result in results)
+    assert rows["epsilon"][1:] == ("0.5", "2", "inf")
+    assert set(SAID) <= set(rows)
+    assert any("not for publication" in note for note in table.notes)
+    assert "not for publication" not in " ".join(pr.summary_col(results[2:]).notes)
+
+
+def test_summary_col_of_selections_gives_the_separation(selection):
+    table = pr.summary_col([selection, selection])
+    labels = [row[0] for row in table.rows]
+    assert "separation" in labels and set(NASTY) <= set(labels)
+
+
+@pytest.mark.parametrize("bad", [[], ["worths"], [1.0]])
+def test_summary_col_refuses_what_is_no_result(bad):
+    with pytest.raises(TypeError, match="results must be"):
+        pr.summary_col(bad)
+
+
+def test_summary_col_refuses_mixes(worths, selection):
+    with pytest.raises(TypeError, match="one kind"):
+        pr.summary_col([worths, selection])
+
+
+def test_columns_with_different_items_leave_gaps():
+    cems, immigration = university(1.0), pr.datasets.load_immigration()
+    other = pr.PrivateBTL(immigration.comparisons, items=immigration.items, design="public")
+    table = pr.summary_col([cems, other.fit(1.0, rng=np.random.default_rng(1))])
+    rows = {row[0]: row for row in table.rows}
+    assert rows["London"][2] == "" and rows["culture"][1] == ""
+
+
+FORMATS = """
+import copy
+import numpy as np
+import privrank as pr
+from statsmodels.iolib import table, tableformatting
+
+def formats():
+    modules = (tableformatting, table)
+    return {
+        (module.__name__, name): copy.deepcopy(value)
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, dict) and not name.startswith("__")
+    }
+
+before = formats()
+assert ("statsmodels.iolib.tableformatting", "fmt_2cols") in before
+cems = pr.datasets.load_university()
+fit = pr.PrivateBTL(cems.comparisons, items=cems.items, design="public").fit(np.inf)
+for made in (fit.summary(), pr.summary_col([fit, fit])):
+    made.as_text(), made.as_html(), made.as_latex(), made.as_csv()
+after = formats()
+print([name for name in before | after if repr(before.get(name)) != repr(after.get(name))])
+"""
+
+
+def test_formats_of_statsmodels_are_left_alone():
+    # a dictionary edited in place would change every other table of the session; a fresh
+    # interpreter, because no table may have been rendered before the first look
+    run = subprocess.run([sys.executable, "-c", FORMATS], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "[]"
+
+
+def test_a_table_keeps_nothing_but_text(worths):
+    table = worths.summary()
+    cells = [table.title, *table.columns, *table.notes]
+    cells += [cell for row in (*table.rows, *table.header) for cell in row]
+    assert all(type(cell) is str for cell in cells)
+    with pytest.raises(AttributeError):
+        table.title = "changed"
+
+
+def test_column_table_without_columns_in_common():
+    assert column_table("T", [], []).rows == ()
+
+
+# --- figures: what is drawn, not how it looks ---
+
+
+def test_plot_worth_draws_every_item(worths):
+    from matplotlib.collections import LineCollection, PathCollection
+    from matplotlib.figure import Figure
+
+    figure = worths.plot()
+    assert isinstance(figure, Figure)
+    (ax,) = figure.axes
+    lines = [c for c in ax.collections if isinstance(c, LineCollection)]
+    (points,) = [c for c in ax.collections if isinstance(c, PathCollection)]
+    # full and sampling-only intervals, one of each per item
+    assert [len(line.get_segments()) for line in lines] == [4, 4]
+    drawn = worths.to_frame()
+    np.testing.assert_allclose(points.get_offsets()[:, 0], drawn["worth"])
+    wide, narrow = (np.array(line.get_segments())[:, :, 0] for line in lines)
+    np.testing.assert_allclose(wide, drawn[["lower", "upper"]])
+    assert (np.ptp(narrow, axis=1) < np.ptp(wide, axis=1)).all()
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(drawn.index)
+    # a rank set per item and the word "rank"
+    assert len(ax.texts) == 5
+    assert "epsilon = 1 per row, seeded noise" in ax.get_title(loc="left")
+
+
+def test_plot_win_rates_marks_the_selected(selection):
+    from matplotlib.collections import PathCollection
+
+    (ax,) = selection.plot().axes
+    (points,) = [c for c in ax.collections if isinstance(c, PathCollection)]
+    colours = {tuple(colour) for colour in points.get_facecolors()}
+    assert len(points.get_offsets()) == 4 and len(colours) == 2
+    assert len({tuple(colour) for colour in points.get_facecolors()[:2]}) == 1
+    assert "Top 2" in ax.get_title(loc="left")
+
+
+def test_plot_pairwise_writes_every_cell(worths):
+    figure = worths.plot_pairwise()
+    ax, bar = figure.axes
+    assert len(ax.images) == 1 and len(ax.texts) == 12
+    order = list(worths.to_frame().index)
+    values = ax.images[0].get_array()
+    assert np.ma.count_masked(np.ma.masked_invalid(values)) == 4
+    np.testing.assert_allclose(values[0, 1], worths.probabilities().loc[order[0], order[1]])
+    assert "row preferred" in bar.get_ylabel()
+
+
+@pytest.mark.parametrize("kind", ["plot", "plot_worth", "plot_pairwise"])
+def test_plots_draw_into_a_given_axes(worths, kind):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert getattr(worths, kind)(ax=right) is figure
+    assert not left.has_data() and right.has_data()
+    part = Figure().subfigures(1, 2)[0]
+    assert getattr(worths, kind)(ax=part.subplots()) is part.figure
+
+
+NO_PYPLOT = """
+import sys
+import numpy as np
+import privrank as pr
+cems = pr.datasets.load_university()
+fit = pr.PrivateBTL(cems.comparisons, items=cems.items, design="public").fit(np.inf)
+fit.summary().as_html()
+assert not any(name.startswith("matplotlib") for name in sys.modules)
+from matplotlib.figure import Figure
+{plots}
+print("matplotlib.pyplot" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    "plots",
+    ["fit.plot(ax=Figure().subplots()); fit.plot_pairwise(ax=Figure().subplots())"],
+)
+def test_drawing_into_axes_leaves_pyplot_alone(plots):
+    # without axes a figure is made by pyplot, as statsmodels does, so that it shows by itself
+    run = subprocess.run(
+        [sys.executable, "-c", NO_PYPLOT.format(plots=plots)], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "False"

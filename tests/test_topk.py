@@ -1,0 +1,328 @@
+"""Private top k: the set, win rates, intervals, the separation p-value and its coin."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+import privrank as pr
+from privrank.noise import DiscreteLaplace
+from privrank.release import Design, PairCounts, Part, Release
+
+CEMS = pr.datasets.load_university()
+quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
+
+
+def seeded(seed=7):
+    return np.random.default_rng(seed)
+
+
+def university(k=2, **arguments):
+    return pr.PrivateTopK(
+        CEMS.comparisons,
+        k,
+        **{"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "design": "public"}
+        | arguments,
+    )
+
+
+def exact_counts(frame, items):
+    """Wins with ties as half, and comparisons, per item."""
+    answered = frame[frame["outcome"].notna()]
+    first, second = (
+        answered.groupby(column, observed=False)["outcome"].agg(["sum", "size"]).loc[list(items)]
+        for column in ("item1", "item2")
+    )
+    degree = first["size"] + second["size"]
+    return (degree + first["sum"] - second["sum"]) / 2, degree
+
+
+def test_university_without_noise():
+    result = university().fit(np.inf)
+    wins, degree = exact_counts(CEMS.comparisons, CEMS.items)
+    assert result.selected == ("London", "Paris")
+    np.testing.assert_allclose(result.params, wins / degree)
+    np.testing.assert_allclose(result.net_wins, 2 * wins - degree, atol=1e-9)
+    # 91 students had no answer to Paris against Milano
+    assert dict(zip(result.items, result.degrees, strict=True)) == {
+        "London": 1515,
+        "Paris": 1424,
+        "Milano": 1424,
+        "StGallen": 1515,
+        "Barcelona": 1515,
+        "Stockholm": 1515,
+    }
+    assert list(result.to_frame().index[:2]) == ["London", "Paris"]
+    assert result.to_frame()["selected"].tolist() == [True, True, False, False, False, False]
+
+
+def test_unequal_degrees_rank_by_rate_and_not_by_wins():
+    # b wins more often than a in all, but a wins a larger share of its few comparisons
+    rows = [("a", "c", 1.0)] * 9 + [("a", "c", -1.0)]
+    rows += [("b", "c", 1.0)] * 60 + [("b", "c", -1.0)] * 40
+    frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
+    result = pr.PrivateTopK(frame, 1, items=["a", "b", "c"], design="public").fit(np.inf)
+    assert result.selected == ("a",)
+    np.testing.assert_allclose(result.params, [0.9, 0.6, 41 / 110])
+    # the interval of the item met ten times is the widest
+    widths = result.conf_int()["upper"] - result.conf_int()["lower"]
+    assert widths.idxmax() == "a"
+
+
+def test_at_a_huge_epsilon_all_designs_agree():
+    plain = university().fit(np.inf)
+    for arguments in (
+        {},
+        {"design": "private", "pair_counts": "release"},
+        {
+            "design": "private",
+            "pair_counts": {
+                (plain.items[i], plain.items[j]): n
+                for i, j, n in zip(
+                    plain.release.design.pairs.first,
+                    plain.release.design.pairs.second,
+                    plain.release.design.pairs.count,
+                    strict=True,
+                )
+            },
+        },
+    ):
+        result = university(**arguments).fit(1e6)
+        np.testing.assert_allclose(result.params, plain.params, atol=1e-6)
+        np.testing.assert_allclose(result.bse, plain.bse, atol=1e-6)
+        assert result.pvalue == pytest.approx(plain.pvalue, abs=1e-6)
+
+
+def noisy_tail(gap, sd, scales):
+    """P(|Z + L_1 + ...| > gap) from the characteristic function, by Gauss-Legendre on octaves."""
+    edges = np.concatenate(([0.0], np.geomspace(1e-9 / max(sd, *scales), 14 / sd, 60)))
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    half, middle = np.diff(edges)[:, None] / 2, (edges[1:] + edges[:-1])[:, None] / 2
+    t = half * nodes + middle
+    values = np.exp(-0.5 * (sd * t) ** 2) * np.sin(t * gap) / t
+    for scale in scales:
+        values /= 1 + (scale * t) ** 2
+    return 1 - 2 / np.pi * float((values * half * weights).sum())
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_intervals_invert_the_noisy_binomial(epsilon):
+    result = university().fit(epsilon, rng=seeded())
+    interval = result.conf_int(0.1)
+    scale = 0.5 * result.release.parts["net wins"].law.scale
+    for k in range(6):
+        estimate, degree = result.win_rate[k], result.degrees[k]
+
+        def excess(rate, estimate=estimate, degree=degree):
+            sd = math.sqrt(result.design_effect * rate * (1 - rate) / degree)
+            return noisy_tail(abs(estimate - rate), sd, [scale / degree]) - 0.1
+
+        low = brentq(excess, 0.01, estimate, xtol=1e-10)
+        high = brentq(excess, estimate, 0.99, xtol=1e-10)
+        assert tuple(interval.iloc[k]) == pytest.approx((low, high), abs=1e-7)
+
+
+def test_intervals_without_noise_are_wilson_intervals():
+    rows = [("a", "b", 1.0)] * 14 + [("a", "b", -1.0)] * 6
+    frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
+    result = pr.PrivateTopK(frame, 1, items=["a", "b"], design="public").fit(np.inf)
+    z, n, p = norm.isf(0.025), 20, 0.7
+    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    assert tuple(result.conf_int().loc["a"]) == pytest.approx((centre - half, centre + half))
+
+
+@quiet
+@pytest.mark.parametrize("epsilon", [0.01, 0.1])
+def test_intervals_stay_between_zero_and_one(epsilon):
+    # the noise throws win rates far outside; the interval is still about a rate
+    for seed in range(5):
+        result = university().fit(epsilon, rng=seeded(seed))
+        interval = result.conf_int()
+        assert interval.ge(0).all(axis=None) and interval.le(1).all(axis=None)
+        assert (interval["lower"] <= interval["upper"]).all()
+
+
+def test_standard_errors_and_separation_by_hand():
+    result = university(3).fit(1.0, rng=seeded())
+    law = result.release.parts["net wins"].law
+    rate, degree = result.params.to_numpy(), result.degrees
+    sampling = result.design_effect * rate * (1 - rate) / degree
+    np.testing.assert_allclose(result.bse, np.sqrt(sampling + law.variance / (4 * degree**2)))
+    order = np.argsort(-rate)
+    i, j = order[2], order[3]
+    assert result.statistic == pytest.approx(rate[i] - rate[j])
+    pairs = result.release.design.pairs
+    (n,) = pairs.count[(pairs.first == min(i, j)) & (pairs.second == max(i, j))]
+    # one comparison of i with j moves both rates: the head-to-head term is + 2 n / (d_i d_j)
+    variance = 1 / degree[i] + 1 / degree[j] + 2 * n / (degree[i] * degree[j])
+    sd = 0.5 * math.sqrt(result.design_effect * variance)
+    scales = 0.5 * law.scale / degree[[i, j]]
+    assert result.pvalue == pytest.approx(noisy_tail(result.statistic, sd, scales), abs=1e-6)
+
+
+def equal_items_release(net, m, each, law):
+    """A release of net wins of m items after `each` comparisons of every pair."""
+    design = Design(
+        tuple(f"i{k}" for k in range(m)),
+        each * m * (m - 1) // 2,
+        "row",
+        1,
+        True,
+        False,
+        "public",
+        PairCounts(*np.triu_indices(m, 1), np.full(m * (m - 1) // 2, each), "observed"),
+    )
+    epsilon = 4 / law.scale if law.scale else math.inf
+    source = "seeded" if law.scale else "none"
+    parts = {"net wins": Part(net, 1.0, law, 4, epsilon)}
+    return Release("net wins", design, epsilon, 0.0, source, parts, tuple(range(m)))
+
+
+@pytest.mark.parametrize("scale", [0.0, 8.0], ids=["no noise", "noise"])
+@pytest.mark.parametrize("m", [2, 3])
+def test_separation_keeps_its_level(m, scale):
+    # Two equally good items at the top, k = 1, any third item far below: the null hypothesis is
+    # true. A variance without the head-to-head term would reject about 17 % of the time at m = 2,
+    # and one that took all m n / 2 wins as independent would be off at m = 3.
+    each, studies = 150, 3_000
+    rng = seeded(2024)
+    law = DiscreteLaplace(scale)
+    net = np.zeros((studies, m), dtype=np.int64)
+    for i, j in combinations(range(m), 2):
+        odds = 0.5 if j == 1 else 0.95
+        margin = 2 * rng.binomial(each, odds, studies) - each
+        net[:, i] += margin
+        net[:, j] -= margin
+    net += law.simulate(net.shape, rng)
+    pvalues = np.array(
+        [
+            pr.PrivateTopK.from_release(equal_items_release(row, m, each, law), 1).pvalue
+            for row in net
+        ]
+    )
+    rejected = np.mean(pvalues <= 0.05)
+    error = math.sqrt(0.05 * 0.95 / studies)
+    assert rejected <= 0.05 + 2 * error
+    if m == 2:
+        # with nothing else in play the level is used up
+        assert rejected >= 0.05 - 4 * error
+
+
+def test_gap_variance_is_that_of_the_net_wins():
+    # m = 5 equal items: the difference of two nets has variance 2 n m, of which n m / 2 wins are
+    # decided in comparisons that involve the two
+    m, each, studies = 5, 40, 40_000
+    rng = seeded(5)
+    net = np.zeros((studies, m))
+    for i, j in combinations(range(m), 2):
+        margin = 2 * rng.binomial(each, 0.5, studies) - each
+        net[:, i] += margin
+        net[:, j] -= margin
+    degree = each * (m - 1)
+    simulated = np.var(0.5 * (net[:, 0] - net[:, 1]) / degree)
+    gap = 0.05
+    release = equal_items_release(
+        np.array([degree, degree - 2 * degree * gap, 0, -9, -9]).round(),
+        m,
+        each,
+        DiscreteLaplace(0.0),
+    )
+    result = pr.PrivateTopK.from_release(release, 1)
+    implied = (result.statistic / norm.isf(result.pvalue / 2)) ** 2
+    assert implied == pytest.approx(simulated, rel=0.03)
+    assert implied == pytest.approx(2 * each * m / (4 * degree**2), rel=1e-9)
+
+
+def test_equal_counts_are_ordered_by_the_coin():
+    rows = [(*pair, 0.0) for pair in combinations("abc", 2)] * 4
+    frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
+    model = pr.PrivateTopK(frame, 1, items=list("abc"), design="public")
+    chosen = []
+    for seed in range(60):
+        result = model.fit(np.inf, rng=seeded(seed))
+        assert result.selected == ("abc"[result.release.tie_break[0]],)
+        assert result.ranks()[result.selected[0]] == 1
+        assert result.statistic == 0.0 and result.pvalue == pytest.approx(1.0)
+        chosen.append(result.selected[0])
+    # each item should come first twenty times; 8 is more than three deviations below
+    assert min(chosen.count(item) for item in "abc") > 8
+    # and without a seed the coin is tossed by the system
+    orders = {model.fit(np.inf).release.tie_break for _ in range(60)}
+    assert len(orders) > 1
+
+
+@quiet
+@pytest.mark.parametrize("k", [1, 5, np.int64(3)])
+@pytest.mark.parametrize("epsilon", [0.5, np.inf])
+def test_every_k(k, epsilon):
+    result = university(k).fit(epsilon, rng=seeded())
+    ranks = result.ranks()
+    assert len(result.selected) == k
+    assert set(result.selected) == set(ranks[ranks <= k].index)
+    assert result.statistic >= 0 and 0 <= result.pvalue <= 1
+    assert f"top {k}" in str(result.summary())
+    sets = result.rank_conf_int()
+    assert ((sets["lower"] <= ranks) & (ranks <= sets["upper"])).all()
+
+
+def test_k_does_not_change_the_release():
+    one, three = (university(k).fit(0.5, rng=seeded()) for k in (1, 3))
+    assert one.release.to_json() == three.release.to_json()
+    assert pr.PrivateTopK.from_release(one.release, 3).to_json() == three.to_json()
+
+
+@pytest.mark.parametrize("k", [0, 6, 7, -1])
+def test_from_release_checks_k(k):
+    release = university().fit(np.inf).release
+    with pytest.raises(ValueError, match="k must be between 1 and 5"):
+        pr.PrivateTopK.from_release(release, k)
+
+
+@quiet
+def test_objective_perturbation_holds_no_counts():
+    release = (
+        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items)
+        .fit(1.0, method="objective", rng=seeded())
+        .release
+    )
+    with pytest.raises(ValueError, match=r"objective perturbation .* method='counts'\."):
+        pr.PrivateTopK.from_release(release, 2)
+
+
+def test_from_a_win_matrix():
+    release = (
+        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, pair_counts="release")
+        .fit(1e6, method="counts")
+        .release
+    )
+    assert release.mechanism == "win matrix"
+    result = pr.PrivateTopK.from_release(release, 2)
+    plain = university(respondent=None).fit(np.inf)
+    assert result.selected == plain.selected
+    np.testing.assert_allclose(result.params, plain.params, atol=1e-6)
+
+
+def test_from_formula_equals_the_constructor():
+    arguments = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15}
+    formula = "item1 + item2 + outcome ~ 1"
+    one = pr.PrivateTopK.from_formula(formula, CEMS.comparisons, 2, **arguments)
+    other = pr.PrivateTopK(CEMS.comparisons, 2, **arguments)
+    results = [model.fit(0.5, rng=seeded()).to_json() for model in (one, other)]
+    assert results[0] == results[1]
+    assert repr(one) == repr(other) == "<PrivateTopK: k = 2, 6 items, 303 respondents>"
+
+
+def test_relabelling_items_permutes_the_selection():
+    order = [CEMS.items[k] for k in (3, 0, 5, 1, 4, 2)]
+    one, other = (university(items=items).fit(np.inf) for items in (CEMS.items, order))
+    for name in ("params", "bse", "pvalues", "net_wins"):
+        np.testing.assert_allclose(
+            getattr(other, name)[list(CEMS.items)], getattr(one, name), atol=1e-9
+        )
+    assert one.selected == other.selected
+    assert other.pvalue == pytest.approx(one.pvalue)
