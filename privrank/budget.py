@@ -180,8 +180,8 @@ class Budget:
 
         Raises
         ------
-        ValueError
-            If `unit` is not the unit of this budget.
+        ValueError, TypeError
+            If `unit` is not the unit of this budget, or a number is out of its range.
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
         """
@@ -200,6 +200,7 @@ class Budget:
             raise ValueError(
                 f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."
             )
+        epsilon, delta = check_epsilon(epsilon), check_delta(delta)
         with self._lock:
             trial = (*self._spendings, Spending(by, epsilon, delta))
             total_epsilon, total_delta = self._totals(trial)

@@ -44,6 +44,9 @@ DEFAULT_SHARES = {DESIGN_EFFECT: 0.10, PAIR_COUNTS: 0.30, OUTPUT: 0.01}
 
 _WORTHS_SHARES = {WORTHS, OUTPUT}
 
+LEAST_RIDGE = 1 / 200
+"""Least ridge of objective perturbation, over its noise scale."""
+
 OUTPUT_STEP = 2.0**-30
 """Grid on which objective perturbation publishes its worths."""
 
@@ -125,13 +128,13 @@ def release_comparisons(
     perturbation = _perturbation(design, plan.gamma, epsilons) if main == WORTHS else None
     laws = {name: _law(design, name, epsilons[name]) for name in epsilons.keys() - _WORTHS_SHARES}
     check_budget(budget)
-    if math.isinf(epsilon):
-        design = _observed(encoded, cluster=plan.cluster)
     if budget is not None:
         budget.reserve(
             f"{by}: {plan.mechanism}", epsilon, delta, unit=design.unit, max_rows=design.max_rows
         )
 
+    if math.isinf(epsilon):
+        design = _observed(encoded, cluster=plan.cluster)
     parts: dict[str, Part] = {}
     constants: dict[str, float] = {}
     if perturbation is not None:
@@ -141,7 +144,7 @@ def release_comparisons(
         sensitivity, law = laws[name]
         noisy = law.draw(_statistic(encoded, name), rng)
         parts[name] = Part(noisy, _step(design, name), law, sensitivity, epsilons[name])
-    if plan.cluster:
+    if plan.cluster and math.isinf(epsilon):
         parts |= _moments(encoded)
     return Release(
         mechanism=plan.mechanism,
@@ -263,7 +266,8 @@ def _perturbation(design: Design, gamma: float, epsilons: Mapping[str, float]) -
     """Fix the noise of objective perturbation from public numbers.
 
     The tolerance of the minimiser is a few times the largest rounding error of a gradient that any
-    data set of this size can show, so that it can always be certified.
+    data set of this size can show: that of its sums, and that of a worth of size lambda / gamma
+    stored in double precision. A ridge so small that the latter would matter is refused.
     """
     spent = epsilons[WORTHS] + epsilons[OUTPUT]
     if math.isinf(spent):
@@ -275,8 +279,15 @@ def _perturbation(design: Design, gamma: float, epsilons: Mapping[str, float]) -
             f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
             f"penalty='auto', a larger penalty or method='counts'."
         )
+    if gamma < LEAST_RIDGE * scale:
+        raise ValueError(
+            f"penalty {gamma:g} is too small for objective perturbation with noise of scale "
+            f"{scale:.3g}: use penalty='auto', a larger penalty or method='counts'."
+        )
     answers = design.nobs * design.reach.effective_rows
-    worst = UNIT_ROUNDOFF * (m + 8) * (2.0 * answers + 50.0 * m * scale)
+    sums = (m + 8) * (2.0 * answers + 50.0 * m * scale)
+    spacing = 50.0 * math.sqrt(m) * answers * (1.0 + scale / gamma)
+    worst = UNIT_ROUNDOFF * (sums + spacing)
     tolerance = max(1e-8, 8.0 * worst)
     cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
     beta = tolerance + 0.5 * math.sqrt(m) * cell
@@ -295,8 +306,9 @@ def _draw_worths(
     **Privacy.** Let theta be the exact minimiser of
     L(theta) + gamma |theta|^2 / 2 + w'theta, w Laplace(lambda): it is private at the share of
     ``"worths"`` by :func:`privrank.sensitivity.objective_loss`. What is computed, theta_app, has
-    gradient norm at most beta for every data set: the solver's certified tolerance, plus
-    sqrt(m) cell / 2 because w is known to within half a cell. The objective is gamma-strongly
+    gradient norm at most beta for every data set: the solver's certified tolerance, which counts
+    the rounding of the gradient and of its target, plus sqrt(m) cell / 2 because w is known to
+    within half a cell. The objective is gamma-strongly
     convex, so |theta_app - theta|_2 <= beta / gamma. Given theta, two neighbours' theta_app
     therefore differ by at most 2 beta / gamma in l2, 2 sqrt(m) beta / gamma in l1, and after
     rounding to the grid by one more step per coordinate. Discrete Laplace noise for that
@@ -317,7 +329,8 @@ def _draw_worths(
         theta = fit_ridge(
             target, pairs, noise.gamma, solver=solver, tolerance=noise.tolerance
         ).theta
-    steps = np.rint(theta / OUTPUT_STEP).astype(np.int64)
+    # clipping to what 64 bits hold brings no two worths further apart
+    steps = np.clip(np.rint(theta / OUTPUT_STEP), -(2.0**62), 2.0**62).astype(np.int64)
     return Part(
         noise.law.draw(steps, rng), OUTPUT_STEP, noise.law, noise.sensitivity, noise.epsilon
     )

@@ -7,6 +7,8 @@ it is half the net wins, and objective perturbation subtracts its noise from tha
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -136,7 +138,8 @@ def rounding_bound(theta: FloatArray, target: FloatArray, pairs: PairCounts, gam
 
     Each term n (F - 1/2) is off by at most 5 u n (argument, tanh and product; x F'(x) < 1/4), a
     sum of k terms adds k u times the sum of magnitudes; hence u (neighbours + 8) times the
-    degree and the magnitudes of the other two terms, per item.
+    degree and the magnitudes of the other two terms, per item. The 8 leaves room for the rounding
+    of the target and of the norm.
     """
     m = len(theta)
     neighbours = np.bincount(pairs.first, minlength=m) + np.bincount(pairs.second, minlength=m)
@@ -204,7 +207,10 @@ def _newton(
         try:
             step = _newton_step(gradient, weights, pairs, gamma, accuracy)
         except LinAlgError:
-            return RidgeFit(theta, norm, False)
+            if gamma == 0:
+                return RidgeFit(theta, norm, False)
+            # any positive definite matrix gives a direction of descent; a certificate must go on
+            step = _newton_step(gradient, weights, pairs, gamma + float(weights.max()), accuracy)
         slope = float(gradient @ step)
         length = 1.0
         while True:
@@ -258,6 +264,9 @@ def _fit_cvxpy(target: FloatArray, pairs: PairCounts, gamma: float) -> FloatArra
         cp.Minimize(loss + 0.5 * gamma * cp.sum_squares(theta)),
         [cp.norm_inf(theta) <= INFINITE_CONTRAST] if gamma == 0 else [],
     )
-    problem.solve(solver=cp.CLARABEL)
+    with warnings.catch_warnings(), suppress(cp.SolverError):
+        # a complaint would depend on the data; Newton's method finishes the fit from anywhere
+        warnings.simplefilter("ignore")
+        problem.solve(solver=cp.CLARABEL)
     solution = np.zeros(m) if theta.value is None else np.asarray(theta.value)
     return solution if gamma > 0 else solution - solution.mean()

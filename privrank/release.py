@@ -81,10 +81,11 @@ class PairCounts:
     origin: Origin
 
     def __post_init__(self) -> None:
-        """Take private, read-only copies."""
-        object.__setattr__(self, "first", own(self.first, np.int64))
-        object.__setattr__(self, "second", own(self.second, np.int64))
-        object.__setattr__(self, "count", own(self.count, np.float64))
+        """Take private, read-only copies, sorted by the first item as the solvers need them."""
+        order = np.argsort(self.first, kind="stable")
+        object.__setattr__(self, "first", own(np.asarray(self.first)[order], np.int64))
+        object.__setattr__(self, "second", own(np.asarray(self.second)[order], np.int64))
+        object.__setattr__(self, "count", own(np.asarray(self.count)[order], np.float64))
 
     @classmethod
     def equal(cls, items: int, each: float) -> PairCounts:

@@ -202,7 +202,8 @@ def objective_loss(reach: Reach, lam: float, gamma: float) -> float:
     Returns
     -------
     float
-        An upper bound on the privacy loss; exact (a supremum) for one comparison.
+        An upper bound on the privacy loss; exact (a supremum) for one comparison of three or more
+        items.
 
     Notes
     -----
