@@ -112,18 +112,22 @@ def covariance(
 def _score_covariance(facts: Evidence, release: Release, worths: FloatArray) -> FloatArray:
     """Return the sampling covariance of the scores.
 
-    Independent answers give the Laplacian of n F'; where pair counts are expectations only, the
-    second moment n / 4, which also covers randomly chosen pairs. For respondents it is multiplied
+    Independent answers give the Laplacian of n F'. Where pair counts are expectations only, each
+    comparison is taken as one of a randomly chosen pair: the Laplacian of the second moment n / 4
+    less the outer product of the mean score over the number of comparisons; pairs that were in
+    fact fixed vary less. For respondents it is multiplied
     by the design effect, or replaced by the cluster-robust moments of a non-private run. A tie
     counts as half a win to each, whose variance is smaller than assumed.
     """
     m = facts.items
     if MOMENTS[0] in release.parts:
         return _cluster_moments(release, facts.pairs, worths)
-    weights = curvature(worths, facts.pairs)
     if facts.random_pairs and DESIGN_EFFECT not in release.parts:
-        weights = np.asarray(0.25 * facts.pairs.count)
-    return design_effect(release, facts.pairs, worths) * laplacian(weights, facts.pairs, m)
+        mean = pull(worths, facts.pairs)
+        second = laplacian(np.asarray(0.25 * facts.pairs.count), facts.pairs, m)
+        return np.asarray(second - np.outer(mean, mean) / facts.pairs.total)
+    independent = laplacian(curvature(worths, facts.pairs), facts.pairs, m)
+    return design_effect(release, facts.pairs, worths) * independent
 
 
 def _cluster_moments(release: Release, pairs: PairCounts, worths: FloatArray) -> FloatArray:

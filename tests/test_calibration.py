@@ -50,6 +50,7 @@ def test_intervals_that_ignore_the_noise_do_not_cover(monkeypatch):
     assert coverage(6, 30, 0.5, 100, method="counts", penalty=2.0) < 0.90
 
 
+@pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 def test_separation_and_homogeneity_hold_their_level():
     rng = np.random.default_rng(3)
     separated, unequal = [], []

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank import report
+from privrank.report import __main__ as report
+from privrank.report import examples, spending
 
 ROOT = Path(__file__).parents[1]
 SURVEYS = {"university": pr.datasets.load_university, "immigration": pr.datasets.load_immigration}
@@ -176,14 +177,14 @@ def test_budget_adds_up_at_awkward_epsilons(tmp_path):
 
 
 def test_interrupted_run_never_understates_the_ledger(tmp_path, monkeypatch):
-    write = report._write
+    write = spending.write
 
     def broken(path, text):
         if "worths" in path.name:
             raise OSError("disk full")
         write(path, text)
 
-    monkeypatch.setattr(report, "_write", broken)
+    monkeypatch.setattr(spending, "write", broken)
     with pytest.raises(SystemExit, match="disk full"):
         report_again(tmp_path)
     assert spent(tmp_path, "university") == [0.5]
@@ -288,7 +289,7 @@ def test_worked_examples_that_fail_do_not_stop_the_report(copy, checkout, capsys
 
 
 def test_without_the_tools_the_report_says_how_to_get_them(copy, checkout, capsys, monkeypatch):
-    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    monkeypatch.setattr(examples, "find_spec", lambda name: None)
     report.main(["--out", str(copy), "--vignettes", str(checkout / "vignettes")])
     assert 'pip install ".[docs]"' in capsys.readouterr().out
     assert 'pip install ".[docs]"' in (copy / "index.html").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """Coverage of 95 % intervals for the worths on Bradley-Terry data, both designs.
 
-Settings: items, comparisons per pair (or the share of pairs met once), epsilon per comparison.
+Settings: items, comparisons per pair (and the chance that each is made), epsilon per comparison.
 Worths are standard normal, drawn anew in each replicate. A cell passes when coverage lies in
 .93-.97 within two standard errors; where the ridge exceeds the information per contrast the fit
 must warn instead.
@@ -22,6 +22,7 @@ SETTINGS = [
     (20, 4, 1.0, 0.25),
     (50, 1, 1.0, 0.5),
     (50, 1, 0.3, 0.5),
+    (10, 30, 0.33, 0.5),
 ]
 FITS = [
     # label, design, model arguments, fit arguments
@@ -80,7 +81,7 @@ def main() -> None:
             rows.append(
                 {
                     "items": items,
-                    "per pair": repeats if share == 1 else f"{share} of pairs",
+                    "per pair": repeats if share == 1 else f"{repeats}, {share} of them",
                     "epsilon": epsilon,
                     "design": design,
                     "fit": label,

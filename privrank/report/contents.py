@@ -32,8 +32,11 @@ def save_table(table: Table, out: Path, name: str, csv: str | None = None) -> st
 
 def _save_figure(figure: Figure, out: Path, name: str, caption: str) -> str:
     """Write a figure as PNG, and return it as HTML with the picture inside."""
+    from matplotlib import pyplot
+
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=160)
+    pyplot.close(figure)
     path = out / "figures" / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(picture.getvalue())
