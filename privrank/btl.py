@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from privrank.budget import Budget
 from privrank.checks import (
@@ -21,31 +19,23 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.evidence import MEAN_CURVATURE, default_ridge, evidence, nominal_information
-from privrank.mechanisms import DEFAULT_SHARES, OUTPUT, Plan, release_comparisons
+from privrank.evidence import default_ridge, evidence, nominal_information
+from privrank.mechanisms import release_comparisons
 from privrank.optim import Solver, fit_ridge
+from privrank.plan import DesignEffect, Method, plan_fit
 from privrank.release import (
-    DESIGN_EFFECT,
-    PAIR_COUNTS,
     WORTHS,
-    Design,
     DesignKind,
     Release,
     check_release,
     own,
 )
 from privrank.results import BTLResult
-from privrank.sensitivity import objective_scale
 
-__all__ = ["DesignEffect", "Link", "Method", "Noise", "PrivateBTL", "infer", "side_shares"]
+__all__ = ["Link", "Noise", "PrivateBTL", "infer"]
 
-Method = Literal["auto", "counts", "objective"]
 Noise = Literal["auto", "laplace"]
 Link = Literal["logit"]
-DesignEffect = Literal["auto", "scalar", "none", "cluster"]
-
-MOST_ITEMS_WIN_MATRIX = 8
-"""Items up to which noise on all cells of the win matrix beats separate pair counts."""
 
 
 class PrivateBTL:
@@ -240,10 +230,9 @@ class PrivateBTL:
         check_choice("noise", noise, Noise)
         check_choice("solver", solver, Solver)
         check_rng(rng)
-        plan = _plan(
+        plan = plan_fit(
             self._encoded.design,
             epsilon,
-            delta,
             method,
             check_penalty(penalty),
             design_effect,
@@ -298,129 +287,6 @@ def check_penalty(penalty: object) -> float | None:
     ):
         raise ValueError(f"penalty must be 'auto' or a number of at least 0, got {penalty!r}.")
     return float(penalty)
-
-
-def side_shares(
-    design: Design,
-    epsilon: float,
-    design_effect: DesignEffect,
-    shares: Mapping[str, float] | None,
-    wanted: tuple[str, ...],
-) -> dict[str, float]:
-    """Return the shares of epsilon of the side releases a fit makes.
-
-    Given the public design and the caller's choices, returns the share per side release among
-    `wanted` and, for respondents, the design effect. Refuses unknown names and shares that leave
-    nothing for the main release.
-    """
-    check_choice("design_effect", design_effect, DesignEffect)
-    if design_effect == "cluster" and not math.isinf(epsilon):
-        raise ValueError(
-            "design_effect='cluster' needs the covariance of all answers, which no release here "
-            "protects: use design_effect='scalar', or epsilon=numpy.inf for the non-private run."
-        )
-    if design_effect in ("scalar", "cluster") and design.unit == "row":
-        raise ValueError(
-            f"design_effect={design_effect!r} is about the answers of one respondent: name the "
-            f"respondent column with respondent=."
-        )
-    if design.unit == "respondent" and design_effect in ("auto", "scalar"):
-        wanted = (DESIGN_EFFECT, *wanted)
-    if shares is not None and not isinstance(shares, Mapping):
-        raise TypeError(
-            f"shares must be a mapping from side releases to shares of epsilon, got "
-            f"{type(shares).__name__}."
-        )
-    given = dict(shares or {})
-    if given.keys() - DEFAULT_SHARES.keys():
-        known = ", ".join(repr(name) for name in DEFAULT_SHARES)
-        raise ValueError(f"shares must name side releases among {known}.")
-    if not all(isinstance(share, Real) and 0 < share < 1 for share in given.values()):
-        raise ValueError("shares must be positive numbers below 1.")
-    chosen = {name: float(given.get(name, DEFAULT_SHARES[name])) for name in wanted}
-    if not sum(chosen.values()) < 1:
-        raise ValueError("shares must add up to less than 1, so that the main release has one.")
-    return chosen
-
-
-def _plan(
-    design: Design,
-    epsilon: float,
-    delta: float,
-    method: Method,
-    penalty: float | None,
-    design_effect: DesignEffect,
-    shares: Mapping[str, float] | None,
-) -> Plan:
-    """Choose what to release, from public numbers alone."""
-    cluster = design_effect == "cluster"
-    private = not math.isinf(epsilon)
-    counts_needed = design.pairs is None and private
-    matrix = counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX
-    extra = (PAIR_COUNTS,) if counts_needed else ()
-    counts = Plan(
-        "win matrix" if matrix else "net wins",
-        side_shares(design, epsilon, design_effect, shares, () if matrix else extra),
-        cluster=cluster,
-    )
-    if method == "counts" or (method == "auto" and (design.kind == "public" or not private)):
-        return counts
-    objective = Plan(
-        "objective perturbation",
-        side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra)),
-        cluster=cluster,
-    )
-    gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, objective)
-    if gamma <= 0 and private:
-        raise ValueError(
-            "penalty must be positive for objective perturbation, because the ridge is part of "
-            "the guarantee: use penalty='auto' or method='counts'."
-        )
-    objective = Plan(objective.mechanism, objective.shares, gamma, cluster)
-    if method == "objective":
-        return objective
-    return min(counts, objective, key=lambda plan: _predicted_variance(design, epsilon, plan))
-
-
-def _main_epsilon(epsilon: float, plan: Plan) -> float:
-    return epsilon * (1.0 - sum(plan.shares.values()))
-
-
-def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
-    """Return the ridge of least predicted risk, with the noise scale it allows.
-
-    For a contrast with information I the risk is (I + 2 lam^2 + gamma^2) / (I + gamma)^2 for
-    worths of standard deviation 1; lam falls with gamma until the determinant costs nothing.
-    """
-    information = nominal_information(len(design.items), design.nominal_total)
-    if math.isinf(epsilon):
-        return default_ridge(information, 0.0)
-    share = _main_epsilon(epsilon, plan)
-
-    def risk(log_gamma: float) -> float:
-        gamma = math.exp(log_gamma)
-        lam = objective_scale(design.reach, gamma, share)
-        return (information + 2.0 * lam**2 + gamma**2) / (information + gamma) ** 2
-
-    best = minimize_scalar(risk, bounds=(math.log(0.1 / share), math.log(1e4 / share)))
-    return float(math.exp(best.x))
-
-
-def _predicted_variance(design: Design, epsilon: float, plan: Plan) -> float:
-    """Predict the variance of a worth's contrast from public numbers."""
-    information = nominal_information(len(design.items), design.nominal_total)
-    share, reach = _main_epsilon(epsilon, plan), design.reach
-    sampling = information
-    if plan.mechanism == "objective perturbation":
-        noise = 2.0 * objective_scale(reach, plan.gamma, share) ** 2
-    elif plan.mechanism == "win matrix":
-        # each pair's two cells, at even odds, in a round robin of m items
-        noise = len(design.items) * (reach.win_matrix_l1(ties=False) / share) ** 2
-    else:
-        noise = 0.5 * (reach.net_l1 / share) ** 2
-        if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
-            sampling = information * 0.25 / MEAN_CURVATURE
-    return (sampling + noise) / information**2
 
 
 def infer(

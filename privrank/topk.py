@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from privrank import inference
-from privrank.btl import DesignEffect, side_shares
 from privrank.btl import infer as infer_btl
 from privrank.budget import Budget
 from privrank.checks import (
@@ -22,6 +21,7 @@ from privrank.checks import (
 from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.evidence import evidence
 from privrank.mechanisms import Plan, release_comparisons
+from privrank.plan import DesignEffect, side_shares
 from privrank.release import (
     DESIGN_EFFECT,
     NET,

@@ -732,3 +732,12 @@ def test_shares_add_up_to_epsilon(unit):
     assert parts["pair_counts"].epsilon == pytest.approx(0.4)
     if unit == "respondent":
         assert parts["design_effect"].epsilon == pytest.approx(0.6)
+
+
+def test_auto_leaves_objective_perturbation_out_when_the_ridge_is_too_small():
+    model = pr.PrivateBTL(pr.datasets.load_university().comparisons)
+    rng = np.random.default_rng(0)
+    assert model.fit(1.0, rng=rng).release.mechanism == "objective perturbation"
+    assert model.fit(1.0, penalty=0, rng=rng).release.mechanism == "net wins"
+    with pytest.raises(ValueError, match="penalty"):
+        model.fit(1.0, penalty=0, method="objective", rng=rng)

@@ -1,0 +1,163 @@
+"""Choose what a fit of paired comparisons releases, from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import Literal
+
+from scipy.optimize import minimize_scalar
+
+from privrank.checks import check_choice
+from privrank.evidence import MEAN_CURVATURE, default_ridge, nominal_information
+from privrank.mechanisms import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Plan
+from privrank.release import DESIGN_EFFECT, PAIR_COUNTS, Design
+from privrank.sensitivity import objective_scale
+
+__all__ = ["DesignEffect", "Method", "plan_fit", "side_shares"]
+
+Method = Literal["auto", "counts", "objective"]
+DesignEffect = Literal["auto", "scalar", "none", "cluster"]
+
+MOST_ITEMS_WIN_MATRIX = 8
+"""Items up to which noise on all cells of the win matrix beats separate pair counts."""
+
+
+def side_shares(
+    design: Design,
+    epsilon: float,
+    design_effect: DesignEffect,
+    shares: Mapping[str, float] | None,
+    wanted: tuple[str, ...],
+) -> dict[str, float]:
+    """Return the shares of epsilon of the side releases a fit makes.
+
+    Given the public design and the caller's choices, returns the share per side release among
+    `wanted` and, for respondents, the design effect. Refuses unknown names and shares that leave
+    nothing for the main release.
+    """
+    check_choice("design_effect", design_effect, DesignEffect)
+    if design_effect == "cluster" and not math.isinf(epsilon):
+        raise ValueError(
+            "design_effect='cluster' needs the covariance of all answers, which no release here "
+            "protects: use design_effect='scalar', or epsilon=numpy.inf for the non-private run."
+        )
+    if design_effect in ("scalar", "cluster") and design.unit == "row":
+        raise ValueError(
+            f"design_effect={design_effect!r} is about the answers of one respondent: name the "
+            f"respondent column with respondent=."
+        )
+    if design.unit == "respondent" and design_effect in ("auto", "scalar"):
+        wanted = (DESIGN_EFFECT, *wanted)
+    if shares is not None and not isinstance(shares, Mapping):
+        raise TypeError(
+            f"shares must be a mapping from side releases to shares of epsilon, got "
+            f"{type(shares).__name__}."
+        )
+    given = dict(shares or {})
+    if given.keys() - DEFAULT_SHARES.keys():
+        known = ", ".join(repr(name) for name in DEFAULT_SHARES)
+        raise ValueError(f"shares must name side releases among {known}.")
+    if not all(isinstance(share, Real) and 0 < share < 1 for share in given.values()):
+        raise ValueError("shares must be positive numbers below 1.")
+    chosen = {name: float(given.get(name, DEFAULT_SHARES[name])) for name in wanted}
+    if not sum(chosen.values()) < 1:
+        raise ValueError("shares must add up to less than 1, so that the main release has one.")
+    return chosen
+
+
+def plan_fit(
+    design: Design,
+    epsilon: float,
+    method: Method,
+    penalty: float | None,
+    design_effect: DesignEffect,
+    shares: Mapping[str, float] | None,
+) -> Plan:
+    """Return the plan of a fit.
+
+    Given the public design and the caller's choices (`penalty` None for ``"auto"``), returns the
+    plan that was asked for or, for ``method="auto"``, the one with the smaller predicted variance;
+    objective perturbation is left out there when the caller's ridge is too small for it.
+    """
+    cluster = design_effect == "cluster"
+    private = not math.isinf(epsilon)
+    counts_needed = design.pairs is None and private
+    matrix = counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX
+    extra = (PAIR_COUNTS,) if counts_needed else ()
+    counts = Plan(
+        "win matrix" if matrix else "net wins",
+        side_shares(design, epsilon, design_effect, shares, () if matrix else extra),
+        cluster=cluster,
+    )
+    if method == "counts" or (method == "auto" and (design.kind == "public" or not private)):
+        return counts
+    objective = Plan(
+        "objective perturbation",
+        side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra)),
+        cluster=cluster,
+    )
+    gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, objective)
+    objective = replace(objective, gamma=gamma)
+    if method == "auto" and gamma < LEAST_RIDGE * _objective_noise(design, epsilon, objective):
+        return counts
+    if gamma <= 0 and private:
+        raise ValueError(
+            "penalty must be positive for objective perturbation, because the ridge is part of "
+            "the guarantee: use penalty='auto' or method='counts'."
+        )
+    if method == "objective":
+        return objective
+    return min(counts, objective, key=lambda plan: _predicted_variance(design, epsilon, plan))
+
+
+def _main_epsilon(epsilon: float, plan: Plan) -> float:
+    return epsilon * (1.0 - sum(plan.shares.values()))
+
+
+def _objective_noise(design: Design, epsilon: float, plan: Plan) -> float:
+    """Return the noise scale of objective perturbation at the plan's ridge, inf if none is safe."""
+    if plan.gamma <= 0:
+        return math.inf
+    return objective_scale(design.reach, plan.gamma, _main_epsilon(epsilon, plan))
+
+
+def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
+    """Return the ridge of least predicted risk, with the noise scale it allows.
+
+    For a contrast with information I the risk is (I + 2 lam^2 + gamma^2) / (I + gamma)^2 for
+    worths of standard deviation 1; lam falls with gamma until the determinant costs nothing.
+    """
+    information = nominal_information(len(design.items), design.nominal_total)
+    if math.isinf(epsilon):
+        return default_ridge(information, 0.0)
+    share = _main_epsilon(epsilon, plan)
+
+    def risk(log_gamma: float) -> float:
+        gamma = math.exp(log_gamma)
+        lam = _objective_noise(design, epsilon, replace(plan, gamma=gamma))
+        return (information + 2.0 * lam**2 + gamma**2) / (information + gamma) ** 2
+
+    best = minimize_scalar(
+        risk, bounds=(math.log(0.1 / share), math.log(1e4 / share)), method="bounded"
+    )
+    return float(math.exp(best.x))
+
+
+def _predicted_variance(design: Design, epsilon: float, plan: Plan) -> float:
+    """Predict the variance of a worth's contrast from public numbers."""
+    information = nominal_information(len(design.items), design.nominal_total)
+    share, reach = _main_epsilon(epsilon, plan), design.reach
+    sampling = information
+    if plan.mechanism == "objective perturbation":
+        noise = 2.0 * _objective_noise(design, epsilon, plan) ** 2
+    elif plan.mechanism == "win matrix":
+        # each pair's two cells, at even odds, in a round robin of m items
+        noise = len(design.items) * (reach.win_matrix_l1(ties=False) / share) ** 2
+    else:
+        noise = 0.5 * (reach.net_l1 / share) ** 2
+        if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
+            sampling = information * 0.25 / MEAN_CURVATURE
+    return (sampling + noise) / information**2
