@@ -11,12 +11,12 @@ THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 .PHONY: help report test vignettes validate bench clean
 
 help:
-	@echo "make report     analyse the example surveys, write tables and figures to report/ (a minute)"
-	@echo "make test       lint, type check and run the test suite (some minutes)"
-	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (some minutes)"
-	@echo "make validate   repeat the simulation studies behind the validation tables (hours)"
-	@echo "make bench      time privrank against other packages on the same work (some minutes)"
-	@echo "make clean      remove all that these targets made, .venv included (seconds)"
+	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
+	@echo "make test       lint, type check and run the test suite (two to five minutes)"
+	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (half a minute)"
+	@echo "make validate   repeat the simulation studies behind docs/validation/ (half an hour)"
+	@echo "make bench      time privrank against other packages on the same work (two minutes)"
+	@echo "make clean      remove all that these targets made: .venv, and report/ with its ledgers (seconds)"
 	@echo
 	@echo "The first target to run also makes .venv and downloads the dependencies: one to three"
 	@echo "minutes on a fast line, up to 2 GB on disk. Later runs install only when setup.cfg or"

@@ -4,8 +4,12 @@ import re
 import warnings
 from itertools import combinations
 
+import dask.dataframe
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -458,7 +462,6 @@ def test_unlisted_fit_spends_nothing(model, options, error, words):
 @pytest.mark.parametrize("columns", [["a", "b", "x", "x"], ["x", "x", "a", "b"]])
 def test_duplicate_column_names_in_another_engine(columns):
     # only such engines as allow them: a polars frame cannot hold two columns of one name
-    pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table([pyarrow.array(["a"])] * 4, names=columns)
     check_refusal(
         lambda: btl(table, item1="a", item2="b", outcome="x"), ValueError, ["unique column names"]
@@ -664,26 +667,22 @@ def from_pandas(**dtypes):
 
 
 def polars_frame(**casts):
-    pl = pytest.importorskip("polars")
     return pl.DataFrame(PLAIN.to_dict("list"), strict=False).with_columns(
         **{name: pl.col(name).cast(kind) for name, kind in casts.items()}
     )
 
 
 def polars_enum():
-    pl = pytest.importorskip("polars")
     kind = pl.Enum(list(CHOSEN.items))
     return polars_frame(item1=kind, item2=kind)
 
 
 def polars_nulls():
-    pl = pytest.importorskip("polars")
     return polars_frame().with_columns(pl.col("outcome").fill_nan(None).cast(pl.Int8))
 
 
 def polars_nan_and_null():
     # a polars column can hold both, and NaN is no missing value to polars
-    pl = pytest.importorskip("polars")
     odd = pl.int_range(pl.len()) % 2 == 1
     nothing = pl.col("outcome").is_nan() & odd
     return polars_frame().with_columns(
@@ -692,7 +691,6 @@ def polars_nan_and_null():
 
 
 def arrow_table():
-    pyarrow = pytest.importorskip("pyarrow")
     return pyarrow.Table.from_pandas(PLAIN, preserve_index=False)
 
 
@@ -705,13 +703,11 @@ def arrow_dictionary():
 
 
 def duckdb_relation():
-    duckdb = pytest.importorskip("duckdb")
     return duckdb.connect().from_arrow(arrow_table())
 
 
 def dask_frame():
-    dask = pytest.importorskip("dask.dataframe")
-    return dask.from_pandas(PLAIN, npartitions=3)
+    return dask.dataframe.from_pandas(PLAIN, npartitions=3)
 
 
 FRAMES = {
@@ -760,7 +756,6 @@ def test_declared_categories_are_the_items(frame):
 
 def test_categories_that_polars_learned_are_not_declared():
     # a polars Categorical collects the values it meets
-    pl = pytest.importorskip("polars")
     frame = polars_frame(item1=pl.Categorical, item2=pl.Categorical)
     check_refusal(lambda: pr.PrivateBTL(frame), ValueError, ["items must be declared"])
     assert pr.PrivateBTL(frame, items=CHOSEN.items).fit(np.inf).items == CHOSEN.items
