@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV = .venv
 RUN = $(VENV)/bin/python
-INSTALL = $(RUN) -m ensurepip >/dev/null && $(RUN) -m pip install --disable-pip-version-check --editable
+INSTALL = $(RUN) -m ensurepip >/dev/null && $(RUN) -m pip install --disable-pip-version-check --config-settings editable_mode=compat --editable
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
@@ -48,7 +48,8 @@ clean:
 
 # A stamp is written only after pip has succeeded, so an interrupted install is taken up again
 # (ensurepip mends a .venv that was cut short before it had pip; otherwise it does nothing).
-# The install is editable: a change of source alone needs no new one.
+# The install is editable: a change of source alone needs no new one. Its compat mode puts the
+# repository on the path, so that a clone named privrank next to a script does not hide the package.
 
 $(VENV)/.installed-docs: setup.cfg pyproject.toml
 	@echo "Installing privrank and its dependencies into $(VENV) (one to three minutes) ..."

@@ -19,7 +19,7 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.evidence import default_ridge, evidence, nominal_information
+from privrank.evidence import attainable, default_ridge, evidence, nominal_information
 from privrank.mechanisms import release_comparisons
 from privrank.optim import Solver, fit_ridge
 from privrank.plan import DesignEffect, Method, plan_fit
@@ -51,7 +51,7 @@ class PrivateBTL:
         other frame that narwhals supports.
     item1, item2, outcome : str
         Column names. `outcome` is 1 when item1 is preferred, 0 for a tie, -1 when item2 is
-        preferred, missing when not answered.
+        preferred, missing when not answered; recode a 0/1 column x as 2 * x - 1.
     items : sequence of str, optional
         The items, in the order of the report. May be left out when both item columns are
         categorical with declared categories.
@@ -59,8 +59,9 @@ class PrivateBTL:
         Column (or pandas index level) that names the respondent. Then the unit of privacy is a
         respondent with all their rows; without it, one row.
     max_rows : int, default 1
-        Public bound on the rows of one respondent. Without `respondent` it only serves to say what
-        the guarantee per row means for a respondent.
+        Public bound on the rows of one respondent: the length of the questionnaire, no more.
+        Without `respondent` it only serves to say what the guarantee per row means for a
+        respondent.
     distinct_pairs : bool, default True
         Promise that a respondent compares each pair at most once.
     ties : bool, default True
@@ -70,9 +71,10 @@ class PrivateBTL:
         is public. ``"private"``: it is protected too.
     pair_counts : None, "equal", "release", mapping or data frame, optional
         Under a private design, what is known of the comparisons per pair: ``"equal"`` (the
-        default) assumes equal counts from public numbers, ``"release"`` spends a share of epsilon
-        on them, a mapping ``{(item, item): count}`` or a frame ``item1, item2, count`` declares
-        them.
+        default) takes every unit to have answered `max_rows` questions (a row: one) spread evenly
+        over the pairs, so that unanswered ones pull the worths towards zero; ``"release"`` spends a
+        share of epsilon on them; a mapping ``{(item, item): count}`` or a frame ``item1, item2,
+        count`` declares them.
     link : {"logit"}, default "logit"
         Link function.
 
@@ -143,6 +145,8 @@ class PrivateBTL:
         ----------
         formula : str
             ``"item1 + item2 + outcome ~ 1"``, or ``"winner + loser ~ 1"`` for decided comparisons.
+            Do not drop ties to get there: under a public design which rows remain would depend on
+            the answers.
         data : data frame
             Frame with these columns.
         **arguments
@@ -185,7 +189,7 @@ class PrivateBTL:
         epsilon : float
             Privacy budget of this fit; ``numpy.inf`` for the non-private run.
         delta : float, default 0.0
-            Failure probability, in [0, 1).
+            Failure probability, in [0, 1); well below 1 / nobs if not 0.
         method : {"auto", "counts", "objective"}
             ``"counts"`` adds discrete Laplace noise to the net wins, ``"objective"`` perturbs the
             likelihood (Cai, Chakraborty and Wang, Algorithm 1). ``"auto"`` takes counts under a
@@ -223,7 +227,9 @@ class PrivateBTL:
         Warns
         -----
         PrivrankWarning
-            Where intervals are known to undercover, or no finite unpenalised fit exists.
+            Where intervals are known to undercover, noise has carried the counts beyond what
+            answers can give, `delta` is as large as 1 / nobs, or ``penalty=0`` has no finite fit.
+            All of it is said from the release and public facts.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, Method)
@@ -340,6 +346,12 @@ def infer(
             )
             fit = fit_ridge(facts.score, facts.pairs, gamma, solver=solver)
         theta = fit.theta - fit.theta.mean()
+    if release.source != "none" and not attainable(facts.score, facts.pairs):
+        messages.append(
+            "Warning: noise has carried the counts beyond what any answers can give, so the most "
+            "extreme worths and their errors are driven by noise: use a larger epsilon or more "
+            "comparisons."
+        )
     worths = theta
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back
@@ -347,6 +359,11 @@ def infer(
         target = facts.score + gamma * theta
         worths = fit_ridge(target, facts.pairs, gamma, solver=solver, start=theta).theta
         worths = worths - worths.mean()
+    if release.delta * release.design.nobs >= 1:
+        messages.append(
+            f"Warning: delta {release.delta:g} is no smaller than 1 / nobs, which would allow "
+            f"publishing one unit outright: use a delta well below it."
+        )
     if gamma > information:
         messages.append(
             f"Warning: the ridge ({gamma:.3g}) exceeds the information per contrast "

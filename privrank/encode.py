@@ -143,7 +143,8 @@ def encode_comparisons(
     if columns.outcome is not None and not counting.is_numeric(view, columns.outcome):
         raise TypeError(
             f"column {columns.outcome!r} must be numeric with 1 = first item preferred, 0 = tie, "
-            f"-1 = second item preferred, missing = not answered: recode it."
+            f"-1 = second item preferred, missing = not answered: recode it, or convert numbers "
+            f"held as objects with pandas.to_numeric."
         )
     labels = _declared_items(frame, columns, items)
 
@@ -166,10 +167,13 @@ def encode_comparisons(
 
     m = len(labels)
     low, high = np.minimum(first, second), np.maximum(first, second)
-    sign = np.where(first < second, sign, -sign)
+    swapped = first > second
+    sign = np.where(swapped, -sign, sign)
     edges, edge = np.unique(low * m + high, return_inverse=True)
     comparisons = size * answered
     net = size * sign
+    if columns.outcome is not None:
+        _check_coding(columns.outcome, comparisons, np.where(swapped, -net, net), edge, swapped)
     pairs = (
         edges // m,
         edges % m,
@@ -263,7 +267,7 @@ def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntA
     if (codes < 0).any():
         raise ValueError(
             f"column {column!r} must hold declared items only: at least one entry is missing or "
-            f"not in items=."
+            f"not in items=, as the column's own distinct values compared with items= will show."
         )
     return np.asarray(codes, dtype=np.int64)
 
@@ -287,6 +291,25 @@ def _outcomes(
             f"has at least one: use ties=True."
         )
     return (~missing).astype(np.int64), np.where(missing, 0.0, codes).astype(np.int64)
+
+
+def _check_coding(
+    outcome: str, comparisons: IntArray, won: IntArray, edge: IntArray, swapped: NDArray[np.bool_]
+) -> None:
+    """Refuse what looks like a 0/1 coding, where 0 would silently count as a tie.
+
+    A questionnaire that names the items of a pair in one fixed order and never has the second item
+    preferred in twenty answers, but ties, is more likely one whose 0 is a loss.
+    """
+    one_order = np.bincount(edge, swapped) * np.bincount(edge, ~swapped) == 0
+    tied = (comparisons > 0) & (won == 0)
+    one_sided = (won >= 0).all() and (won > 0).any()
+    if one_order.all() and one_sided and tied.any() and comparisons.sum() >= 20:
+        raise ValueError(
+            f"column {outcome!r} holds 1 and 0 but never -1, as if 0 meant that the second item "
+            f"was preferred: recode it as 2 * x - 1, or, if 0 is a tie, name the two items of some "
+            f"rows in the other order."
+        )
 
 
 def _check_respondents(

@@ -16,7 +16,7 @@ from privrank.noise import DiscreteLaplace
 from privrank.optim import pull, win_probability
 from privrank.release import NET, PAIR_COUNTS, WINS, WORTHS, Design, PairCounts, Release
 
-__all__ = ["Evidence", "default_ridge", "evidence", "nominal_information"]
+__all__ = ["Evidence", "attainable", "default_ridge", "evidence", "nominal_information"]
 
 FloatArray = NDArray[np.float64]
 
@@ -168,6 +168,24 @@ def _shrunk(design: Design, noisy: FloatArray, variance: float) -> tuple[PairCou
         # noise has left no comparisons at all: fall back on the nominal number
         count = np.full(edges, design.nominal_total / edges)
     return PairCounts(first, second, count, "released"), kept * variance
+
+
+def attainable(score: FloatArray, pairs: PairCounts) -> bool:
+    """Return whether any answers could have such scores, by a necessary condition.
+
+    For the k best-scoring items the scores add up to at most half the comparisons that leave the
+    group; noise can carry them beyond. On a complete design with equal counts the condition is also
+    sufficient (Landau).
+    """
+    order = np.argsort(-score)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    near = np.minimum(place[pairs.first], place[pairs.second])
+    far = np.maximum(place[pairs.first], place[pairs.second])
+    # a pair is cut by the groups that hold its better item only
+    steps = np.bincount(near, pairs.count, minlength=len(order))
+    leaving = np.cumsum(steps - np.bincount(far, pairs.count, minlength=len(order)))[:-1]
+    return bool((np.cumsum(score[order])[:-1] < 0.5 * leaving).all())
 
 
 def nominal_information(items: int, total: float) -> float:

@@ -137,7 +137,7 @@ def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
 
     def risk(log_gamma: float) -> float:
         gamma = math.exp(log_gamma)
-        lam = _objective_noise(design, epsilon, replace(plan, gamma=gamma))
+        lam = min(_objective_noise(design, epsilon, replace(plan, gamma=gamma)), 1e50)
         return (information + 2.0 * lam**2 + gamma**2) / (information + gamma) ** 2
 
     best = minimize_scalar(

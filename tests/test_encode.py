@@ -799,3 +799,33 @@ def test_equal_pair_counts_come_from_public_numbers():
         result = people(frame).fit(1.0, method="counts", rng=np.random.default_rng(0))
         assert result.release.design.pairs.origin == "equal"
         assert result.release.design.pairs.count.tolist() == [4.0, 4.0, 4.0]
+
+
+def coded(outcome, *, both_orders=False):
+    """Twenty-four answers to one questionnaire, all pairs in one order unless told."""
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    if both_orders:
+        pairs += [(second, first) for first, second in pairs]
+    rows = [pairs[k % len(pairs)] for k in range(24)]
+    frame = pd.DataFrame(rows, columns=["item1", "item2"])
+    return frame.assign(outcome=np.resize(outcome, 24))
+
+
+def test_a_coding_as_zero_and_one_is_refused():
+    # 0 would count as a tie and halve the worths without a word
+    call = lambda: btl(coded([1, 0, 1, 1, 0]))  # noqa: E731
+    check_refusal(call, ValueError, ["'outcome'", "never -1", "2 * x - 1"])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        coded([1, 0, -1, 1, 0]),
+        coded([1, 0, 1, 1, 0], both_orders=True),
+        coded([1, 0, 1, 1, 0]).head(10),
+        coded([1, 1]),
+    ],
+    ids=["losses", "winner first", "few answers", "no ties"],
+)
+def test_true_ties_are_not_mistaken_for_a_coding(frame):
+    assert btl(frame).fit(1.0, penalty=1, rng=np.random.default_rng(0)).nobs == len(frame)

@@ -70,13 +70,13 @@ print(reference.summary())
 budget = pr.Budget(epsilon=4.0, unit="respondent")
 fit = model.fit(epsilon=1.0, budget=budget, rng=rng)
 print(fit.summary())
-fit.plot_worth()
+figure = fit.plot_worth()
 
 # %% [markdown]
 # How to read the table:
 #
 # - `coef` is the worth, `std err` its standard error. The two columns after it are the parts of the standard error: `sampling` is what another sample of as many students would change, `privacy` what another draw of the noise would change. Their squares add up to the square of the whole.
-# - The design effect is the factor by which the dependence of a student's answers inflates the sampling variance. It is estimated privately, for a share of epsilon named below the table; without it the intervals would be too short.
+# - The design effect is the factor by which the dependence of a student's answers inflates the sampling variance. It stands in the header, estimated privately for a share of epsilon named below the table; without it the intervals would be too short.
 # - `rank` is the set of ranks that cannot be ruled out, for all universities at once. Where two sets overlap, the order of the two is open, whatever the order of the rows suggests.
 #
 # Against the reference:
@@ -90,7 +90,7 @@ print(pd.DataFrame({"private": fit.params, "reference": reference.params} | erro
 
 # %%
 print(fit.pairwise().drop(columns="std_err").round(3).to_string(index=False))
-fit.plot_pairwise()
+figure = fit.plot_pairwise()
 
 # %% [markdown]
 # ## The leading two

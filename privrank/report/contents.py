@@ -164,8 +164,8 @@ them.</p>
 {overview}
 <p class="banner"><strong>Secure noise.</strong> All noise on this page came from a
 cryptographically secure source. Nothing was seeded, so nobody can take the noise off again, and a
-second draw would give other numbers. That is why the releases are archived: to run the report again
-reads them back, spends nothing and gives this page. <code>--fresh</code> draws and spends
+second draw would give other numbers. That is why the releases are archived: running the report
+again reads them back, spends nothing and gives this page. <code>--fresh</code> draws and spends
 anew.</p>
 <h2>What is protected</h2>
 <ul>

@@ -17,10 +17,11 @@ from privrank.checks import check_alpha
 from privrank.evidence import evidence
 from privrank.nulls import monte_carlo_pvalue
 from privrank.optim import Solver
-from privrank.release import DESIGN_EFFECT, Release
+from privrank.release import Release
 from privrank.results.guarantee import (
     caption,
     column_name,
+    count_notes,
     format_pvalue,
     guarantee,
     privacy_notes,
@@ -65,7 +66,7 @@ class HomogeneityResult:
         return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BTLResult:
     """A private Bradley-Terry fit: worths, errors, ranks, tables and plots.
 
@@ -102,6 +103,13 @@ class BTLResult:
     theta: FloatArray = field(repr=False)
     worths: FloatArray = field(repr=False)
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Show the shape and the guarantee."""
+        return (
+            f"<BTLResult: {len(self.items)} items, {self.nobs} {self.release.design.unit}s, "
+            f"epsilon = {self.epsilon:g}>"
+        )
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -310,6 +318,8 @@ class BTLResult:
         frame = self.to_frame()
         homogeneity = self.test_homogeneity()
         level = f"{100 * (1 - self.alpha):g}%"
+        pairs = self.release.design.pairs
+        comparisons = "private" if pairs is None or pairs.origin == "equal" else f"{pairs.total:g}"
         heard = "" if self.release.source == "none" else ", noise included"
         rows = tuple(
             (
@@ -335,20 +345,18 @@ class BTLResult:
         notes = [
             f"With {level} confidence each interval covers the item's centred worth, allowing for "
             f"sampling and privacy noise; the rank sets hold for all items at once.",
+            *count_notes(self.release, "worths towards zero"),
             f"Test of equal worths: statistic {homogeneity.statistic:.2f} on {homogeneity.df} "
             f"degrees of freedom, {format_pvalue(homogeneity.pvalue)} (Monte Carlo{heard}).",
             *privacy_notes(self.release),
             *self.warnings,
         ]
-        if DESIGN_EFFECT in self.release.parts:
-            notes.insert(
-                2, f"Design effect of respondents' dependent answers: {self.design_effect:.2f}."
-            )
         return tables.Table(
             title=title("Bradley-Terry Results", self.release),
             header=(
                 ("Model:", "Bradley-Terry (logit)"),
-                *guarantee(self.release),
+                ("No. Comparisons:", comparisons),
+                *guarantee(self.release, self.design_effect),
                 ("Penalty:", f"{self.penalty:.4g}" + (", bias-corrected" * self.corrected)),
             ),
             columns=(

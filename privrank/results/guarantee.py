@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from privrank.release import DESIGN_EFFECT, NET, PAIR_COUNTS, WINS, WORTHS, Release
+from privrank.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, WINS, WORTHS, Release
 
 __all__ = [
     "caption",
     "column_name",
+    "count_notes",
     "format_pvalue",
     "guarantee",
     "privacy_notes",
@@ -18,7 +19,7 @@ __all__ = [
 ]
 
 
-def guarantee(release: Release) -> tuple[tuple[str, str], ...]:
+def guarantee(release: Release, effect: float) -> tuple[tuple[str, str], ...]:
     """Return the header lines every summary shares: data, unit, noise, budget."""
     design = release.design
     counts = {
@@ -41,6 +42,7 @@ def guarantee(release: Release) -> tuple[tuple[str, str], ...]:
         ("Mechanism:", _mechanism(release)),
         ("Noise scale:", _scales(release)),
         ("Noise source:", noise),
+        ("Std. errors:", _errors(release, effect)),
         (
             "Epsilon:",
             "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}",
@@ -61,6 +63,25 @@ def _scales(release: Release) -> str:
         return f"{release.constants['lambda']:.4g}, ridge {release.constants['gamma']:.4g}"
     part = release.parts.get(NET) or release.parts[WINS]
     return f"{part.step * part.law.scale:.4g} (sensitivity {part.step * part.sensitivity:g})"
+
+
+def _errors(release: Release, effect: float) -> str:
+    if MOMENTS[0] in release.parts:
+        return "cluster-robust"
+    if DESIGN_EFFECT not in release.parts:
+        return "independent answers"
+    return f"design effect {effect:.2f}" + " (least)" * (effect == 1.0)
+
+
+def count_notes(release: Release, estimate: str) -> list[str]:
+    """Return what to know of the pair counts behind an estimate ("worths towards zero")."""
+    pairs = release.design.pairs
+    if pairs is None or pairs.origin != "equal":
+        return []
+    return [
+        f"This holds if the pair counts are as assumed, {pairs.count[0]:.4g} for every pair; "
+        f"answers that are missing pull the {estimate}."
+    ]
 
 
 def privacy_notes(release: Release) -> list[str]:
@@ -101,11 +122,6 @@ def privacy_notes(release: Release) -> list[str]:
             notes.append(f"Epsilon includes {' and '.join(shares)}.")
     if release.source == "seeded":
         notes.append("Seeded noise: for studies, examples and tests, not for publication.")
-    if design.pairs is not None and design.pairs.origin == "equal":
-        notes.append(
-            f"Pair counts are assumed equal, {design.pairs.count[0]:.4g} per pair, from public "
-            f"numbers; answers missing without being counted pull the worths towards zero."
-        )
     return notes
 
 

@@ -14,10 +14,11 @@ from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
 from privrank.evidence import Evidence, evidence
 from privrank.nulls import normal_laplace_tail
-from privrank.release import DESIGN_EFFECT, NET, Release
+from privrank.release import NET, Release
 from privrank.results.guarantee import (
     caption,
     column_name,
+    count_notes,
     format_pvalue,
     guarantee,
     privacy_notes,
@@ -36,7 +37,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TopKResult:
     """The private top k: the set, win rates with intervals, ranks and a separation p-value.
 
@@ -67,6 +68,13 @@ class TopKResult:
     sampling_sd: FloatArray = field(repr=False)
     degrees: FloatArray = field(repr=False)
     design_effect: float
+
+    def __repr__(self) -> str:
+        """Show the shape and the guarantee."""
+        return (
+            f"<TopKResult: k = {self.k}, {len(self.items)} items, {self.nobs} "
+            f"{self.release.design.unit}s, epsilon = {self.epsilon:g}>"
+        )
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -283,16 +291,17 @@ class TopKResult:
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} "
             f"between ranks {self.k} and {self.k + 1}, {format_pvalue(self.pvalue)}.",
             f"With {level} confidence each interval covers the item's win rate against the "
-            f"opponents it met; the rank sets hold for all items at once.",
+            f"opponents it met; the rank sets hold for all items at once, so they are wider than "
+            f"the test of one set.",
+            *count_notes(self.release, "win rates towards one half"),
             *privacy_notes(self.release),
         ]
-        if DESIGN_EFFECT in self.release.parts:
-            notes.insert(
-                3, f"Design effect of respondents' dependent answers: {self.design_effect:.2f}."
-            )
         return tables.Table(
             title=title(f"Top-{self.k} Results", self.release),
-            header=(("Model:", "win rates (Copeland)"), *guarantee(self.release)),
+            header=(
+                ("Model:", "win rates (Copeland)"),
+                *guarantee(self.release, self.design_effect),
+            ),
             columns=(
                 "",
                 f"top {self.k}",
