@@ -12,21 +12,27 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from privrank import datasets as datasets
+    from privrank import simulate as simulate
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
     from privrank.budget import Budget as Budget
     from privrank.budget import BudgetExceeded as BudgetExceeded
     from privrank.checks import PrivrankWarning as PrivrankWarning
+    from privrank.mallows import Mallows as Mallows
+    from privrank.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.release import Release as Release
     from privrank.results import BTLResult as BTLResult
     from privrank.results import TopKResult as TopKResult
     from privrank.results import summary_col as summary_col
+    from privrank.simulate import PlackettLuce as PlackettLuce
     from privrank.topk import PrivateTopK as PrivateTopK
 
 _HOME = {
     "BTLResult": "privrank.results",
     "Budget": "privrank.budget",
     "BudgetExceeded": "privrank.budget",
+    "Mallows": "privrank.mallows",
+    "PlackettLuce": "privrank.simulate",
     "PrivateBTL": "privrank.btl",
     "PrivateTopK": "privrank.topk",
     "PrivrankWarning": "privrank.checks",
@@ -34,14 +40,17 @@ _HOME = {
     "TopKResult": "privrank.results",
     "from_json": "privrank.archive",
     "summary_col": "privrank.results",
+    "tolerance_to_phi": "privrank.mallows",
 }
 
-__all__ = [*sorted(_HOME), "datasets"]
+_MODULES = ("datasets", "simulate")
+
+__all__ = [*sorted(_HOME), *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "datasets":
-        return import_module("privrank.datasets")
+    if name in _MODULES:
+        return import_module(f"privrank.{name}")
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value

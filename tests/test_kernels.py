@@ -1,0 +1,99 @@
+"""Compiled loops against plain NumPy and SciPy, compiled and interpreted."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from privrank import kernels
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def plain_distance(a, b):
+    """Discordant pairs by comparing all of them."""
+    return int((((a[:, None] - a) * (b[:, None] - b)) < 0).sum()) // 2
+
+
+def random_ranks(rng, n, m):
+    return 1 + np.argsort(rng.random((n, m)), axis=1)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 7, 64, 65, 200])
+def test_kendall_distance_counts_discordant_pairs(m):
+    rng = np.random.default_rng(m)
+    a, b = random_ranks(rng, 20, m), random_ranks(rng, 20, m)
+    expected = [plain_distance(x, y) for x, y in zip(a, b, strict=True)]
+    assert kernels.kendall_rows(a, b).tolist() == expected
+    assert [kernels.kendall_distance(x, y) for x, y in zip(a, b, strict=True)] == expected
+    center = [plain_distance(x, b[0]) for x in a]
+    assert kernels.kendall_to_center(a, b[0]).tolist() == center
+
+
+def test_kendall_distance_is_that_of_scipy():
+    rng = np.random.default_rng(1)
+    for m in (10, 1000):
+        a, b = random_ranks(rng, 2, m)
+        pairs = m * (m - 1) // 2
+        tau = 1 - 2 * kernels.kendall_distance(a, b) / pairs
+        assert tau == pytest.approx(kendalltau(a, b).statistic, abs=1e-14)
+
+
+def test_kendall_distance_ends():
+    m = 100_000
+    up = np.arange(1, m + 1)
+    assert kernels.kendall_distance(up, up) == 0
+    assert kernels.kendall_distance(up, up[::-1].copy()) == m * (m - 1) // 2
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
+def test_insertion_codes_are_a_bijection(m):
+    codes = np.array(list(itertools.product(*(range(j + 1) for j in range(m)))), dtype=np.int64)
+    ranks = kernels.insertion_ranks(codes)
+    assert {tuple(row) for row in ranks.tolist()} == set(itertools.permutations(range(1, m + 1)))
+    # code j: how many of the items 0..j-1 are ranked behind item j
+    behind = [[(row[:j] > row[j]).sum() for j in range(m)] for row in ranks]
+    np.testing.assert_array_equal(behind, codes)
+
+
+def test_insertion_ranks_of_many_items():
+    rng = np.random.default_rng(2)
+    for m in (63, 64, 65, 1000):
+        codes = (rng.random((3, m)) * np.arange(1, m + 1)).astype(np.int64)
+        ranks = kernels.insertion_ranks(codes)
+        np.testing.assert_array_equal(np.sort(ranks, axis=1), np.tile(np.arange(1, m + 1), (3, 1)))
+        distance = kernels.kendall_to_center(ranks, np.arange(1, m + 1))
+        np.testing.assert_array_equal(distance, codes.sum(axis=1))
+
+
+SCRIPT = """
+import numpy as np
+from privrank import kernels
+rng = np.random.default_rng(3)
+a, b = (1 + np.argsort(rng.random((5, 40)), axis=1) for _ in range(2))
+print(kernels.kendall_rows(a, b).tolist(), kernels.kendall_to_center(a, b[0]).tolist())
+print(kernels.kendall_distance(a[0], b[0]))
+print(kernels.insertion_ranks((rng.random((2, 40)) * np.arange(1, 41)).astype(np.int64)).tolist())
+j = np.arange(1, 9)
+law = kernels.distance_pmf(0.7, 0.7**j, 0.3 / (1 - 0.7**j))
+print([round(float(p), 14) for p in law])
+"""
+
+
+def test_kernels_agree_with_and_without_compilation():
+    outputs = []
+    for disabled in ("0", "1"):
+        run = subprocess.run(
+            [sys.executable, "-W", "error", "-c", SCRIPT],
+            env={**os.environ, "NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stderr
+        outputs.append(run.stdout)
+    assert outputs[0] == outputs[1]
