@@ -47,7 +47,7 @@ def one(
     theta = rng.standard_normal(items)
     theta -= theta.mean()
     while True:
-        frame = study.comparisons(rng, theta, repeats, share)
+        frame = pr.simulate.bradley_terry(theta, repeats=repeats, share=share, rng=rng)
         try:
             fitted = pr.PrivateBTL(frame, items=range(items), ties=False, design=design, **model)
         except ValueError:  # a public graph that falls apart is drawn again

@@ -42,7 +42,7 @@ def synthetic(
     k = items // 4
     scores = np.concatenate((np.ones(k), rng.uniform(0.2, 0.7, items - k)))
     theta = np.log(scores) - np.log(scores).mean()
-    frame = study.comparisons(rng, theta)
+    frame = pr.simulate.bradley_terry(theta, rng=rng)
     model = pr.PrivateBTL(frame, items=range(items), ties=False, design=design)
     fit = model.fit(epsilon=epsilon, rng=rng)
     size = np.linalg.norm(theta)

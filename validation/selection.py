@@ -35,14 +35,14 @@ def tied(rng: np.random.Generator, items: int, repeats: int, epsilon: float, des
     above = max(0, k - block // 2)
     theta[:above] = 1.5
     theta[above + block :] = -1.5
-    frame = study.comparisons(rng, theta, repeats)
+    frame = pr.simulate.bradley_terry(theta, repeats=repeats, rng=rng)
     model = pr.PrivateTopK(frame, k, items=range(items), ties=False, design=design)
     return model.fit(epsilon=epsilon, rng=rng).pvalue
 
 
 def equal(rng: np.random.Generator, items: int, repeats: int, epsilon: float, design: str) -> float:
     """Return the homogeneity p-value with all worths equal."""
-    frame = study.comparisons(rng, np.zeros(items), repeats)
+    frame = pr.simulate.bradley_terry(np.zeros(items), repeats=repeats, rng=rng)
     model = pr.PrivateBTL(frame, items=range(items), ties=False, design=design)
     return model.fit(epsilon=epsilon, rng=rng).test_homogeneity().pvalue
 
@@ -55,7 +55,7 @@ def spread(
     rate = 1.0 / (1.0 + np.exp(theta[None, :] - theta[:, None]))
     truth = (rate.sum(axis=1) - 0.5) / (items - 1)
     rank = 1 + (theta[None, :] > theta[:, None]).sum(axis=1)
-    frame = study.comparisons(rng, theta, repeats)
+    frame = pr.simulate.bradley_terry(theta, repeats=repeats, rng=rng)
     model = pr.PrivateTopK(frame, 1, items=range(items), ties=False, design=design)
     top = model.fit(epsilon=epsilon, rng=rng)
     sides = top.conf_int()

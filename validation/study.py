@@ -15,7 +15,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-import pandas as pd
 
 import privrank as pr
 
@@ -45,19 +44,6 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean over replicates and its standard error."""
     sample = np.asarray(values, dtype=float)
     return float(sample.mean()), float(sample.std(ddof=1) / np.sqrt(len(sample)))
-
-
-def comparisons(
-    rng: np.random.Generator, theta: np.ndarray, repeats: int = 1, share: float = 1.0
-) -> pd.DataFrame:
-    """Return Bradley-Terry comparisons: each pair `repeats` times, each kept with this chance."""
-    first, second = np.triu_indices(len(theta), 1)
-    first, second = np.repeat(first, repeats), np.repeat(second, repeats)
-    kept = rng.random(len(first)) < share
-    first, second = first[kept], second[kept]
-    chance = 1.0 / (1.0 + np.exp(theta[second] - theta[first]))
-    outcome = np.where(rng.random(len(first)) < chance, 1, -1)
-    return pd.DataFrame({"item1": first, "item2": second, "outcome": outcome})
 
 
 def arguments(description: str, replicates: int) -> int:
