@@ -12,6 +12,7 @@ Var D = B''(theta). Distribution functions come from inverting the characteristi
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
@@ -42,6 +43,9 @@ _NEGLIGIBLE = -44.0
 
 _FADED = 45.0
 """exp(-45) < 2^-64: beyond j theta = 45 the truncation of V_j at j - 1 does not count."""
+
+_FROZEN = 700.0
+"""exp(700) is still finite, and exp(-700) is nothing: a theta above it may be taken for it."""
 
 _DIRECT = 500
 """Up to this many factors are multiplied out; beyond, Euler-Maclaurin sums their logarithms."""
@@ -77,12 +81,13 @@ def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArr
     """
     x = np.asarray(x, dtype=np.complex128)
     near = np.abs(x) < _SERIES
-    z = np.where(near & (x != 0), x, 1.0)
+    y = np.where(near, x, 0.0)
+    z = np.where(y == 0, 1.0, y)
     small = (
-        _series(_ZETA / _K, x),
-        x * _series(_ZETA / (_K * (2 * _K + 1)), x),
-        _series(2 * _ZETA, x) / z,
-        _series(2 * _ZETA * (2 * _K - 1) * (2 * _K - 2), x) / z**3,
+        _series(_ZETA / _K, y),
+        y * _series(_ZETA / (_K * (2 * _K + 1)), y),
+        _series(2 * _ZETA, y) / z,
+        _series(2 * _ZETA * (2 * _K - 1) * (2 * _K - 2), y) / z**3,
     )
     x = np.where(near, _SERIES, x)
     faded = np.exp(-x)
@@ -105,11 +110,23 @@ def _excess(m: int, u: ComplexArray) -> ComplexArray:
     """
     u = np.atleast_1d(np.asarray(u, dtype=np.complex128))
     if m <= _DIRECT or float(np.abs(u).max()) > _SLOW:
-        j = np.arange(1, m + 1)
-        return np.array([_sinh_terms(j * v)[0].sum() for v in u]) - m * _sinh_terms(u)[0]
+        return np.array([_level_sum(m, complex(v)) for v in u]) - m * _sinh_terms(u)[0]
     level, area, slope, third = _sinh_terms(m * u)
     corrections = level / 2 + u * slope / 12 - u**3 * third / 720
     return np.asarray(area / np.where(u == 0, 1.0, u) + corrections - m * _sinh_terms(u)[0])
+
+
+def _level_sum(m: int, u: complex) -> complex:
+    """Return sum_j l(j u) term by term; far out l(x) is x / 2 - log x and sums in closed form."""
+    kept = _kept(m, u.real)
+    x = np.arange(1, kept + 1).astype(np.complex128) * u
+    total = complex(_sinh_terms(x)[0].sum())
+    if kept == m:
+        return total
+    factorials = math.lgamma(m + 1) - math.lgamma(kept + 1)
+    return (
+        total + u * (m * (m + 1) - kept * (kept + 1)) / 4 - (m - kept) * cmath.log(u) - factorials
+    )
 
 
 def _kept(m: int, theta: float) -> int:
@@ -150,10 +167,10 @@ def _frequency_limit(m: int, theta: float) -> float:
     first = np.unique(np.geomspace(1, m, 120).astype(np.int64))
     sizes = np.diff(np.append(first, m + 1))
     a = theta / 2
-    shrink = math.sinh(a) / np.tanh(first * a) if 0 < a < 300 else 1.0 / first
+    shrink = math.sinh(a) / np.tanh(first * a) if a > 0 else 1.0 / first
     sine = np.sin(np.geomspace(0.1 / m**1.5, np.pi, 300) / 2)[:, None]
     with np.errstate(divide="ignore"):
-        bound = np.log(shrink) - np.log(np.hypot(math.sinh(min(a, 300.0)), sine))
+        bound = np.log(shrink) - np.log(np.hypot(math.sinh(a), sine))
     negligible = (np.minimum(bound, 0.0) * sizes).sum(axis=1) < _NEGLIGIBLE
     if not negligible.any():
         return math.pi
@@ -187,6 +204,7 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     V_j is the root of a sum of p_k cos(k t) with p_k >= 0 and k < m.
     """
     d = np.atleast_1d(np.floor(np.asarray(distance, dtype=float)))
+    theta = min(theta, _FROZEN)
     centre, reach = mean(m, theta), _reach(m, theta)
     out = np.where(d >= centre, 1.0, 0.0)
     inside = (d >= 0) & (d < m * (m - 1) // 2) & (np.abs(d + 0.5 - centre) < reach + 1)
@@ -240,6 +258,7 @@ def mean(m: int, theta: float) -> float:
     middle = m * (m - 1) / 4
     if theta == 0 or math.isinf(theta):
         return middle if theta == 0 else 0.0
+    theta = min(theta, _FROZEN)
     single = float(_slope(np.array([theta]))[0])
     if m > _DIRECT and m * theta <= _FADED:
         # Euler-Maclaurin for sum_j j l'(j theta), again an even function of j
@@ -251,7 +270,7 @@ def mean(m: int, theta: float) -> float:
     j = np.arange(1, m + 1)
     x = j * theta
     with np.errstate(over="ignore"):
-        far = 1 / math.expm1(min(theta, 700.0)) - j / np.expm1(x)
+        far = 1 / math.expm1(theta) - j / np.expm1(x)
     near = (j - 1) / 2 - (j * _slope(np.minimum(x, 1.0)) - single)
     return float(np.where(x < 1, near, far).sum())
 
@@ -262,12 +281,13 @@ def variance(m: int, theta: float) -> float:
         return m * (m - 1) * (2 * m + 5) / 72
     if math.isinf(theta):
         return 0.0
+    theta = min(theta, _FROZEN)
     j = np.arange(1, m + 1)
     x = j * theta
     single = float(_curvature(np.array([theta]))[0])
     near = j**2 * _curvature(np.minimum(x, 1.0)) - single
     with np.errstate(over="ignore"):
-        far = 0.25 / math.sinh(min(theta, 700.0) / 2) ** 2 - (j / (2 * np.sinh(x / 2))) ** 2
+        far = 0.25 / math.sinh(theta / 2) ** 2 - (j / (2 * np.sinh(x / 2))) ** 2
     return float(np.where(x < 1, near, far).sum())
 
 
@@ -318,10 +338,11 @@ def total_variation(m: int, theta: float, other: float) -> float:
         return 0.0
     if math.isinf(high):  # all mass on the centre
         return -math.expm1(-log_partition(m, low))
+    low, high = min(low, _FROZEN), min(high, _FROZEN)
     b = _excess(m, np.array([low, (low + high) / 2, high])).real
     if b[1] - (b[0] + b[2]) / 2 < -50:
         return 1.0
-    if high - low < 1e-4 * high:
+    if high - low < 1e-4 * high:  # the quotient of differences would cancel
         crossing = mean(m, (low + high) / 2)
     else:
         crossing = m * (m - 1) / 4 - float(b[2] - b[0]) / (high - low)

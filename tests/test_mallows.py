@@ -286,6 +286,27 @@ def test_a_center_of_ones_own_stays_writable():
     assert model.center.tolist() == [2, 1, 3]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("m", [2, 7, 600, 5000])
+def test_every_theta_gives_numbers(m):
+    last = -1.0
+    thetas = (0.0, 1e-200, 1e-99, 1e-16, 1e-5, 0.05, 3.0, 40.0, 699.0, 744.0, 1e300, math.inf)
+    for theta in thetas:
+        model = Mallows.from_theta(m, theta)
+        middle, spread = model.mean_distance, math.sqrt(model.var_distance)
+        law = model.distance_cdf([-1, 0, middle, middle + 2 * spread, m * m])
+        assert (np.diff(law) >= 0).all() and law[0] == 0 and law[-1] == 1
+        near = model.total_variation(Mallows.from_theta(m, theta * 1.001))
+        assert 0 <= near <= 0.1
+        distance = model.total_variation("uniform")
+        assert last <= distance <= 1
+        last = distance
+        assert 0.5 <= model.pair_probability(0, m - 1) <= 1
+        draws = model.rvs(3, np.random.default_rng(1))
+        assert (model.pmf(draws) >= 0).all()
+    assert last == pytest.approx(1 - 1 / math.factorial(min(m, 20)), abs=1e-15)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
