@@ -56,8 +56,8 @@ _SLOW = 0.03
 _SERIES = 3.5
 """Below this modulus l and its relatives are summed as power series (they converge to 2 pi)."""
 
-_BLOCK = 64
-"""Frequencies handled at a time."""
+_BLOCK, _PIECE = 64, 2**15
+"""Frequencies and distances handled at a time, which bounds the memory."""
 
 # l(x) = sum_k (-1)^(k+1) zeta(2k) / k y^k with y = (x / 2 pi)^2, from sinh's infinite product.
 # At |x| = 3.5 the last of these terms is below 1e-17.
@@ -74,7 +74,7 @@ def _series(coefficients: FloatArray, x: ComplexArray) -> ComplexArray:
 
 
 def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArray, ComplexArray]:
-    """Return l(x), its integral from 0, l'(x) and l'''(x), for Re x >= 0 and |Im x| < 2 pi.
+    """Return l(x), its integral from 0, l'(x) and l'''(x), for Re x > 0 or |Im x| < 2 pi.
 
     The closed forms cancel near 0 and the series stop converging at 2 pi; every branch is the
     principal one because 1 - exp(-x) and x stay in the right half plane.
@@ -222,7 +222,10 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
         if not t.size:
             break
         law = _characteristic(m, theta, t)
-        total += (np.imag(law * np.exp(-1j * np.outer(y, t))) / np.sin(t / 2)).sum(axis=1)
+        for first in range(0, len(y), _PIECE):
+            piece = slice(first, first + _PIECE)
+            turned = law * np.exp(-1j * np.outer(y[piece], t))
+            total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
         if limit <= math.pi / m and abs(law[-1]) < math.exp(_NEGLIGIBLE):
             break
     out[inside] = np.clip(0.5 - total / points, 0.0, 1.0)

@@ -30,7 +30,10 @@ _Loop = TypeVar("_Loop", bound=Callable[..., object])
 
 def _compiled(function: _Loop) -> _Loop:
     # numba's decorator has no types of its own; the compiled loop keeps those of the source
-    return cast(_Loop, njit(cache=True)(function))
+    try:
+        return cast(_Loop, njit(cache=True)(function))
+    except RuntimeError:  # no directory to write to: compile again in every process
+        return cast(_Loop, njit(function))
 
 
 @_compiled

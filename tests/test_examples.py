@@ -23,7 +23,8 @@ def test_docstring_examples_run(name):
 
 def test_public_classes_have_examples():
     finder = doctest.DocTestFinder(recurse=False)
-    for public in (privrank.PrivateBTL, privrank.PrivateTopK, privrank.Budget):
+    models = (privrank.PrivateBTL, privrank.PrivateTopK, privrank.Mallows, privrank.PlackettLuce)
+    for public in (*models, privrank.Budget):
         assert any(test.examples for test in finder.find(public)), public.__name__
 
 
