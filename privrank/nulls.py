@@ -95,7 +95,7 @@ def normal_laplace_tail(
     squares = np.maximum(present[0], floor) ** 2, np.maximum(present[1], floor) ** 2
     middle = 0.5 * (squares[0] + squares[1])
     half = np.maximum(0.5 * np.abs(squares[0] - squares[1]), _SPAN * middle)
-    high, low = middle + half, np.maximum(middle - half, floor**2)
+    high, low = middle + half, np.maximum(middle - half, 0.5 * floor**2)
     difference = high * _one_laplace_tail(x, sd, np.sqrt(high)) - low * _one_laplace_tail(
         x, sd, np.sqrt(low)
     )
