@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privrank import distances
 from privrank.checks import check_count, check_items
-from privrank.simulate import CELLS, generator
+from privrank.simulate import blocks, generator
 
 __all__ = ["Mallows", "tolerance_to_phi", "tolerance_to_theta"]
 
@@ -234,10 +234,8 @@ class Mallows:
         n, m = check_count("size", size), len(self.items)
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
-        step = max(1, CELLS // m)
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            codes = self._codes(source.random((rows.stop - start, m)))
+        for rows in blocks(n, m):
+            codes = self._codes(source.random((rows.stop - rows.start, m)))
             ranks: IntArray = kernels.insertion_ranks(codes)
             out[rows] = ranks[:, self.center - 1]  # those of the kernel are in the centre's order
         return out

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.budget import Budget, check_budget, pure_epsilon, split
-from privrank.encode import Encoded, check_connected
+from privrank.encode import Encoded
 from privrank.noise import DiscreteLaplace, draw_cells, draw_permutation, source_of
 from privrank.optim import UNIT_ROUNDOFF, Solver, fit_ridge
+from privrank.paircounts import check_connected
 from privrank.release import (
     DESIGN_EFFECT,
     MOMENTS,

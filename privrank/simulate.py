@@ -5,6 +5,7 @@ Nothing here is private or adds noise: the output follows a model, not anybody's
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privrank.checks import check_count
 
-__all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
+__all__ = ["PlackettLuce", "blocks", "bradley_terry", "generator", "ranks_of_scores"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -33,6 +34,13 @@ def generator(rng: object) -> np.random.Generator:
         f"rng must be None (fresh entropy) or a numpy.random.Generator, got {type(rng).__name__}: "
         f"write numpy.random.default_rng(...) yourself to repeat a simulation."
     )
+
+
+def blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Yield slices that cut a sample of `rows` into batches of bounded memory."""
+    step = max(1, CELLS // columns)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
 
 
 def ranks_of_scores(scores: FloatArray) -> IntArray:
@@ -129,10 +137,9 @@ class PlackettLuce:
         n, m = check_count("size", size), len(self.worths)
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
-        step = max(1, CELLS // m)
-        for start in range(0, n, step):
-            rows = min(step, n - start)
-            out[start : start + rows] = ranks_of_scores(self.worths + source.gumbel(size=(rows, m)))
+        for rows in blocks(n, m):
+            shape = (rows.stop - rows.start, m)
+            out[rows] = ranks_of_scores(self.worths + source.gumbel(size=shape))
         return out
 
 

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "privrank"
 LAYERS = (
     ("budget", "checks", "counting", "datasets", "distances", "formula", "kernels", "noise")
     + ("plots", "sensitivity", "tables"),
-    ("encode", "mallows", "nulls", "optim", "release", "simulate"),
+    ("encode", "mallows", "nulls", "optim", "paircounts", "release", "simulate"),
     ("evidence", "inference", "mechanisms", "plan")
     + ("results", "results.btl", "results.columns", "results.guarantee", "results.topk"),
     ("archive", "btl", "topk")
