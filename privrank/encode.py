@@ -210,7 +210,7 @@ def _with_respondent_column(frame: object, respondent: str | None) -> object:
     """Turn a pandas index level named `respondent` into a column."""
     if (
         isinstance(frame, pd.DataFrame)
-        and respondent is not None
+        and isinstance(respondent, str)
         and respondent not in frame.columns
         and respondent in frame.index.names
     ):

@@ -829,3 +829,8 @@ def test_a_coding_as_zero_and_one_is_refused():
 )
 def test_true_ties_are_not_mistaken_for_a_coding(frame):
     assert btl(frame).fit(1.0, penalty=1, rng=np.random.default_rng(0)).nobs == len(frame)
+
+
+@pytest.mark.parametrize("name", [["respondent"], 3, b"respondent"])
+def test_a_respondent_that_is_no_column_name(name):
+    check_refusal(lambda: btl(respondent=name), TypeError, ["respondent", "column name"])
