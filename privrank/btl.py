@@ -18,18 +18,13 @@ from privrank.checks import (
     check_epsilon,
     check_rng,
 )
-from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.design import DesignKind, own
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.evidence import attainable, default_ridge, evidence, nominal_information
-from privrank.mechanisms import release_comparisons
+from privrank.mechanisms.comparisons import release_comparisons
 from privrank.optim import Solver, fit_ridge
 from privrank.plan import DesignEffect, Method, plan_fit
-from privrank.release import (
-    WORTHS,
-    DesignKind,
-    Release,
-    check_release,
-    own,
-)
+from privrank.release import WORTHS, Release, check_release
 from privrank.results import BTLResult
 
 __all__ = ["Link", "Noise", "PrivateBTL", "infer"]

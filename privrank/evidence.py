@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.design import Design, PairCounts
 from privrank.noise import DiscreteLaplace
 from privrank.optim import pull, win_probability
-from privrank.release import NET, PAIR_COUNTS, WINS, WORTHS, Design, PairCounts, Release
+from privrank.release import NET, PAIR_COUNTS, WINS, WORTHS, Release
 
 __all__ = ["Evidence", "attainable", "default_ridge", "evidence", "nominal_information"]
 

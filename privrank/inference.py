@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from privrank.design import PairCounts
 from privrank.evidence import Evidence
-from privrank.nulls import public_generator
+from privrank.nulltables import public_generator
 from privrank.optim import curvature, laplacian, pull, win_probability
-from privrank.release import DESIGN_EFFECT, MOMENTS, PairCounts, Release
+from privrank.release import DESIGN_EFFECT, MOMENTS, Release
 
 __all__ = [
     "Covariance",

@@ -20,6 +20,7 @@ __all__ = [
     "kendall_distance",
     "kendall_rows",
     "kendall_to_center",
+    "shuffled_ranks",
 ]
 
 IntArray = NDArray[np.int64]
@@ -163,3 +164,21 @@ def distance_pmf(ratio: float, powers: FloatArray, weights: FloatArray) -> Float
                 running = max(running - powers[j - 1] * before[k - j], 0.0)
             law[k] = running * weights[j - 1]
     return law
+
+
+@_compiled
+def shuffled_ranks(bits: IntArray) -> IntArray:
+    """Return the rankings that a matrix of random 32-bit words describes, by inserting items.
+
+    Given an (n, m) matrix of words, row by row item j takes the place floor(word (j + 1) / 2^32)
+    among 0..j and the item that stood there moves to place j. Returns the ranks 1..m; with m at
+    most 2^31 no product passes 2^63.
+    """
+    n, m = bits.shape
+    ranks = np.empty((n, m), np.int64)
+    for row in range(n):
+        for j in range(m):
+            place = (np.int64(bits[row, j]) * (j + 1)) >> 32
+            ranks[row, j] = ranks[row, place]
+            ranks[row, place] = j + 1
+    return ranks

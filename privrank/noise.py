@@ -8,6 +8,7 @@ may not be published: whoever holds the seed subtracts the noise.
 from __future__ import annotations
 
 import math
+import os
 import random
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DiscreteLaplace", "NoiseSource", "draw_cells", "draw_permutation", "source_of"]
+__all__ = [
+    "DiscreteLaplace",
+    "NoiseSource",
+    "draw_bit",
+    "draw_cells",
+    "draw_one_each",
+    "draw_permutation",
+    "source_of",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -97,6 +106,17 @@ class DiscreteLaplace:
             return np.asarray(magnitude == 0, dtype=np.float64)
         return np.asarray(math.tanh(0.5 / self.scale) * np.exp(-magnitude / self.scale))
 
+    def tail(self, k: IntArray) -> NDArray[np.float64]:
+        """Return P(noise >= k): q^k / (1 + q) for k > 0, by symmetry 1 - q^(1 - k) / (1 + q) else.
+
+        Given integers, with q = exp(-1 / scale); scale 0 gives the indicator of k <= 0.
+        """
+        steps = np.asarray(k, dtype=np.int64)
+        if self.scale == 0:
+            return np.asarray(steps <= 0, dtype=np.float64)
+        outer = np.exp(-np.maximum(steps, 1 - steps) / self.scale) / (1 + math.exp(-1 / self.scale))
+        return np.asarray(np.where(steps > 0, outer, 1.0 - outer))
+
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus independent noise: exact and secure, or seeded when `rng` is given.
 
@@ -141,6 +161,33 @@ def draw_cells(
             break
         steps[empty] = law.draw(np.zeros(int(empty.sum()), dtype=np.int64), rng)
     return np.sign(steps) * (np.abs(steps) - 0.5) * cell
+
+
+def draw_bit(probability: float, rng: np.random.Generator | None) -> int:
+    """Return 1 with the given probability, else 0, to within 2^-53."""
+    uniform = random.SystemRandom().random() if rng is None else rng.random()
+    return int(uniform < probability)
+
+
+def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:
+    """Return for each group a uniform position in 0..size - 1, independently.
+
+    Given the group sizes, at least 1 and below 2^31. Secure draws take 64 bits of the operating
+    system each and reject what would favour small positions, so they are exactly uniform.
+    """
+    sizes = np.asarray(sizes, dtype=np.int64)
+    if rng is not None:
+        return np.asarray(rng.integers(0, sizes), dtype=np.int64)
+    out = np.zeros(len(sizes), dtype=np.int64)
+    todo = np.flatnonzero(sizes > 1)
+    while todo.size:
+        bits = np.frombuffer(os.urandom(8 * todo.size), dtype=np.uint64) >> np.uint64(1)
+        size = sizes[todo].astype(np.uint64)
+        position = bits % size
+        out[todo] = position
+        # a run of positions that would pass 2^63 is incomplete, and drawn again
+        todo = todo[bits - position > np.uint64(2**63) - size]
+    return out
 
 
 def draw_permutation(size: int, rng: np.random.Generator | None) -> tuple[int, ...]:

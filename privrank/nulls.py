@@ -1,32 +1,88 @@
-"""Null laws of noisy statistics, from public numbers only.
-
-Monte Carlo tables come from a public counter seed of (method, sizes), never from a caller's
-generator, so that a p-value is a deterministic function of the release.
-"""
+"""Null laws of noisy statistics, from public numbers only."""
 
 from __future__ import annotations
 
-import zlib
+import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
-__all__ = ["monte_carlo_pvalue", "normal_laplace_tail", "public_generator"]
+from privrank.design import own
+from privrank.noise import DiscreteLaplace
 
+__all__ = ["Null", "monte_carlo_pvalue", "normal_laplace_tail"]
+
+IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 _SPAN = 1e-4
 """Least relative half distance of two squared scales in a divided difference."""
 
-TABLE_VERSION = 1
-"""Raise when a table's law changes, so that old and new p-values are told apart."""
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Null:
+    """The law of a whole-number statistic under the null hypothesis, before noise.
 
-def public_generator(method: str, *sizes: int) -> np.random.Generator:
-    """Return the generator of a public null table, seeded by its name and sizes alone."""
-    key = [zlib.crc32(method.encode()), TABLE_VERSION, *sizes]
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+    Parameters
+    ----------
+    values : ndarray of int64, shape (v,)
+        Distinct values, ascending.
+    weights : ndarray of float64, shape (v,)
+        Their probabilities, or their shares of the Monte Carlo draws.
+    draws : int or None
+        Number of Monte Carlo draws; None where the law is exact.
+    """
+
+    values: IntArray
+    weights: FloatArray
+    draws: int | None = None
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies."""
+        object.__setattr__(self, "values", own(self.values, np.int64))
+        object.__setattr__(self, "weights", own(self.weights, np.float64))
+
+    @classmethod
+    def of_draws(cls, draws: IntArray) -> Null:
+        """Return the law that Monte Carlo draws of the statistic stand for."""
+        values, counts = np.unique(draws, return_counts=True)
+        return cls(values, counts / len(draws), len(draws))
+
+    def pvalue(self, observed: int, law: DiscreteLaplace) -> float:
+        """Return the p-value of a statistic that was released with noise of this law.
+
+        Notes
+        -----
+        **Null.** Exact law: P(T + noise >= observed). Monte Carlo: with T_1, ..., T_N drawn under
+        the null, (1 + sum_b P(T_b + noise >= observed | T_b)) / (N + 1). This is the mean, over
+        the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1), which is uniform on its grid
+        or larger because the N + 1 noisy statistics are exchangeable; so tests by it keep their
+        level on average over tables, and it varies less.
+        """
+        tail = float(self.weights @ law.tail(observed - self.values))
+        if self.draws is None:
+            return min(tail, 1.0)
+        return (1.0 + self.draws * tail) / (1.0 + self.draws)
+
+    def pvalue_error(self, pvalue: float) -> float:
+        """Return the standard error of a p-value that comes from finitely many draws."""
+        return 0.0 if self.draws is None else math.sqrt(pvalue * (1.0 - pvalue) / self.draws)
+
+    def threshold(self, alpha: float, law: DiscreteLaplace) -> int | None:
+        """Return the least noisy statistic that is rejected at level alpha, None if none is."""
+        reach = math.ceil(law.scale * (math.log(1.0 / alpha) + 40.0)) + 1
+        low, high = int(self.values[0]) - reach, int(self.values[-1]) + reach
+        if self.pvalue(high, law) > alpha:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.pvalue(middle, law) <= alpha:
+                high = middle
+            else:
+                low = middle
+        return high
 
 
 def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:

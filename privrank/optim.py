@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.release import PairCounts
+from privrank.design import PairCounts
 
 __all__ = [
     "RidgeFit",

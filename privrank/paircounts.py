@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from privrank.checks import check_choice
-from privrank.release import Design, PairCounts
+from privrank.design import Design, PairCounts
 
 __all__ = ["PairCountChoice", "check_connected", "public_pairs"]
 

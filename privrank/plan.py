@@ -11,9 +11,10 @@ from typing import Literal
 from scipy.optimize import minimize_scalar
 
 from privrank.checks import check_choice
+from privrank.design import Design
 from privrank.evidence import MEAN_CURVATURE, default_ridge, nominal_information
-from privrank.mechanisms import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Plan
-from privrank.release import DESIGN_EFFECT, PAIR_COUNTS, Design
+from privrank.mechanisms.comparisons import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Plan
+from privrank.release import DESIGN_EFFECT, PAIR_COUNTS
 from privrank.sensitivity import objective_scale
 
 __all__ = ["DesignEffect", "Method", "plan_fit", "side_shares"]

@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.budget import Unit
+from privrank.design import Design, Sample, own
 from privrank.noise import DiscreteLaplace, NoiseSource
-from privrank.sensitivity import Adjacency, Reach
 
 __all__ = [
     "DESIGN_EFFECT",
@@ -25,22 +24,15 @@ __all__ = [
     "PAIR_COUNTS",
     "WINS",
     "WORTHS",
-    "Design",
-    "DesignKind",
     "Mechanism",
-    "PairCounts",
     "Part",
     "Release",
     "check_release",
-    "own",
 ]
 
 IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
-DesignKind = Literal["public", "private"]
 Mechanism = Literal["net wins", "win matrix", "objective perturbation"]
-Origin = Literal["observed", "declared", "equal", "released"]
 
 SCHEMA = "privrank-release/1"
 
@@ -51,149 +43,6 @@ DESIGN_EFFECT = "design_effect"
 PAIR_COUNTS = "pair_counts"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments exist in non-private runs only."""
-
-
-def own(values: Any, dtype: Any) -> NDArray[Any]:
-    """Return a read-only array that owns its memory, so that no `base` leads back to data."""
-    array = np.array(values, dtype=dtype, copy=True)
-    array.setflags(write=False)
-    return array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairCounts:
-    """Comparisons per pair as the public may know them.
-
-    Parameters
-    ----------
-    first, second : ndarray of int64, shape (edges,)
-        Positions of the two items in the item list, ``first < second``, sorted.
-    count : ndarray of float64, shape (edges,)
-        Comparisons of that pair; pairs never met may be left out.
-    origin : {"observed", "declared", "equal", "released"}
-        Where the numbers come from: counted under a public design, declared by the user, assumed
-        equal, or released with noise.
-    """
-
-    first: IntArray
-    second: IntArray
-    count: FloatArray | IntArray
-    origin: Origin
-
-    def __post_init__(self) -> None:
-        """Take private, read-only copies, sorted by the first item as the solvers need them."""
-        order = np.argsort(self.first, kind="stable")
-        object.__setattr__(self, "first", own(np.asarray(self.first)[order], np.int64))
-        object.__setattr__(self, "second", own(np.asarray(self.second)[order], np.int64))
-        object.__setattr__(self, "count", own(np.asarray(self.count)[order], np.float64))
-
-    @classmethod
-    def equal(cls, items: int, each: float) -> PairCounts:
-        """Return the count `each` on every pair."""
-        first, second = np.triu_indices(items, 1)
-        return cls(first, second, np.full(len(first), each), "equal")
-
-    @property
-    def total(self) -> float:
-        """Comparisons in all."""
-        return float(self.count.sum())
-
-    def degrees(self, items: int) -> FloatArray:
-        """Comparisons each item takes part in."""
-        by_first = np.bincount(self.first, self.count, minlength=items)
-        return np.asarray(by_first + np.bincount(self.second, self.count, minlength=items))
-
-    def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping; equal counts shrink to their number."""
-        if self.origin == "equal":
-            return {"origin": "equal", "each": float(self.count[0])}
-        return {
-            "origin": self.origin,
-            "first": self.first.tolist(),
-            "second": self.second.tolist(),
-            "count": self.count.tolist(),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], items: int) -> PairCounts:
-        """Rebuild from :meth:`to_record`."""
-        if record["origin"] == "equal":
-            return cls.equal(items, record["each"])
-        return cls(record["first"], record["second"], record["count"], record["origin"])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Design:
-    """The public facts of a paired-comparison survey.
-
-    Parameters
-    ----------
-    items : tuple of str
-        The items, in the declared order.
-    nobs : int
-        Number of units; public because neighbours replace a unit.
-    unit : {"row", "respondent"}
-        What one unit is.
-    max_rows : int
-        Rows a respondent may contribute (declared).
-    distinct_pairs : bool
-        Whether a respondent compares each pair at most once (declared).
-    ties : bool
-        Whether the questionnaire allows ties (declared).
-    kind : {"public", "private"}
-        Whether who compared which pairs is public.
-    pairs : PairCounts or None
-        Public comparisons per pair; None when they have to be released.
-    """
-
-    items: tuple[str, ...]
-    nobs: int
-    unit: Unit
-    max_rows: int
-    distinct_pairs: bool
-    ties: bool
-    kind: DesignKind
-    pairs: PairCounts | None
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """What neighbours may change."""
-        return "outcome" if self.kind == "public" else "replace"
-
-    @property
-    def reach(self) -> Reach:
-        """What one unit can change."""
-        rows = self.max_rows if self.unit == "respondent" else 1
-        return Reach(len(self.items), rows, self.distinct_pairs, self.adjacency)
-
-    @property
-    def nominal_total(self) -> float:
-        """Comparisons in all, from public numbers alone."""
-        if self.pairs is not None:
-            return self.pairs.total
-        return float(self.nobs * self.reach.effective_rows)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping."""
-        return {
-            "items": list(self.items),
-            "nobs": self.nobs,
-            "unit": self.unit,
-            "max_rows": self.max_rows,
-            "distinct_pairs": self.distinct_pairs,
-            "ties": self.ties,
-            "kind": self.kind,
-            "pairs": None if self.pairs is None else self.pairs.to_record(),
-        }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Design:
-        """Rebuild from :meth:`to_record`."""
-        facts = dict(record)
-        facts["items"] = tuple(record["items"])
-        if record["pairs"] is not None:
-            facts["pairs"] = PairCounts.from_record(record["pairs"], len(facts["items"]))
-        return cls(**facts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,12 +85,13 @@ class Release:
 
     Parameters
     ----------
-    mechanism : {"net wins", "win matrix", "objective perturbation"}
-        What was released.
-    design : Design
+    mechanism : str
+        What was released: ``"net wins"``, ``"win matrix"`` or ``"objective perturbation"`` of
+        paired comparisons, or the name of a test statistic.
+    survey : Design or Sample
         Public facts of the survey.
     epsilon, delta : float
-        The guarantee, per unit of ``design.unit``.
+        The guarantee, per unit of ``survey.unit``.
     source : {"secure", "seeded", "none"}
         Where the noise came from; ``"none"`` is the non-private run.
     parts : mapping of str to Part
@@ -252,8 +102,8 @@ class Release:
         Public constants of the mechanism, such as lambda and gamma.
     """
 
-    mechanism: Mechanism
-    design: Design
+    mechanism: str
+    survey: Design | Sample
     epsilon: float
     delta: float
     source: NoiseSource
@@ -261,12 +111,43 @@ class Release:
     tie_break: tuple[int, ...]
     constants: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def design(self) -> Design:
+        """Public facts of paired comparisons.
+
+        Raises
+        ------
+        ValueError
+            If the release is of rankings or choices.
+        """
+        if not isinstance(self.survey, Design):
+            raise ValueError(
+                f"release must be of paired comparisons, as PrivateBTL and PrivateTopK make them, "
+                f"and this one is of {self.survey.kind}."
+            )
+        return self.survey
+
+    @property
+    def sample(self) -> Sample:
+        """Public facts of a sample of rankings or choices.
+
+        Raises
+        ------
+        ValueError
+            If the release is of paired comparisons.
+        """
+        if not isinstance(self.survey, Sample):
+            raise ValueError(
+                "release must be of rankings or choices, and this one is of paired comparisons."
+            )
+        return self.survey
+
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping (infinite numbers as the word ``"inf"``)."""
         return {
             "schema": SCHEMA,
             "mechanism": self.mechanism,
-            "design": self.design.to_record(),
+            "design": self.survey.to_record(),
             "epsilon": _number(self.epsilon),
             "delta": self.delta,
             "source": self.source,
@@ -291,7 +172,7 @@ class Release:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
         return cls(
             mechanism=record["mechanism"],
-            design=Design.from_record(record["design"]),
+            survey=_survey(record["design"]),
             epsilon=float(record["epsilon"]),
             delta=record["delta"],
             source=record["source"],
@@ -329,6 +210,12 @@ def check_release(release: object) -> None:
             f"release must be a privrank.Release, got {type(release).__name__}: take the release "
             f"of a result, as in result.release."
         )
+
+
+def _survey(record: Mapping[str, Any]) -> Design | Sample:
+    if record["kind"] in ("public", "private"):
+        return Design.from_record(record)
+    return Sample.from_record(record)
 
 
 def _number(value: float) -> float | str:

@@ -18,20 +18,12 @@ from privrank.checks import (
     check_epsilon,
     check_rng,
 )
-from privrank.encode import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.design import DesignKind, own
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.evidence import evidence
-from privrank.mechanisms import Plan, release_comparisons
+from privrank.mechanisms.comparisons import Plan, release_comparisons
 from privrank.plan import DesignEffect, side_shares
-from privrank.release import (
-    DESIGN_EFFECT,
-    NET,
-    PAIR_COUNTS,
-    WORTHS,
-    DesignKind,
-    Release,
-    check_release,
-    own,
-)
+from privrank.release import DESIGN_EFFECT, NET, PAIR_COUNTS, WORTHS, Release, check_release
 from privrank.results import TopKResult
 
 __all__ = ["PrivateTopK", "TopKNoise", "infer"]

@@ -16,8 +16,9 @@ PACKAGE = Path(__file__).parents[1] / "privrank"
 LAYERS = (
     ("budget", "checks", "counting", "datasets", "distances", "formula", "kernels", "noise")
     + ("plots", "sensitivity", "tables"),
-    ("encode", "mallows", "nulls", "optim", "paircounts", "release", "simulate"),
-    ("evidence", "inference", "mechanisms", "plan")
+    ("design", "encode", "encode.comparisons", "encode.frames", "mallows", "nulls", "optim")
+    + ("nulltables", "paircounts", "release", "simulate", "statistics", "statistics.statistic"),
+    ("evidence", "inference", "mechanisms", "mechanisms.comparisons", "plan")
     + ("results", "results.btl", "results.columns", "results.guarantee", "results.topk"),
     ("archive", "btl", "topk")
     + ("report", "report.__main__", "report.contents", "report.examples", "report.pages")
@@ -35,6 +36,8 @@ ONLY_IMPORTER = {
     "cvxpy": {"optim"},
     "matplotlib": {"plots", "report.contents"},
 }
+# What an encoded data set holds: filled by its encoder, opened by its mechanism.
+COMPARISONS = {"_pairs", "_answers"}
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
 
 
@@ -149,18 +152,19 @@ def attribute_uses(module, attributes):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_only_mechanisms_opens_an_encoded(module):
-    inside = {"_pairs", "_answers"}
-    used = attribute_uses(module, inside)
+    used = attribute_uses(module, COMPARISONS)
     # encode fills them; reading them anywhere else would be a way round the budget
-    assert used == (inside if module in ("encode", "mechanisms") else set())
+    opened = {"encode.comparisons": COMPARISONS, "mechanisms.comparisons": COMPARISONS}
+    assert used == opened.get(module, set())
 
 
-def test_encode_only_fills_what_it_encodes():
+@pytest.mark.parametrize("module", ["encode.comparisons"])
+def test_encode_only_fills_what_it_encodes(module):
     reads = [
         node
-        for node in ast.walk(TREES["encode"])
+        for node in ast.walk(TREES[module])
         if isinstance(node, ast.Attribute)
-        and node.attr in ("_pairs", "_answers")
+        and node.attr in COMPARISONS
         and isinstance(node.ctx, ast.Load)
     ]
     assert reads == []
@@ -174,13 +178,13 @@ def test_no_string_opens_an_encoded(module):
         for node in ast.walk(TREES[module])
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    if module != "encode":  # which names its slots
-        assert not strings & {"_pairs", "_answers"}
+    if not module.startswith("encode."):  # which names its slots
+        assert not strings & COMPARISONS
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_only_noise_and_mechanisms_draw(module):
-    if module in ("noise", "mechanisms"):
+    if module == "noise" or module.startswith("mechanisms."):
         return
     drawing = {"draw", "draw_cells", "draw_permutation", "SystemRandom"}
     assert attribute_uses(module, drawing) == set()
@@ -197,11 +201,11 @@ def test_only_noise_uses_random_bits_of_the_system(module):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_no_generator_is_made_outside_the_null_tables(module):
-    # A generator of one's own would be noise or calibration nobody can audit. nulls has the public
-    # counter seed; datasets breaks ties of plain rankings, which are not released; simulate draws
-    # from models, without data.
+    # A generator of one's own would be noise or calibration nobody can audit. nulltables has the
+    # public counter seed; datasets breaks ties of plain rankings, which are not released; simulate
+    # draws from models, without data.
     made = {"default_rng", "Philox", "PCG64", "SeedSequence", "RandomState", "seed"}
-    allowed = {"nulls": {"Philox", "SeedSequence"}, "datasets": {"default_rng"}}
+    allowed = {"nulltables": {"Philox", "SeedSequence"}, "datasets": {"default_rng"}}
     allowed["simulate"] = {"default_rng"}
     assert attribute_uses(module, made) <= allowed.get(module, set())
 
@@ -212,22 +216,25 @@ def test_only_budget_makes_spendings(module):
     assert module == "budget" or not names & {"Spending"}
     # A fit spends in one place, so that nothing is drawn that was not reserved. The report enters
     # what its archived releases spent when they were made.
-    spenders = ("budget", "mechanisms", "report.spending")
+    spenders = ("budget", "mechanisms.comparisons", "report.spending")
     assert module in spenders or not attribute_uses(module, {"reserve"})
 
 
 def test_mechanisms_and_inference_know_no_frames():
     # formula reads text, mechanisms and inference read integers: none needs a frame
-    without = ("budget", "evidence", "formula", "inference", "mechanisms", "noise", "nulls")
-    assert [module for module in (*without, "optim") if uses(module, "pandas")] == []
+    without = ("budget", "evidence", "formula", "inference", "noise", "nulls", "optim")
+    assert [
+        module for module in (*without, "mechanisms.comparisons") if uses(module, "pandas")
+    ] == []
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_inference_and_results_see_no_encoded(module):
-    if LAYER[module] == 2 and module != "mechanisms":
+    if LAYER[module] == 2 and not module.startswith("mechanisms"):
+        rooms = {name.partition(".")[0] for name in internal_imports(module)}
         # plan describes what the mechanisms are to do; it sees no counts either
         closed = {"encode", "counting"} | ({"mechanisms"} if module != "plan" else set())
-        assert not closed & internal_imports(module)
+        assert not closed & rooms
 
 
 @pytest.mark.parametrize("module", ["", *MODULES])

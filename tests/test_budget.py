@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank import btl, mechanisms
+from privrank import btl
 from privrank.budget import pure_epsilon, split
+from privrank.mechanisms import comparisons as mechanisms
 
 COMPARISONS = pd.DataFrame(
     [(who, *pair, outcome) for who, outcome in ((1, 1), (2, -1), (3, 0)) for pair in ("ab", "bc")],

@@ -18,20 +18,14 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from privrank import Budget, mechanisms, optim
-from privrank.encode import ComparisonColumns, Encoded, encode_comparisons
-from privrank.mechanisms import Plan, release_comparisons
+from privrank import Budget, optim
+from privrank.design import Design, PairCounts
+from privrank.encode.comparisons import ComparisonColumns, Encoded, encode_comparisons
+from privrank.mechanisms import comparisons as mechanisms
+from privrank.mechanisms.comparisons import Plan, release_comparisons
 from privrank.noise import DiscreteLaplace
 from privrank.optim import fit_ridge, rounding_bound
-from privrank.release import (
-    DESIGN_EFFECT,
-    MOMENTS,
-    NET,
-    PAIR_COUNTS,
-    WINS,
-    Design,
-    PairCounts,
-)
+from privrank.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.sensitivity import Reach, objective_loss, objective_scale
 
 PAIRS = list(combinations("abc", 2))

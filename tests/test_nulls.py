@@ -1,14 +1,17 @@
 """Null laws: tails against direct convolution, valid p-values, public seeds."""
 
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import kstest, laplace, norm
+from scipy.stats import chisquare, kstest, laplace, norm
 
+from privrank import nulltables
 from privrank.noise import DiscreteLaplace
-from privrank.nulls import monte_carlo_pvalue, normal_laplace_tail, public_generator
+from privrank.nulls import Null, normal_laplace_tail
+from privrank.nulltables import null_draws, public_generator, uniform_rankings
 
 
 def convolved(x, sd, scale):
@@ -142,28 +145,55 @@ def test_simulated_noise_follows_the_tail():
 
 @pytest.mark.parametrize(
     ("statistic", "table", "expected"),
-    [
-        (2.0, [1.0, 2.0, 3.0], 3 / 4),
-        (5.0, [1.0, 2.0, 3.0], 1 / 4),
-        (0.0, [1.0], 1.0),
-        (1.0, [], 1.0),
-    ],
+    [(2, [1, 2, 3], 3 / 4), (5, [1, 2, 3], 1 / 4), (0, [1], 1.0), (2, [3, 2, 2, 1], 4 / 5)],
 )
-def test_monte_carlo_pvalue_counts_itself_and_ties(statistic, table, expected):
-    assert monte_carlo_pvalue(statistic, np.array(table)) == expected
+def test_pvalue_without_noise_counts_itself_and_ties(statistic, table, expected):
+    null = Null.of_draws(np.array(table))
+    assert null.pvalue(statistic, DiscreteLaplace(0.0)) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("draws", [None, 5])
+def test_pvalue_is_the_tail_of_statistic_plus_noise(draws):
+    law = DiscreteLaplace(2.5)
+    values, weights = np.array([-3, 0, 7]), np.array([0.2, 0.5, 0.3])
+    span = np.arange(-400, 401)
+    for x in (-9, -3, 0, 1, 6, 20):
+        tail = sum(
+            w * law.pmf(span)[span >= x - v].sum() for v, w in zip(values, weights, strict=True)
+        )
+        expected = tail if draws is None else (1 + draws * tail) / (1 + draws)
+        assert Null(values, weights, draws).pvalue(x, law) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.25])
 @pytest.mark.parametrize("size", [19, 99])
-def test_monte_carlo_pvalue_is_valid_at_every_table_size(alpha, size):
+@pytest.mark.parametrize("scale", [0.0, 1.5])
+def test_monte_carlo_pvalue_is_valid_at_every_table_size(alpha, size, scale):
     # discrete statistics with many ties; the level holds exactly, for small tables too
     rng = np.random.default_rng(9)
-    studies = 20_000
-    draws = rng.integers(0, 6, (studies, size + 1)).astype(float)
-    pvalues = (1 + (draws[:, 1:] >= draws[:, :1]).sum(axis=1)) / (1 + size)
-    few = [monte_carlo_pvalue(row[0], row[1:]) for row in draws[:200]]
-    np.testing.assert_array_equal(few, pvalues[:200])
-    assert np.mean(pvalues <= alpha) <= alpha + 2 * np.sqrt(alpha * (1 - alpha) / studies)
+    law = DiscreteLaplace(scale)
+    draws = rng.integers(0, 6, (4000, size + 1))
+    observed = draws[:, 0] + law.simulate(4000, rng)
+    pvalues = np.array(
+        [
+            Null.of_draws(row).pvalue(int(x), law)
+            for x, row in zip(observed, draws[:, 1:], strict=True)
+        ]
+    )
+    assert np.mean(pvalues <= alpha) <= alpha + 2 * np.sqrt(alpha * (1 - alpha) / 4000)
+
+
+def test_threshold_is_the_least_rejected_statistic():
+    for null in (
+        Null(np.array([0, 3, 4]), np.array([0.5, 0.3, 0.2])),
+        Null.of_draws(np.arange(99)),
+    ):
+        for scale in (0.0, 0.7, 30.0):
+            law = DiscreteLaplace(scale)
+            for alpha in (0.01, 0.05, 0.3):
+                threshold = null.threshold(alpha, law)
+                assert null.pvalue(threshold, law) <= alpha < null.pvalue(threshold - 1, law)
+    assert Null.of_draws(np.arange(9)).threshold(0.05, DiscreteLaplace(1.0)) is None
 
 
 def test_public_generator_is_a_function_of_its_name_and_sizes():
@@ -182,3 +212,57 @@ def test_public_generator_is_pinned():
     # Philox and SeedSequence promise the same words for ever: a p-value can be recomputed later.
     # If this fails on purpose, raise TABLE_VERSION.
     assert public_generator("pinned", 2, 3).bit_generator.random_raw() == 4660665881385307672
+
+
+def a_draw(rng):
+    return int(rng.integers(1000))
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIVRANK_CACHE", str(tmp_path / "tables"))
+    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    return tmp_path / "tables"
+
+
+def test_null_draws_are_one_sequence_however_they_are_asked_for(cache, monkeypatch):
+    many = null_draws("test", (3, 4), a_draw, 300)
+    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    for stored in cache.iterdir():
+        stored.unlink()
+    few = null_draws("test", (3, 4), a_draw, 70)
+    np.testing.assert_array_equal(few, many[:70])
+    np.testing.assert_array_equal(null_draws("test", (3, 4), a_draw, 300), many)
+    monkeypatch.setattr(nulltables, "_MEMORY", {})  # now from the file
+    monkeypatch.setattr(nulltables, "_block", None)
+    np.testing.assert_array_equal(null_draws("test", (3, 4), a_draw, 300), many)
+
+
+def test_null_draws_show_progress_and_use_all_cores(cache, monkeypatch, capsys):
+    alone = null_draws("test", (5,), a_draw, 400)
+    monkeypatch.setattr(nulltables, "PATIENCE", -1.0)
+    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    monkeypatch.setenv("PRIVRANK_CACHE", str(cache / "other"))
+    np.testing.assert_array_equal(null_draws("test", (5,), a_draw, 400), alone)
+    assert "null table of the test [" in capsys.readouterr().err
+
+
+def test_a_damaged_or_forbidden_cache_changes_nothing(cache, monkeypatch):
+    fresh = null_draws("test", (1,), a_draw, 64)
+    [stored] = cache.iterdir()
+    stored.write_bytes(b"not a table")
+    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    np.testing.assert_array_equal(null_draws("test", (1,), a_draw, 64), fresh)
+    (cache / "file").write_text("")
+    monkeypatch.setenv("PRIVRANK_CACHE", str(cache / "file"))
+    monkeypatch.setattr(nulltables, "_MEMORY", {})
+    np.testing.assert_array_equal(null_draws("test", (1,), a_draw, 64), fresh)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_uniform_rankings_are_uniform(m):
+    ranks = uniform_rankings(np.random.default_rng(3), 60_000, m)
+    assert (np.sort(ranks, axis=1) == np.arange(1, m + 1)).all()
+    _, counts = np.unique(ranks, axis=0, return_counts=True)
+    assert len(counts) == math.factorial(m)
+    assert chisquare(counts).pvalue > 1e-3

@@ -10,8 +10,9 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import privrank as pr
+from privrank.design import Design, PairCounts
 from privrank.noise import DiscreteLaplace
-from privrank.release import Design, PairCounts, Part, Release
+from privrank.release import Part, Release
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from privrank import counting
 from privrank.budget import Unit
 from privrank.checks import check_choice, check_count, check_flag, check_items
+from privrank.design import Design, DesignKind
+from privrank.encode.frames import check_respondents, refuse_copy, with_respondent_column
 from privrank.formula import parse
 from privrank.paircounts import check_connected, public_pairs
-from privrank.release import Design, DesignKind
 
 __all__ = [
     "ComparisonColumns",
@@ -76,13 +77,7 @@ class Encoded:
         """Show the shape only."""
         return f"<Encoded comparisons: {len(self.design.items)} items, {self.design.nobs} units>"
 
-    def _refuse_copy(self, *_: object) -> NoReturn:
-        raise TypeError(
-            "encoded data are sensitive and cannot be copied or pickled: store the release of a "
-            "fit with to_json() instead."
-        )
-
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse_copy
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 
 
 def encode_comparisons(
@@ -129,7 +124,7 @@ def encode_comparisons(
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
     unit: Unit = "row" if columns.respondent is None else "respondent"
-    frame = _with_respondent_column(frame, columns.respondent)
+    frame = with_respondent_column(frame, columns.respondent)
     view = counting.open_frame(frame, "comparisons")
     _check_columns(counting.column_names(view), columns)
     if columns.outcome is not None and not counting.is_numeric(view, columns.outcome):
@@ -176,7 +171,7 @@ def encode_comparisons(
     nobs = int(size.sum())
     if columns.respondent is not None:
         person = keys[columns.respondent].codes
-        _check_respondents(person, edge, size, columns.respondent, rows, distinct)
+        _check_answers(person, edge, size, columns.respondent, rows, distinct)
         nobs = len(keys[columns.respondent].values)
         cells, cell = np.unique(person * len(edges) + edge, return_inverse=True)
         answers = (
@@ -204,18 +199,6 @@ def encode_comparisons(
 def _sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:
     """Return integer sums by group; float64 sums of integers below 2^53 are exact."""
     return np.bincount(index, values, minlength=size).astype(np.int64)
-
-
-def _with_respondent_column(frame: object, respondent: str | None) -> object:
-    """Turn a pandas index level named `respondent` into a column."""
-    if (
-        isinstance(frame, pd.DataFrame)
-        and isinstance(respondent, str)
-        and respondent not in frame.columns
-        and respondent in frame.index.names
-    ):
-        return frame.reset_index(respondent)
-    return frame
 
 
 def _check_columns(present: list[str], columns: ComparisonColumns) -> None:
@@ -304,7 +287,7 @@ def _check_coding(
         )
 
 
-def _check_respondents(
+def _check_answers(
     person: IntArray,
     edge: IntArray,
     size: IntArray,
@@ -312,15 +295,7 @@ def _check_respondents(
     max_rows: int,
     distinct_pairs: bool,
 ) -> None:
-    if (person < 0).any():
-        raise ValueError(
-            f"column {column!r} must name the respondent of every row: fill in the missing entries."
-        )
-    if np.bincount(person, size).max() > max_rows:
-        raise ValueError(
-            f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
-            f"more: state the largest number of rows the questionnaire allows."
-        )
+    check_respondents(person, size, column, max_rows)
     if distinct_pairs:
         cell = person * (int(edge.max()) + 1) + edge
         _, place = np.unique(cell, return_inverse=True)

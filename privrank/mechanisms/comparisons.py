@@ -1,4 +1,4 @@
-"""From sensitive counts to a release: spend, then draw. The only place that opens an `Encoded`.
+"""From sensitive counts to a release: spend, then draw.
 
 Every mechanism follows the same three steps: fix all noise laws from public numbers, reserve the
 budget, and only then read the counts and draw.
@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.budget import Budget, check_budget, pure_epsilon, split
-from privrank.encode import Encoded
+from privrank.design import Design, PairCounts
+from privrank.encode.comparisons import Encoded
 from privrank.noise import DiscreteLaplace, draw_cells, draw_permutation, source_of
 from privrank.optim import UNIT_ROUNDOFF, Solver, fit_ridge
 from privrank.paircounts import check_connected
@@ -25,9 +26,7 @@ from privrank.release import (
     PAIR_COUNTS,
     WINS,
     WORTHS,
-    Design,
     Mechanism,
-    PairCounts,
     Part,
     Release,
 )
@@ -149,7 +148,7 @@ def release_comparisons(
         parts |= _moments(encoded)
     return Release(
         mechanism=plan.mechanism,
-        design=design,
+        survey=design,
         epsilon=epsilon,
         delta=delta,
         source=source_of(rng, epsilon),

@@ -1,0 +1,49 @@
+"""What every encoder shares: the respondent column, and the refusal to copy what is sensitive."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = ["check_respondents", "refuse_copy", "with_respondent_column"]
+
+IntArray = NDArray[np.int64]
+
+
+def refuse_copy(*_: object) -> NoReturn:
+    """Raise: encoded data are sensitive and stay where they are."""
+    raise TypeError(
+        "encoded data are sensitive and cannot be copied or pickled: store the release of a "
+        "fit with to_json() instead."
+    )
+
+
+def with_respondent_column(frame: object, respondent: str | None) -> object:
+    """Turn a pandas index level named `respondent` into a column."""
+    if (
+        isinstance(frame, pd.DataFrame)
+        and isinstance(respondent, str)
+        and respondent not in frame.columns
+        and respondent in frame.index.names
+    ):
+        return frame.reset_index(respondent)
+    return frame
+
+
+def check_respondents(person: IntArray, size: IntArray | None, column: str, max_rows: int) -> None:
+    """Refuse rows without a respondent, and respondents with more than `max_rows` rows.
+
+    Given a respondent's code per group of rows, -1 where missing, and the groups' sizes.
+    """
+    if (person < 0).any():
+        raise ValueError(
+            f"column {column!r} must name the respondent of every row: fill in the missing entries."
+        )
+    if np.bincount(person, size).max() > max_rows:
+        raise ValueError(
+            f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
+            f"more: state the largest number of rows the questionnaire allows."
+        )

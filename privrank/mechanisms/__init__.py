@@ -1,0 +1,1 @@
+"""From sensitive data to a release: spend, then draw. The only package that opens encoded data."""

@@ -1,0 +1,45 @@
+"""What a test statistic is to the mechanism that releases it and to the inference after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.nulls import Null
+
+__all__ = ["Statistic"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A whole-number statistic of a sample, and all that is public about it.
+
+    Large values speak against the null hypothesis. Everything but `value` is a function of public
+    numbers, so the same statistic can be rebuilt from a release.
+
+    Parameters
+    ----------
+    name : str
+        As a summary prints it, such as ``"capped Borda norm"``.
+    step : float
+        Size of one lattice step in the statistic's own unit.
+    sensitivity : int
+        Largest change, in lattice steps, when one unit is replaced.
+    value : callable
+        Maps the data and a public order of the items to the statistic in lattice steps. Data are
+        the ranks, shape (n, m), of rankings, and the counts by category, shape (k,), of choices.
+    null : callable
+        Maps the number of Monte Carlo draws wanted, where the law is not known exactly, to the
+        law of the statistic under the null hypothesis.
+    """
+
+    name: str
+    step: float
+    sensitivity: int
+    value: Callable[[IntArray, tuple[int, ...]], int]
+    null: Callable[[int], Null]
