@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privrank.budget import Budget as Budget
     from privrank.budget import BudgetExceeded as BudgetExceeded
     from privrank.checks import PrivrankWarning as PrivrankWarning
+    from privrank.conversion import as_rankings as as_rankings
     from privrank.mallows import Mallows as Mallows
     from privrank.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.release import Release as Release
@@ -38,6 +39,7 @@ _HOME = {
     "PrivrankWarning": "privrank.checks",
     "Release": "privrank.release",
     "TopKResult": "privrank.results",
+    "as_rankings": "privrank.conversion",
     "from_json": "privrank.archive",
     "summary_col": "privrank.results",
     "tolerance_to_phi": "privrank.mallows",

@@ -13,7 +13,15 @@ import pandas as pd
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-__all__ = ["Key", "column_names", "declared_categories", "is_numeric", "open_frame", "tally"]
+__all__ = [
+    "Key",
+    "collect",
+    "column_names",
+    "declared_categories",
+    "is_numeric",
+    "open_frame",
+    "tally",
+]
 
 _COUNT = "privrank_rows"
 
@@ -61,6 +69,19 @@ def declared_categories(frame: object, column: str) -> tuple[Any, ...] | None:
         return tuple(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else None
     declared = open_frame(frame, "data").collect_schema()[column]
     return tuple(declared.categories) if isinstance(declared, nw.Enum) else None
+
+
+def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
+    """Return columns of any frame as a pandas frame, a lazy one collected once.
+
+    A pandas frame keeps its index and dtypes; from others, which have no index, null comes as None
+    or NaN and the rows are numbered.
+    """
+    if isinstance(view, nw.LazyFrame):
+        view = view.select(*columns).collect()
+    elif isinstance(native := view.to_native(), pd.DataFrame):
+        return native[list(columns)]
+    return pd.DataFrame({name: view.get_column(name).to_numpy() for name in columns})
 
 
 @dataclass(frozen=True, slots=True)

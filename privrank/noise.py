@@ -22,6 +22,7 @@ __all__ = [
     "draw_bit",
     "draw_cells",
     "draw_one_each",
+    "draw_orders",
     "draw_permutation",
     "source_of",
 ]
@@ -188,6 +189,28 @@ def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:
         # a run of positions that would pass 2^63 is incomplete, and drawn again
         todo = todo[bits - position > np.uint64(2**63) - size]
     return out
+
+
+def draw_orders(rows: int, columns: int, rng: np.random.Generator | None) -> IntArray:
+    """Return independent uniform permutations of 0..columns - 1, one per row of a matrix.
+
+    Each row orders independent 64-bit keys. Given that the keys of a row differ, all orders are
+    equally likely; a row with equal keys is drawn again.
+    """
+    orders = np.empty((rows, columns), dtype=np.int64)
+    todo = np.arange(rows)
+    while todo.size:
+        shape = (todo.size, columns)
+        if rng is None:
+            keys = np.frombuffer(os.urandom(8 * todo.size * columns), dtype=np.uint64)
+        else:
+            keys = rng.integers(2**64, size=shape, dtype=np.uint64)
+        keys = keys.reshape(shape)
+        order = np.argsort(keys, axis=1)
+        orders[todo] = order
+        sorted_keys = np.take_along_axis(keys, order, axis=1)
+        todo = todo[(sorted_keys[:, 1:] == sorted_keys[:, :-1]).any(axis=1)]
+    return orders
 
 
 def draw_permutation(size: int, rng: np.random.Generator | None) -> tuple[int, ...]:

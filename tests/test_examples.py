@@ -24,7 +24,7 @@ def test_docstring_examples_run(name):
 def test_public_classes_have_examples():
     finder = doctest.DocTestFinder(recurse=False)
     models = (privrank.PrivateBTL, privrank.PrivateTopK, privrank.Mallows, privrank.PlackettLuce)
-    for public in (*models, privrank.Budget):
+    for public in (*models, privrank.Budget, privrank.as_rankings):
         assert any(test.examples for test in finder.find(public)), public.__name__
 
 
