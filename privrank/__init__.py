@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from privrank.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.release import Release as Release
     from privrank.results import BTLResult as BTLResult
+    from privrank.results import RankTestResult as RankTestResult
     from privrank.results import TopKResult as TopKResult
     from privrank.results import summary_col as summary_col
     from privrank.simulate import PlackettLuce as PlackettLuce
     from privrank.topk import PrivateTopK as PrivateTopK
+    from privrank.uniformity import UniformityTest as UniformityTest
 
 _HOME = {
     "BTLResult": "privrank.results",
@@ -37,8 +39,10 @@ _HOME = {
     "PrivateBTL": "privrank.btl",
     "PrivateTopK": "privrank.topk",
     "PrivrankWarning": "privrank.checks",
+    "RankTestResult": "privrank.results",
     "Release": "privrank.release",
     "TopKResult": "privrank.results",
+    "UniformityTest": "privrank.uniformity",
     "as_rankings": "privrank.conversion",
     "from_json": "privrank.archive",
     "summary_col": "privrank.results",

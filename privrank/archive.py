@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 
-from privrank import btl, topk
+from privrank import btl, topk, uniformity
 from privrank.release import Release
-from privrank.results import BTLResult, TopKResult
+from privrank.results import BTLResult, RankTestResult, TopKResult
 
 __all__ = ["from_json"]
 
-_REBUILD = {"BTLResult": btl.infer, "TopKResult": topk.infer}
+_REBUILD = {"BTLResult": btl.infer, "TopKResult": topk.infer, "UniformityTest": uniformity.infer}
 
 
-def from_json(text: str) -> BTLResult | TopKResult:
+def from_json(text: str) -> BTLResult | TopKResult | RankTestResult:
     """Rebuild the result that ``to_json()`` of a result wrote.
 
     Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
@@ -25,7 +25,7 @@ def from_json(text: str) -> BTLResult | TopKResult:
 
     Returns
     -------
-    BTLResult or TopKResult
+    BTLResult, TopKResult or RankTestResult
 
     Raises
     ------
@@ -38,5 +38,5 @@ def from_json(text: str) -> BTLResult | TopKResult:
         rebuild = _REBUILD[record["result"]]
     except (TypeError, ValueError, KeyError, AttributeError):
         raise ValueError("text must be JSON written by a result's to_json().") from None
-    result: BTLResult | TopKResult = rebuild(release, **settings)  # type: ignore[operator]
+    result: BTLResult | TopKResult | RankTestResult = rebuild(release, **settings)  # type: ignore[operator]
     return result

@@ -120,18 +120,20 @@ def check_flag(name: str, value: object) -> bool:
     return bool(value)
 
 
-def check_items(items: object) -> tuple[str, ...]:
+def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     """Return the declared items as a tuple of at least two distinct names."""
     if isinstance(items, str | Set | Mapping) or not isinstance(items, Iterable):
         raise TypeError(
-            f"items must be a sequence of item names, got {type(items).__name__}: list the items "
+            f"{name} must be a sequence of names, got {type(items).__name__}: list the {name} "
             f"of the questionnaire in the order of the report."
         )
     names = tuple(items)
-    if not all(isinstance(name, str | Integral) and not isinstance(name, bool) for name in names):
-        raise TypeError("items must be names or whole numbers: write the others as text.")
+    if not all(
+        isinstance(label, str | Integral) and not isinstance(label, bool) for label in names
+    ):
+        raise TypeError(f"{name} must be names or whole numbers: write the others as text.")
     if len(names) < 2:
-        raise ValueError(f"items must hold at least two names, got {len(names)}.")
-    if len({str(name) for name in names}) != len(names):
-        raise ValueError("items must be distinct: the same name is listed twice.")
+        raise ValueError(f"{name} must hold at least two names, got {len(names)}.")
+    if len({str(label) for label in names}) != len(names):
+        raise ValueError(f"{name} must be distinct: the same name is listed twice.")
     return names

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privrank import counting
 from privrank.checks import check_choice, check_items, check_rng
-from privrank.encode.frames import with_respondent_column
+from privrank.encode.frames import factorize, numbers, with_respondent_column
 from privrank.noise import draw_orders
 from privrank.simulate import blocks
 
@@ -217,7 +217,7 @@ def _read_ranks(
     for name in labels:
         _check_numeric(view, name, "items=")
     table, index = _collect_wide(view, labels, respondent)
-    ranks = np.column_stack([_numbers(table[name]) for name in labels])
+    ranks = np.column_stack([numbers(table[name]) for name in labels])
     for k, name in enumerate(labels):
         _check_ranks(ranks[:, k], name, len(labels), ties)
     return ranks, labels, index
@@ -285,7 +285,7 @@ def _read_long(
     code = np.zeros(len(table), dtype=np.int64)
     for name in identity:
         _check_filled(table[name], name)
-        own, values = _factorize(table[name], name)
+        own, values = factorize(table[name], name)
         code, _ = pd.factorize(code * len(values) + own)
     codes = _item_codes(table[item], labels, item)
     if (codes < 0).any():
@@ -293,7 +293,7 @@ def _read_long(
             f"column {item!r} must name an item in every row: leave out rows without an item, or "
             f"fill in its name."
         )
-    values = _numbers(table[rank])
+    values = numbers(table[rank])
     _check_ranks(values, rank, len(labels), ties)
     cell = code * len(labels) + codes
     size = int(code.max()) + 1
@@ -340,7 +340,7 @@ def _collect_wide(
     index = table.index
     if own:
         # takes the respondent's hash, without which no later step could tell respondents apart
-        _factorize(table[respondent], respondent)
+        factorize(table[respondent], respondent)
         index = pd.Index(table[respondent], name=respondent)
     if respondent is not None:
         _check_filled(index.get_level_values(respondent).to_series(), respondent)
@@ -455,7 +455,7 @@ def _declared_items(frame: object, columns: Sequence[Any], items: object) -> tup
 
 def _item_codes(names: pd.Series[Any], labels: tuple[Any, ...], column: Any) -> IntArray:
     """Return the position of each name in `labels`, -1 where it is missing."""
-    codes, values = _factorize(names, column)
+    codes, values = factorize(names, column)
     place = pd.Index(labels).get_indexer(pd.Index(values))
     if (place < 0).any():
         raise ValueError(
@@ -463,18 +463,3 @@ def _item_codes(names: pd.Series[Any], labels: tuple[Any, ...], column: Any) -> 
             f"items=, as the column's own distinct values compared with items= will show."
         )
     return np.asarray(np.append(place, -1)[codes], dtype=np.int64)
-
-
-def _factorize(values: pd.Series[Any], column: Any) -> tuple[IntArray, Any]:
-    """Return codes, -1 where missing, and distinct values."""
-    try:
-        codes, distinct = pd.factorize(values)
-    except TypeError:
-        raise TypeError(
-            f"column {column!r} must hold names or numbers, not lists or other containers."
-        ) from None
-    return np.asarray(codes, dtype=np.int64), distinct
-
-
-def _numbers(values: pd.Series[Any]) -> FloatArray:
-    return values.to_numpy(dtype=np.float64, na_value=np.nan)

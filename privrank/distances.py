@@ -29,9 +29,11 @@ __all__ = [
     "theta_at",
     "theta_of_mean",
     "total_variation",
+    "uniform_sum",
     "variance",
 ]
 
+IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
@@ -158,8 +160,8 @@ def _characteristic(m: int, theta: float, t: FloatArray) -> ComplexArray:
     return np.asarray(law)
 
 
-def _frequency_limit(m: int, theta: float) -> float:
-    """Return a frequency beyond which the characteristic function is negligible, at most pi.
+def _frequency_limit(m: int, theta: float, copies: int = 1) -> float:
+    """Return a frequency beyond which that of `copies` summed D is negligible, at most pi.
 
     |1 - w^j| <= 1 + phi^j bounds factor j by coth(j theta / 2) sinh(theta / 2) / |sinh(u / 2)|,
     which falls in j and in t: blocks of j are bounded by their first member.
@@ -171,7 +173,7 @@ def _frequency_limit(m: int, theta: float) -> float:
     sine = np.sin(np.geomspace(0.1 / m**1.5, np.pi, 300) / 2)[:, None]
     with np.errstate(divide="ignore"):
         bound = np.log(shrink) - np.log(np.hypot(math.sinh(a), sine))
-    negligible = (np.minimum(bound, 0.0) * sizes).sum(axis=1) < _NEGLIGIBLE
+    negligible = copies * (np.minimum(bound, 0.0) * sizes).sum(axis=1) < _NEGLIGIBLE
     if not negligible.any():
         return math.pi
     return float(2 * np.arcsin(sine[int(negligible.argmax()), 0]))
@@ -230,6 +232,48 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
             break
     out[inside] = np.clip(0.5 - total / points, 0.0, 1.0)
     return out
+
+
+def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, FloatArray]:
+    """Return the law of floor((X - origin) / cell), X the sum of distances of uniform rankings.
+
+    Parameters
+    ----------
+    m, copies : int
+        Number of items, and of independent Kendall distances D at theta = 0 that are summed.
+    origin, cell : int
+        Where a cell of the lattice starts, and how many values of X it holds. Cells of more than
+        one value are meant for standard deviations above 1000 of them.
+
+    Returns
+    -------
+    values, weights : ndarray
+        Consecutive cells and their probabilities.
+
+    Notes
+    -----
+    On a circle of N points P(X = x) = (1 / N) sum_k cf(t_k) exp(-i t_k x), t_k = 2 pi k / N, to
+    within P(X outside a window of N points): X is sub-Gaussian with its own variance. Summing over
+    the h points of a cell multiplies a term by h sinc(h t_k / 2 pi) / sinc(t_k / 2 pi) and turns
+    it to the middle of the cell; the inverse transform then runs over N / h cells.
+    """
+    from scipy.fft import irfft, next_fast_len
+
+    top = copies * (m * (m - 1) // 2)
+    reach = _TAIL * math.sqrt(copies * variance(m, 0.0)) + 1
+    first = (max(0, math.floor(top / 2 - reach)) - origin) // cell
+    count = (min(top, math.ceil(top / 2 + reach)) - origin) // cell - first + 1
+    points = int(next_fast_len(count, real=True))
+    t = np.arange(points // 2 + 1, dtype=np.float64) * (2 * math.pi / (points * cell))
+    t = t[t <= _frequency_limit(m, 0.0, copies)]
+    law = np.ones(len(t), dtype=np.complex128)
+    for start in range(1, len(t), _BLOCK):
+        piece = slice(start, start + _BLOCK)
+        law[piece] = _characteristic(m, 0.0, t[piece]) ** copies
+    shift = origin + first * cell + (cell - 1) / 2 - top / 2
+    law *= np.exp(1j * t * shift) * np.sinc(cell * t / (2 * math.pi)) / np.sinc(t / (2 * math.pi))
+    weights = np.maximum(irfft(law, points)[:count], 0.0)
+    return np.arange(first, first + count), weights / weights.sum()
 
 
 def pmf(m: int, theta: float) -> FloatArray:

@@ -61,14 +61,26 @@ class Null:
         or larger because the N + 1 noisy statistics are exchangeable; so tests by it keep their
         level on average over tables, and it varies less.
         """
-        tail = float(self.weights @ law.tail(observed - self.values))
+        tail = min(float(self.weights @ law.tail(observed - self.values)), 1.0)
         if self.draws is None:
-            return min(tail, 1.0)
+            return tail
         return (1.0 + self.draws * tail) / (1.0 + self.draws)
 
-    def pvalue_error(self, pvalue: float) -> float:
-        """Return the standard error of a p-value that comes from finitely many draws."""
-        return 0.0 if self.draws is None else math.sqrt(pvalue * (1.0 - pvalue) / self.draws)
+    def bins(self, law: DiscreteLaplace, most: int = 60) -> tuple[IntArray, FloatArray]:
+        """Return edges and probabilities of at most `most` bins of the noisy statistic.
+
+        The bins hold all but a probability of about 10^-4; every edge is a whole number, and a bin
+        holds the values from its left edge up to, but not, its right one.
+        """
+        # a threshold of level a is the least value with a tail of at most a
+        exact = Null(self.values, self.weights)
+        low, high = (exact.threshold(a, law) for a in (1.0 - 5e-5, 5e-5))
+        low = int(self.values[0]) if low is None else low
+        high = int(self.values[-1]) + 1 if high is None else max(high, low + 1)
+        step = -(-(high - low) // most)
+        edges = np.arange(low, high + step, step, dtype=np.int64)
+        tails = np.array([self.weights @ law.tail(edge - self.values) for edge in edges])
+        return edges, -np.diff(tails)
 
     def threshold(self, alpha: float, law: DiscreteLaplace) -> int | None:
         """Return the least noisy statistic that is rejected at level alpha, None if none is."""

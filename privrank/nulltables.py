@@ -8,14 +8,14 @@ what is kept changes how long a fit takes, never its result.
 from __future__ import annotations
 
 import os
-import sys
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privrank.progress import PATIENCE, Progress
 
 __all__ = ["FULL", "null_draws", "public_generator", "uniform_rankings"]
 
@@ -30,9 +30,6 @@ TABLE_VERSION = 1
 
 BLOCK = 64
 """Draws that share a generator."""
-
-PATIENCE = 2.0
-"""Seconds of drawing after which progress is shown, and all cores are used."""
 
 _MEMORY: dict[str, IntArray] = {}
 
@@ -100,13 +97,12 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
 
 
 def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
-    """Draw the blocks here while that is quick, then on all cores with a progress bar."""
-    start = time.monotonic()
+    """Draw the blocks here while that is quick, then on all cores; long work shows a bar."""
+    bar = Progress(f"null table of the {name}", len(numbers))
     blocks = []
     for number in numbers:
         blocks.append(_block(name, sizes, draw, number))
-        spent = time.monotonic() - start
-        if spent > PATIENCE and spent / len(blocks) * (len(numbers) - len(blocks)) > PATIENCE:
+        if bar.spent > PATIENCE and bar.spent / len(blocks) * len(numbers) > 2 * PATIENCE:
             break
     rest = numbers[len(blocks) :]
     if rest:
@@ -116,19 +112,8 @@ def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) 
         jobs = (joblib.delayed(_block)(name, sizes, draw, number) for number in rest)
         for block in run(jobs):
             blocks.append(block)
-            _show(name, len(blocks), len(numbers), time.monotonic() - start)
+            bar.show(len(blocks))
     return np.concatenate(blocks)
-
-
-def _show(name: str, done: int, wanted: int, spent: float) -> None:
-    """Draw a progress bar; the line is wiped when the table is complete."""
-    width = 30 * done // wanted
-    bar = "=" * width + " " * (30 - width)
-    left = spent / done * (wanted - done)
-    line = f"null table of the {name} [{bar}] {100 * done // wanted} %, {left:.0f} s left"
-    end = "\r" if done < wanted else "\r" + " " * len(line) + "\r"
-    sys.stderr.write(f"\r{line}   {end}")
-    sys.stderr.flush()
 
 
 def _folder() -> Path:

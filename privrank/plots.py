@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["pairwise", "win_rates", "worth"]
+__all__ = ["null_law", "pairwise", "power", "win_rates", "worth"]
+
+FloatArray = NDArray[np.float64]
 
 _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
@@ -163,4 +166,85 @@ def pairwise(probabilities: pd.DataFrame, caption: str, *, ax: Axes | None = Non
                     )
     figure.colorbar(image, ax=ax, label="P(row preferred to column)", shrink=0.8)
     ax.set_title(f"Win probabilities, {caption}", fontsize="medium", loc="left")
+    return figure
+
+
+def null_law(
+    edges: FloatArray,
+    mass: FloatArray,
+    *,
+    statistic: float,
+    threshold: float | None,
+    label: str,
+    caption: str,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the law of a noisy statistic under H0, with the threshold and the released value.
+
+    Parameters
+    ----------
+    edges, mass : ndarray, shapes (b + 1,) and (b,)
+        Bins of the statistic and their probabilities.
+    statistic : float
+        The released value.
+    threshold : float or None
+        Least value that is rejected.
+    label : str
+        What the statistic is.
+    caption : str
+        The guarantee and the p-value, printed as the title.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    figure, ax = _axes(ax, (6.4, 3.4))
+    density = mass / np.diff(edges)
+    ax.stairs(density, edges, fill=True, color=_FULL)
+    if threshold is not None:
+        ax.axvline(threshold, color="0.35", lw=1.2, ls="--", label=f"threshold {threshold:.4g}")
+    ax.axvline(statistic, color=_CHOSEN, lw=2.2, label=f"released {statistic:.4g}")
+    ax.set_xlabel(label)
+    ax.set_ylabel("density under H0")
+    ax.set_ylim(bottom=0.0)
+    ax.legend(frameon=False, fontsize="small")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(caption, fontsize="medium", loc="left")
+    return figure
+
+
+def power(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
+    """Draw power against effect, two standard errors of the simulation as a band.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns ``total_variation``, ``power`` and ``std err``, and ``phi`` for rankings.
+    alpha : float
+        Significance level, drawn as a line.
+    caption : str
+        The design, printed as the title.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    figure, ax = _axes(ax, (6.4, 3.4))
+    rankings = "phi" in frame
+    effect = 1.0 - frame["phi"] if rankings else frame["total_variation"]
+    low = np.clip(frame["power"] - 2 * frame["std err"], 0, 1)
+    high = np.clip(frame["power"] + 2 * frame["std err"], 0, 1)
+    ax.fill_between(effect, low, high, color=_FULL, alpha=0.5, lw=0)
+    ax.plot(effect, frame["power"], color=_INK, marker="o", ms=4)
+    ax.axhline(alpha, color="0.35", lw=1.0, ls="--")
+    ax.annotate(f"level {alpha:g}", (effect.iloc[-1], alpha), ha="right", va="bottom", color="0.35")
+    ax.set_ylim(0.0, 1.02)
+    ax.set_xlabel("1 - phi of the Mallows model" if rankings else "total variation from uniform")
+    ax.set_ylabel("power")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(caption, fontsize="medium", loc="left")
     return figure

@@ -18,10 +18,12 @@ from privrank.design import Design, Sample, own
 from privrank.noise import DiscreteLaplace, NoiseSource
 
 __all__ = [
+    "DECISION",
     "DESIGN_EFFECT",
     "MOMENTS",
     "NET",
     "PAIR_COUNTS",
+    "STATISTIC",
     "WINS",
     "WORTHS",
     "Mechanism",
@@ -41,6 +43,7 @@ WINS = "win matrix"
 WORTHS = "worths"
 DESIGN_EFFECT = "design_effect"
 PAIR_COUNTS = "pair_counts"
+STATISTIC, DECISION = "statistic", "decision"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments exist in non-private runs only."""
 

@@ -311,7 +311,7 @@ def test_every_theta_gives_numbers(m):
     ("call", "message"),
     [
         (lambda: Mallows(1, 0.5), "items must be at least 2, got 1."),
-        (lambda: Mallows(2.0, 0.5), "items must be a sequence of item names, got float"),
+        (lambda: Mallows(2.0, 0.5), "items must be a sequence of names, got float"),
         (lambda: Mallows(["a", "a"], 0.5), "items must be distinct"),
         (lambda: Mallows(3, 1.5), r"phi must lie between 0 .* got 1.5."),
         (lambda: Mallows(3, math.nan), "phi must lie between 0"),

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chisquare, kstest, laplace, norm
 
-from privrank import nulltables
+from privrank import nulltables, progress
 from privrank.noise import DiscreteLaplace
 from privrank.nulls import Null, normal_laplace_tail
 from privrank.nulltables import null_draws, public_generator, uniform_rankings
@@ -241,6 +241,8 @@ def test_null_draws_are_one_sequence_however_they_are_asked_for(cache, monkeypat
 def test_null_draws_show_progress_and_use_all_cores(cache, monkeypatch, capsys):
     alone = null_draws("test", (5,), a_draw, 400)
     monkeypatch.setattr(nulltables, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "_watched", lambda: True)
     monkeypatch.setattr(nulltables, "_MEMORY", {})
     monkeypatch.setenv("PRIVRANK_CACHE", str(cache / "other"))
     np.testing.assert_array_equal(null_draws("test", (5,), a_draw, 400), alone)

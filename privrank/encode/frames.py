@@ -1,16 +1,17 @@
-"""What every encoder shares: the respondent column, and the refusal to copy what is sensitive."""
+"""What every encoder shares: columns as codes and numbers, respondents, the refusal to copy."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["check_respondents", "refuse_copy", "with_respondent_column"]
+__all__ = ["check_respondents", "factorize", "numbers", "refuse_copy", "with_respondent_column"]
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 
 def refuse_copy(*_: object) -> NoReturn:
@@ -47,3 +48,19 @@ def check_respondents(person: IntArray, size: IntArray | None, column: str, max_
             f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
             f"more: state the largest number of rows the questionnaire allows."
         )
+
+
+def factorize(values: pd.Series[Any], column: Any) -> tuple[IntArray, Any]:
+    """Return the codes of a column's entries, -1 where missing, and the distinct values."""
+    try:
+        codes, distinct = pd.factorize(values)
+    except TypeError:
+        raise TypeError(
+            f"column {column!r} must hold names or numbers, not lists or other containers."
+        ) from None
+    return np.asarray(codes, dtype=np.int64), distinct
+
+
+def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
+    """Return numeric columns as floats, null and NaN both as NaN."""
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -2,6 +2,7 @@
 
 from privrank.results.btl import BTLResult, HomogeneityResult
 from privrank.results.columns import summary_col
+from privrank.results.ranktest import RankTestResult
 from privrank.results.topk import TopKResult
 
-__all__ = ["BTLResult", "HomogeneityResult", "TopKResult", "summary_col"]
+__all__ = ["BTLResult", "HomogeneityResult", "RankTestResult", "TopKResult", "summary_col"]

@@ -7,13 +7,25 @@ from dataclasses import replace
 
 from privrank import tables
 from privrank.results.btl import BTLResult
+from privrank.results.guarantee import seed_notes
+from privrank.results.ranktest import RankTestResult
 from privrank.results.topk import TopKResult
 
 __all__ = ["summary_col"]
 
+Result = BTLResult | RankTestResult | TopKResult
+
+_TITLES: dict[type, str] = {
+    BTLResult: "Bradley-Terry worths",
+    RankTestResult: "Tests",
+    TopKResult: "Win rates",
+}
+
 
 def summary_col(
-    results: Sequence[BTLResult | TopKResult], *, names: Sequence[str] | None = None
+    results: Sequence[BTLResult | TopKResult | RankTestResult],
+    *,
+    names: Sequence[str] | None = None,
 ) -> tables.Table:
     """Set several results side by side, for example one column per epsilon.
 
@@ -37,7 +49,7 @@ def summary_col(
         If `names` has another length than `results`.
     """
     kinds = {type(result) for result in results} if isinstance(results, Sequence) else set()
-    if len(kinds) != 1 or not kinds <= {BTLResult, TopKResult}:
+    if len(kinds) != 1 or not kinds <= _TITLES.keys():
         raise TypeError("results must be a non-empty list of fits of one kind.")
     columns = [result._column() for result in results]
     if names is not None:
@@ -46,16 +58,13 @@ def summary_col(
         columns = [
             replace(column, name=str(name)) for column, name in zip(columns, names, strict=True)
         ]
-    title = "Bradley-Terry worths" if kinds == {BTLResult} else "Win rates"
+    kind = kinds.pop()
+    errors = "Standard errors in parentheses, sampling and privacy noise together."
     return tables.column_table(
-        title,
+        _TITLES[kind],
         columns,
         [
-            "Standard errors in parentheses, sampling and privacy noise together.",
-            *(
-                ["Seeded noise: for studies, examples and tests, not for publication."]
-                if any(result.release.source == "seeded" for result in results)
-                else []
-            ),
+            *([errors] if kind is not RankTestResult else []),
+            *seed_notes([result.release for result in results]),
         ],
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from privrank.design import Design
 from privrank.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, WINS, WORTHS, Release
 
 __all__ = [
@@ -12,15 +14,20 @@ __all__ = [
     "count_notes",
     "format_pvalue",
     "guarantee",
+    "noise_source",
     "privacy_notes",
+    "promise",
     "rank_range",
     "release_facts",
+    "seed_notes",
+    "spent",
     "title",
+    "units",
 ]
 
 
 def guarantee(release: Release, effect: float) -> tuple[tuple[str, str], ...]:
-    """Return the header lines every summary shares: data, unit, noise, budget."""
+    """Return the header lines every summary of comparisons shares: data, unit, noise, budget."""
     design = release.design
     counts = {
         "observed": "observed, public" if design.kind == "public" else "observed (non-private)",
@@ -28,25 +35,42 @@ def guarantee(release: Release, effect: float) -> tuple[tuple[str, str], ...]:
         "equal": "assumed equal",
         "released": "released",
     }["released" if design.pairs is None else design.pairs.origin]
-    noise = {
-        "secure": "secure (OpenDP)",
-        "seeded": "SEEDED, not for publication",
-        "none": "none (non-private)",
-    }[release.source]
     return (
         ("Items:", str(len(design.items))),
-        (f"No. {design.unit.capitalize()}s:", str(design.nobs)),
-        ("Neighbours:", f"replace one {design.unit}"),
+        *units(release),
         ("Design:", design.kind),
         ("Pair counts:", counts),
         ("Mechanism:", _mechanism(release)),
         ("Noise scale:", _scales(release)),
-        ("Noise source:", noise),
+        ("Noise source:", noise_source(release)),
         ("Std. errors:", _errors(release, effect)),
-        (
-            "Epsilon:",
-            "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}",
-        ),
+        *spent(release),
+    )
+
+
+def units(release: Release) -> tuple[tuple[str, str], ...]:
+    """Return the header lines that count the units and say what neighbours are."""
+    unit = release.survey.unit
+    return (
+        (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
+        ("Neighbours:", f"replace one {unit}"),
+    )
+
+
+def noise_source(release: Release) -> str:
+    """Return where the noise came from, in the words of a summary."""
+    return {
+        "secure": "secure (OpenDP)",
+        "seeded": "SEEDED, not for publication",
+        "none": "none (non-private)",
+    }[release.source]
+
+
+def spent(release: Release) -> tuple[tuple[str, str], ...]:
+    """Return the header lines of epsilon and delta."""
+    private = not math.isinf(release.epsilon)
+    return (
+        ("Epsilon:", f"{release.epsilon:g}" if private else "inf (non-private)"),
         ("Delta:", f"{release.delta:g}"),
     )
 
@@ -85,28 +109,15 @@ def count_notes(release: Release, estimate: str) -> list[str]:
 
 
 def privacy_notes(release: Release) -> list[str]:
-    """Return the sentences about the guarantee that go below every summary."""
+    """Return the sentences about the guarantee that go below every summary of comparisons."""
     design = release.design
-    notes = []
-    if release.source == "none":
-        notes.append("Non-private run (epsilon = inf): this table protects nobody.")
-    else:
-        factor = f"exp({release.epsilon:g})"
-        slack = f", up to a probability of {release.delta:g}" if release.delta else ""
-        whom = (
-            f"one respondent with all their rows (at most {design.max_rows})"
-            if design.unit == "respondent"
-            else "one row"
-        )
-        what = (
-            "the answers; who compared which pairs, missing answers included, is taken as public"
-            if design.kind == "public"
-            else "the answers and who compared which pairs"
-        )
-        notes.append(
-            f"Privacy: replacing {whom} changes the probability of any output by a factor of at "
-            f"most {factor}{slack}. This protects {what}."
-        )
+    what = (
+        "the answers; who compared which pairs, missing answers included, is taken as public"
+        if design.kind == "public"
+        else "the answers and who compared which pairs"
+    )
+    notes = [promise(release, what)]
+    if release.source != "none":
         if design.unit == "row" and design.max_rows > 1:
             level = release.epsilon * design.max_rows
             notes.append(
@@ -120,21 +131,45 @@ def privacy_notes(release: Release) -> list[str]:
         ]
         if shares:
             notes.append(f"Epsilon includes {' and '.join(shares)}.")
-    if release.source == "seeded":
-        notes.append("Seeded noise: for studies, examples and tests, not for publication.")
-    return notes
+    return notes + seed_notes([release])
+
+
+def promise(release: Release, what: str) -> str:
+    """Return the sentence that says what the guarantee is, `what` being what it protects."""
+    survey = release.survey
+    if release.source == "none":
+        return "Non-private run (epsilon = inf): this table protects nobody."
+    factor = f"exp({release.epsilon:g})"
+    slack = f", up to a probability of {release.delta:g}" if release.delta else ""
+    whom = (
+        f"one respondent with all their rows (at most {survey.max_rows})"
+        if survey.unit == "respondent"
+        else "one row"
+    )
+    return (
+        f"Privacy: replacing {whom} changes the probability of any output by a factor of at "
+        f"most {factor}{slack}. This protects {what}."
+    )
+
+
+def seed_notes(releases: Sequence[Release]) -> list[str]:
+    """Return the warning that goes with seeded noise, if any of the releases has it."""
+    if any(release.source == "seeded" for release in releases):
+        return ["Seeded noise: for studies, examples and tests, not for publication."]
+    return []
 
 
 def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
     """Return the lines below a result in a table of several."""
+    survey = release.survey
     return (
         ("epsilon", f"{release.epsilon:g}"),
         ("delta", f"{release.delta:g}"),
-        ("unit", release.design.unit),
-        ("design", release.design.kind),
+        ("unit", survey.unit),
+        ("design" if isinstance(survey, Design) else "data", survey.kind),
         ("mechanism", release.mechanism),
         ("noise", release.source),
-        ("N", str(release.design.nobs)),
+        ("N", str(survey.nobs)),
     )
 
 
@@ -148,7 +183,7 @@ def caption(release: Release) -> str:
     if release.source == "none":
         return "non-private run"
     seeded = ", seeded noise" if release.source == "seeded" else ""
-    return f"epsilon = {release.epsilon:g} per {release.design.unit}{seeded}"
+    return f"epsilon = {release.epsilon:g} per {release.survey.unit}{seeded}"
 
 
 def title(name: str, release: Release) -> str:

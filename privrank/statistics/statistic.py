@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privrank.nulls import Null
 
-__all__ = ["Statistic"]
+__all__ = ["RandomBit", "Statistic"]
 
 IntArray = NDArray[np.int64]
 
@@ -36,6 +36,9 @@ class Statistic:
     null : callable
         Maps the number of Monte Carlo draws wanted, where the law is not known exactly, to the
         law of the statistic under the null hypothesis.
+    simulated : callable or None
+        The statistic as `value` gives it but without what only privacy needs, for simulations of
+        power; None when there is nothing to leave out.
     """
 
     name: str
@@ -43,3 +46,21 @@ class Statistic:
     sensitivity: int
     value: Callable[[IntArray, tuple[int, ...]], int]
     null: Callable[[int], Null]
+    simulated: Callable[[IntArray, tuple[int, ...]], int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RandomBit:
+    """A decision that is itself random, and private for that reason.
+
+    Parameters
+    ----------
+    name : str
+        As a summary prints it, such as ``"coin and ramp"``.
+    probability : callable
+        Maps the data and a public order of the items to the probability that the bit is 1, the
+        decision to reject. The proof that it is private stands where it is defined.
+    """
+
+    name: str
+    probability: Callable[[IntArray, tuple[int, ...]], float]

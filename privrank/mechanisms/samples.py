@@ -1,0 +1,123 @@
+"""Releases of one statistic, or one random bit, of a sample of rankings or choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.budget import Budget, check_budget, pure_epsilon
+from privrank.encode.samples import EncodedSample
+from privrank.noise import (
+    DiscreteLaplace,
+    draw_bit,
+    draw_one_each,
+    draw_permutation,
+    source_of,
+)
+from privrank.release import DECISION, STATISTIC, Part, Release
+from privrank.statistics.statistic import RandomBit, Statistic
+
+__all__ = ["release_sample"]
+
+IntArray = NDArray[np.int64]
+
+
+def release_sample(
+    encoded: EncodedSample,
+    asked: Statistic | RandomBit,
+    *,
+    epsilon: float,
+    delta: float,
+    by: str,
+    constants: Mapping[str, float] | None = None,
+    budget: Budget | None,
+    rng: np.random.Generator | None,
+) -> Release:
+    """Spend the budget and release a noisy statistic, or a random bit.
+
+    Parameters
+    ----------
+    encoded : EncodedSample
+        The sensitive rows.
+    asked : Statistic or RandomBit
+        What to release.
+    epsilon, delta : float
+        The guarantee.
+    by : str
+        Who spends, for the ledger.
+    constants : mapping of str to float, optional
+        Public constants that the release shall name.
+    budget : Budget or None
+        Ledger to reserve from.
+    rng : numpy.random.Generator or None
+        None for secure noise.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    BudgetExceeded, ValueError
+        Before any row is read.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. Of a
+    respondent's rows one is drawn by an independent secret coin. Couple the coins of neighbours:
+    for every outcome of them the two samples of one row per unit differ in the replaced unit's row
+    only, so a guarantee for one row, mixed over the coins, holds for the respondent. The order of
+    the items is drawn without looking at the data. A statistic is a whole number that one replaced
+    row moves by at most its `sensitivity`, and discrete Laplace noise of scale sensitivity / xi,
+    xi = epsilon - log(1 - delta), makes it (epsilon, delta)-private
+    (:meth:`privrank.noise.DiscreteLaplace.calibrate`, :func:`privrank.budget.pure_epsilon`). A
+    random bit carries its own proof.
+    """
+    sample = encoded.sample
+    xi = pure_epsilon(epsilon, delta)
+    law = (
+        DiscreteLaplace.calibrate(asked.sensitivity, xi)
+        if isinstance(asked, Statistic)
+        else DiscreteLaplace(0.0)
+    )
+    check_budget(budget)
+    if budget is not None:
+        budget.reserve(
+            f"{by}: {asked.name}", epsilon, delta, unit=sample.unit, max_rows=sample.max_rows
+        )
+
+    data = _one_row_per_unit(encoded, rng)
+    order = draw_permutation(len(sample.items), rng)
+    if isinstance(asked, Statistic):
+        value = np.array([asked.value(data, order)], dtype=np.int64)
+        name, part = (
+            STATISTIC,
+            Part(law.draw(value, rng), asked.step, law, asked.sensitivity, xi),
+        )
+    else:
+        bit = draw_bit(asked.probability(data, order), rng)
+        name, part = DECISION, Part(np.array([bit]), 1.0, law, 1, xi)
+    return Release(
+        mechanism=asked.name,
+        survey=sample,
+        epsilon=epsilon,
+        delta=delta,
+        source=source_of(rng, epsilon),
+        parts={name: part},
+        tie_break=order,
+        constants={} if constants is None else constants,
+    )
+
+
+def _one_row_per_unit(encoded: EncodedSample, rng: np.random.Generator | None) -> IntArray:
+    """Return the ranks, or the counts by category, of one row per unit; sensitive."""
+    rows, sizes = encoded._rows, encoded._sizes
+    if sizes is None:
+        return rows
+    first = np.cumsum(sizes) - sizes
+    kept = rows[first + draw_one_each(sizes, rng)]
+    if encoded.sample.kind == "rankings":
+        return np.asarray(kept)
+    return np.bincount(kept, minlength=len(encoded.sample.items)).astype(np.int64)

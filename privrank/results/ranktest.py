@@ -1,0 +1,400 @@
+"""The result of a test on rankings or choices."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from privrank import __version__, tables
+from privrank.checks import check_alpha, check_count
+from privrank.effects import DetectableEffect, check_power, detectable_effect, power_curve
+from privrank.nulls import Null
+from privrank.release import DECISION, STATISTIC, Part, Release
+from privrank.results.guarantee import (
+    caption,
+    column_name,
+    format_pvalue,
+    noise_source,
+    promise,
+    release_facts,
+    seed_notes,
+    spent,
+    title,
+    units,
+)
+from privrank.statistics.interval import tv_interval
+from privrank.statistics.statistic import RandomBit, Statistic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["RankTestResult"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RankTestResult:
+    """A private test: the noisy statistic, its threshold and p-value, and the decision.
+
+    Parameters
+    ----------
+    release : Release
+        What the mechanism let out.
+    test : str
+        The test, as ``"UniformityTest"``.
+    method : str
+        The method of the test that was asked for.
+    alpha : float
+        Significance level.
+    hypotheses : tuple of two str
+        H0 and H1 in words.
+    pvalue : float or None
+        The p-value; None when one random bit was released.
+    threshold : float or None
+        Least statistic that is rejected at `alpha`, in the statistic's own unit; None when one
+        random bit was released, or when no value is rejected.
+    draws : int or None
+        Monte Carlo draws behind the p-value; None when the null law is exact.
+    notes : tuple of str
+        What else to know of the method.
+    asked : Statistic or RandomBit
+        What was released, as public numbers define it.
+    """
+
+    release: Release
+    test: str
+    method: str
+    alpha: float
+    hypotheses: tuple[str, str]
+    pvalue: float | None
+    threshold: float | None
+    draws: int | None
+    notes: tuple[str, ...] = field(repr=False)
+    asked: Statistic | RandomBit = field(repr=False)
+
+    def __repr__(self) -> str:
+        """Show the shape and the guarantee."""
+        sample = self.release.sample
+        shown = "" if self.pvalue is None else f", {format_pvalue(self.pvalue)}"
+        return (
+            f"<{self.test}Result: {len(sample.items)} items, {sample.nobs} {sample.unit}s, "
+            f"epsilon = {self.epsilon:g}{shown}>"
+        )
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The items, or the categories."""
+        return self.release.sample.items
+
+    @property
+    def nobs(self) -> int:
+        """Number of units (rows or respondents)."""
+        return self.release.sample.nobs
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon spent."""
+        return self.release.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta spent."""
+        return self.release.delta
+
+    @property
+    def _part(self) -> Part | None:
+        return self.release.parts.get(STATISTIC)
+
+    @property
+    def statistic(self) -> float | None:
+        """The noisy statistic, in its own unit; None when one random bit was released."""
+        return None if self._part is None else float(self._part.values[0] * self._part.step)
+
+    @property
+    def reject(self) -> bool:
+        """Whether H0 is rejected at level alpha."""
+        if self.pvalue is None:
+            return bool(self.release.parts[DECISION].values[0])
+        return self.pvalue <= self.alpha
+
+    @property
+    def pvalue_error(self) -> float | None:
+        """Standard error of the p-value from finitely many null draws; 0 for an exact null."""
+        if self.pvalue is None or self.draws is None:
+            return None if self.pvalue is None else 0.0
+        return math.sqrt(self.pvalue * (1.0 - self.pvalue) / self.draws)
+
+    def null(self) -> Null:
+        """Return the law of the statistic under H0, before noise, in lattice steps.
+
+        Raises
+        ------
+        ValueError
+            If the method released one random bit, which has none.
+        """
+        if not isinstance(self.asked, Statistic):
+            raise ValueError(
+                f"method={self.method!r} releases one random bit, which has no null law: use "
+                f"method='auto'."
+            )
+        return self.asked.null(self.draws or 1)
+
+    def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
+        """Return a confidence interval for the total variation distance from H0.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level; by default the level of the test.
+
+        Returns
+        -------
+        low, high : float
+
+        Raises
+        ------
+        ValueError
+            Unless the method is ``"tv"``, whose statistic estimates that distance.
+        """
+        if self.method != "tv" or self._part is None:
+            raise ValueError(
+                f"method={self.method!r} does not estimate a distance: fit a sample of choices "
+                f"with method='tv' for a confidence interval."
+            )
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        n, k = self.nobs, len(self.items)
+        return tv_interval(int(self._part.values[0]), n, k, self._part.law, level)
+
+    def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
+        """Return the smallest effect that this design detects, by simulation of public numbers.
+
+        Parameters
+        ----------
+        power : float, default 0.9
+            Probability of rejection at level `alpha` that is wanted; above `alpha`.
+        replicates : int, default 400
+            Simulated data sets per effect.
+
+        Returns
+        -------
+        DetectableEffect
+            Of rankings, the Mallows model with the largest phi; of choices, half of the categories
+            more likely than the others.
+        """
+        check_power(power, self.alpha)
+        check_count("replicates", replicates, low=20)
+        return detectable_effect(
+            self.release, self.asked, self._lattice_threshold, self.alpha, power, replicates
+        )
+
+    def power_curve(self, *, points: int = 9, replicates: int = 200) -> pd.DataFrame:
+        """Return the power of this design over a range of effects, by simulation.
+
+        Parameters
+        ----------
+        points : int, default 9
+            Number of effects.
+        replicates : int, default 200
+            Simulated data sets per effect.
+
+        Returns
+        -------
+        DataFrame
+            One row per effect, with the power and its standard error.
+        """
+        check_count("points", points, low=2)
+        check_count("replicates", replicates, low=20)
+        return power_curve(
+            self.release, self.asked, self._lattice_threshold, self.alpha, points, replicates
+        )
+
+    @property
+    def _lattice_threshold(self) -> int | None:
+        if self.threshold is None or self._part is None:
+            return None
+        return round(self.threshold / self._part.step)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row with statistic, threshold, p-value, its error and the decision."""
+        return pd.DataFrame(
+            {
+                "statistic": [self.statistic],
+                "threshold": [self.threshold],
+                "pvalue": [self.pvalue],
+                "pvalue_error": [self.pvalue_error],
+                "reject": [self.reject],
+                "epsilon": [self.epsilon],
+                "delta": [self.delta],
+                "nobs": [self.nobs],
+            },
+            index=pd.Index([f"{self.test}, {self.method}"], name="test"),
+        )
+
+    def summary(self) -> tables.Table:
+        """Return the table a paper can print: design, noise, statistic, p-value, decision."""
+        sample, alpha = self.release.sample, self.alpha
+        what = "ranking" if sample.kind == "rankings" else "choice"
+        word = "Items:" if sample.kind == "rankings" else "Categories:"
+        decision = "reject H0" if self.reject else "do not reject"
+        if self.pvalue is None:
+            columns: tuple[str, ...] = ("", "decision")
+            rows: tuple[tuple[str, ...], ...] = ((self.release.mechanism, decision),)
+        else:
+            threshold = "none" if self.threshold is None else f"{self.threshold:.4f}"
+            columns = ("", "statistic", "threshold", "p-value", "decision")
+            rows = (
+                (
+                    self.release.mechanism,
+                    f"{self.statistic:.4f}",
+                    threshold,
+                    _number(self.pvalue),
+                    decision,
+                ),
+            )
+        return tables.Table(
+            title=title(_TITLES[self.test], self.release),
+            header=(
+                (word, str(len(sample.items))),
+                *units(self.release),
+                ("Method:", self.method),
+                ("Null law:", self._null_words()),
+                ("Level:", f"{alpha:g}"),
+                ("Mechanism:", self._mechanism()),
+                ("Noise scale:", self._scale()),
+                ("Noise source:", noise_source(self.release)),
+                *spent(self.release),
+            ),
+            columns=columns,
+            rows=rows,
+            notes=(
+                f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
+                self._verdict(),
+                *self._interval_words(),
+                *self.notes,
+                promise(self.release, f"the {what}s"),
+                *seed_notes([self.release]),
+            ),
+        )
+
+    def _null_words(self) -> str:
+        if self.pvalue is None:
+            return "level by calibration"
+        return "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
+
+    def _mechanism(self) -> str:
+        if self.release.source == "none":
+            return "no noise"
+        return "random bit" if self._part is None else "discrete Laplace"
+
+    def _scale(self) -> str:
+        part = self._part
+        if part is None:
+            return "none, one bit"
+        return f"{part.step * part.law.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
+
+    def _verdict(self) -> str:
+        verb = "is" if self.reject else "is not"
+        if self.pvalue is None:
+            return (
+                f"H0 {verb} rejected at level {self.alpha:g}. This method releases the decision "
+                f"alone, so there is no p-value."
+            )
+        error = ""
+        if self.draws is not None and self.pvalue_error:
+            error = f" (Monte Carlo standard error {self.pvalue_error:.1g})"
+        return (
+            f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}{error}. The "
+            f"p-value accounts for the privacy noise."
+        )
+
+    def _interval_words(self) -> tuple[str, ...]:
+        if self.method != "tv":
+            return ()
+        low, high = self.conf_int()
+        return (
+            f"With {100 * (1 - self.alpha):g} % confidence the total variation distance from H0 "
+            f"lies between {low:.3f} and {high:.3f}.",
+        )
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Draw the null law of the noisy statistic with threshold and released value."""
+        return self.plot_null(ax)
+
+    def plot_null(self, ax: Axes | None = None) -> Figure:
+        """Draw the null law of the noisy statistic, the threshold and the released value.
+
+        Raises
+        ------
+        ValueError
+            If the method released one random bit.
+        """
+        from privrank import plots
+
+        null = self.null()
+        assert self._part is not None and self.statistic is not None
+        edges, mass = null.bins(self._part.law)
+        words = f"{_TITLES[self.test]}, {caption(self.release)}"
+        return plots.null_law(
+            np.asarray(edges * self._part.step, dtype=np.float64),
+            mass,
+            statistic=self.statistic,
+            threshold=self.threshold,
+            label=f"{self.release.mechanism}, privacy noise included",
+            caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
+            ax=ax,
+        )
+
+    def plot_power(
+        self, ax: Axes | None = None, *, points: int = 9, replicates: int = 200
+    ) -> Figure:
+        """Draw the power of this design over a range of effects, from :meth:`power_curve`."""
+        from privrank import plots
+
+        frame = self.power_curve(points=points, replicates=replicates)
+        words = f"{_TITLES[self.test]}, n = {self.nobs}, {caption(self.release)}"
+        return plots.power(frame, self.alpha, words, ax=ax)
+
+    def to_json(self) -> str:
+        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
+        return json.dumps(
+            {
+                "privrank": __version__,
+                "result": self.test,
+                "settings": {
+                    "alpha": self.alpha,
+                    "found": {
+                        "pvalue": self.pvalue,
+                        "threshold": self.threshold,
+                        "draws": self.draws,
+                    },
+                },
+                "estimates": {"statistic": self.statistic, "reject": self.reject},
+                "release": self.release.to_record(),
+            }
+        )
+
+    def _column(self) -> tables.Column:
+        facts = (
+            ("statistic", "" if self.statistic is None else f"{self.statistic:.4f}"),
+            ("threshold", "" if self.threshold is None else f"{self.threshold:.4f}"),
+            ("p-value", "" if self.pvalue is None else _number(self.pvalue)),
+            (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
+            *release_facts(self.release),
+        )
+        nothing = pd.Series(np.empty(0))
+        return tables.Column(column_name(self.release), nothing, nothing, facts)
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+_TITLES: dict[str, str] = {"UniformityTest": "Test of Uniformity"}
+
+
+def _number(pvalue: float) -> str:
+    return "<0.0001" if pvalue < 0.0001 else f"{pvalue:.4f}"

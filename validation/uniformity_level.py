@@ -1,0 +1,129 @@
+"""Type I error of every test of uniformity over a grid of sizes, and uniform p-values."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+
+import numpy as np
+from scipy.stats import kstest, norm
+from study import arguments, mean_and_error, replicate, write
+
+from privrank.budget import pure_epsilon
+from privrank.design import Sample
+from privrank.noise import DiscreteLaplace
+from privrank.nulls import Null
+from privrank.nulltables import uniform_rankings
+from privrank.power import chance
+from privrank.statistics.borda import borda_norm
+from privrank.statistics.statistic import Statistic
+from privrank.statistics.uniform import ask
+
+ITEMS = (2, 3, 5, 10, 100, 1000)
+SIZES = (2, 10, 100, 1000)
+EPSILONS = (0.1, 1 / 3, 1.0, math.inf)
+METHODS = ("auto", "pairs", "laplace", "mallows", "two-sample", "omnibus", "truncated", "bucket")
+ALPHA = 0.05
+
+
+def tests(m: int, n: int) -> dict[tuple[str, float], object]:
+    """Return what each method asks for at each epsilon, where it applies."""
+    sample = Sample("rankings", tuple(str(k) for k in range(m)), n, "row", 1)
+    found = {}
+    for method in METHODS:
+        for epsilon in EPSILONS:
+            xi = pure_epsilon(epsilon, 0.0)
+            try:
+                asked, _ = ask(method, sample, xi=xi, alpha=ALPHA, tolerance=None)
+            except ValueError:
+                continue  # a method that does not apply says so
+            found[method, epsilon] = asked
+    return found
+
+
+def chances(rng: np.random.Generator, m: int, n: int, rejections: dict) -> dict:
+    """Return every test's probability of rejection on one sample of uniform rankings."""
+    ranks = uniform_rankings(rng, n, m)
+    order = tuple(int(k) for k in rng.permutation(m))
+    return {key: reject(ranks, order) for key, reject in rejections.items()}
+
+
+def rows_of(m: int, n: int, replicates: int, cell: int) -> list[dict]:
+    asked = tests(m, n)
+    rejections, tables = {}, {}
+    for (method, epsilon), test in asked.items():
+        law, threshold = DiscreteLaplace(0.0), None
+        if isinstance(test, Statistic):
+            law = DiscreteLaplace.calibrate(test.sensitivity, epsilon)
+            null = test.null(9_999)
+            threshold, tables[method, epsilon] = null.threshold(ALPHA, law), null.draws
+        rejections[method, epsilon] = chance(test, law, threshold)
+    found = replicate(chances, replicates, m, n, rejections, cell=cell)
+    rows = []
+    for method, epsilon in asked:
+        level, error = mean_and_error([one[method, epsilon] for one in found])
+        draws = tables.get((method, epsilon))
+        table_error = math.sqrt(ALPHA * (1 - ALPHA) / draws) if draws else 0.0
+        rows.append(
+            {
+                "items": m,
+                "rankings": n,
+                "epsilon": f"{epsilon:.4g}",
+                "method": method,
+                "statistic": asked[method, epsilon].name,
+                "null": "one bit" if (method, epsilon) not in tables else draws or "exact",
+                "level": f"{level:.4f}",
+                "std err": f"{math.hypot(error, table_error):.4f}",
+            }
+        )
+    return rows
+
+
+def fresh_pvalue(rng: np.random.Generator, test: Statistic, n: int, m: int) -> float:
+    """Return a p-value under H0 from a null table of its own."""
+    value = test.simulated or test.value
+    drawn = np.array([value(uniform_rankings(rng, n, m), ()) for _ in range(200)])
+    law = DiscreteLaplace.calibrate(test.sensitivity, 1.0)
+    return Null.of_draws(drawn[1:]).pvalue(int(drawn[0] + law.simulate(1, rng)[0]), law)
+
+
+def holm(rows: list[dict]) -> int:
+    """Return how many cells exceed the level at 5 % after Holm's correction."""
+    excess = [(float(row["level"]) - ALPHA) / max(float(row["std err"]), 1e-9) for row in rows]
+    pvalues = np.sort(norm.sf(excess))
+    above = pvalues > 0.05 / (len(pvalues) - np.arange(len(pvalues)))
+    return int(above.argmax()) if above.any() else len(pvalues)
+
+
+def main() -> None:
+    started = time.time()
+    replicates = arguments(__doc__, 2_000)
+    rows = []
+    for cell, (m, n) in enumerate([(m, n) for m in ITEMS for n in SIZES]):
+        rows += rows_of(m, n, replicates, cell)
+        print(f"m = {m}, n = {n}: {time.time() - started:.0f} s", flush=True)
+    command = "python validation/uniformity_level.py"
+    write("uniformity_level", "Level of the tests of uniformity", command, rows, started)
+    print(f"{holm(rows)} of {len(rows)} cells exceed {ALPHA} after Holm's correction")
+
+    uniform = []
+    for cell, (m, n) in enumerate([(3, 5), (5, 10), (20, 20), (30, 10)], 1000):
+        test = borda_norm(n, m)
+        pvalues = replicate(partial(fresh_pvalue), 10_000, test, n, m, cell=cell)
+        uniform.append(
+            {
+                "items": m,
+                "rankings": n,
+                "statistic": test.name,
+                "replicates": len(pvalues),
+                "KS distance": f"{kstest(pvalues, 'uniform').statistic:.4f}",
+                "KS p-value": f"{kstest(pvalues, 'uniform').pvalue:.3f}",
+                "share below 0.05": f"{np.mean(np.array(pvalues) <= 0.05):.4f}",
+            }
+        )
+    write("uniformity_pvalues", "p-values under uniformity", command, uniform, started)
+
+
+if __name__ == "__main__":
+    main()
