@@ -5,7 +5,6 @@ import gc
 import json
 import math
 import pickle
-import types
 import warnings
 
 import numpy as np
@@ -13,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
 from privrank import noise as noise_module
@@ -20,8 +20,6 @@ from privrank.encode.comparisons import Encoded
 
 # Four items named like anybody's, and a canary in every place a user's frame can hold one.
 ITEMS = ("north", "east", "south", "west")
-CANARY = "CANARY"
-ODD = 77317731
 PAIRS = [(a, b) for k, a in enumerate(ITEMS) for b in ITEMS[k + 1 :]]
 SEED = 20011998
 PEOPLE = 50
@@ -119,45 +117,6 @@ def test_the_search_finds_a_canary():
     # the searches above can fail: the canary is found where it is
     text = pickle.dumps(frame_with_canaries()).decode("latin-1")
     assert CANARY in text and ODD.to_bytes(4, "little").decode("latin-1") in text
-
-
-def reachable(root):
-    """Every object the root leads to, without classes, modules and functions.
-
-    Follows the garbage collector, slots, dictionaries and `base` of arrays: a view keeps the
-    buffer it was cut from alive, and the collector does not see it.
-    """
-    skipped = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, property)
-    seen, queue = {}, [root]
-    while queue:
-        item = queue.pop()
-        if id(item) in seen or isinstance(item, skipped):
-            continue
-        seen[id(item)] = item
-        queue.extend(gc.get_referents(item))
-        queue.extend(getattr(item, "__dict__", {}).values())
-        for kind in type(item).__mro__:
-            names = getattr(kind, "__slots__", ())
-            for slot in [names] if isinstance(names, str) else names:
-                # a slot starting with two underscores is stored under its mangled name
-                mangled = f"_{kind.__name__.lstrip('_')}{slot}"
-                queue.append(getattr(item, slot, None))
-                queue.append(getattr(item, mangled, None))
-        if isinstance(item, np.ndarray) and item.base is not None:
-            queue.append(item.base)
-    return list(seen.values())
-
-
-def has_canary(item):
-    if isinstance(item, str):
-        return CANARY in item
-    if isinstance(item, bytes | bytearray):
-        return CANARY.encode() in item
-    if isinstance(item, int | np.integer):
-        return int(item) == ODD
-    if isinstance(item, np.ndarray) and item.dtype != object:
-        return CANARY.encode() in item.tobytes() or bool(np.any(np.asarray(item == ODD)))
-    return False
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)

@@ -7,7 +7,15 @@ import sys
 import time
 from pathlib import Path
 
-STUDIES = ("coverage", "resampling", "error", "selection")
+STUDIES = (
+    "interval_coverage",
+    "resampling",
+    "error",
+    "selection",
+    "uniformity_level",
+    "uniformity_power",
+    "uniformity_figures",
+)
 
 
 def main() -> None:

@@ -99,7 +99,7 @@ def main() -> None:
     study.write(
         "coverage",
         "Coverage of 95 % intervals for Bradley-Terry worths",
-        "python validation/coverage.py",
+        "python validation/interval_coverage.py",
         rows,
         started,
     )

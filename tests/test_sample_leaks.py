@@ -1,0 +1,183 @@
+"""Tests of samples let out nothing but the release, and the release is private."""
+
+import copy
+import pickle
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from searching import CANARY, ODD, has_canary, reachable
+
+import privrank as pr
+from privrank.design import Sample
+from privrank.encode.samples import EncodedSample
+from privrank.noise import DiscreteLaplace
+from privrank.statistics.statistic import Statistic
+from privrank.statistics.uniform import ask
+
+PEOPLE = 60
+RANKINGS = ["auto", "pairs", "laplace", "mallows", "omnibus", "bucket"]
+CHOICES = ["auto", "tv", "max-count"]
+CASES = [("rankings", method) for method in RANKINGS] + [("choices", method) for method in CHOICES]
+
+
+def frame_with_canaries():
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.permuted(np.tile([1, 2, 3, 4], (2 * PEOPLE, 1)), axis=1))
+    frame.columns = list("abcd")
+    frame["who"] = np.repeat([f"{CANARY}-{k}" for k in range(PEOPLE)], 2)
+    frame["choice"] = pd.Categorical(rng.choice(list("wxyz"), len(frame)), list("wxyz"))
+    frame["remark"], frame["number"] = f"{CANARY}-remark", ODD
+    frame.index = pd.Index([f"{CANARY}-row-{k}" for k in range(len(frame))], name="secret_index")
+    frame.attrs["note"] = f"{CANARY}-attribute"
+    return frame
+
+
+def fitted(kind, method, frame=None, *, rng=True, epsilon=2.0, **options):
+    frame = frame_with_canaries() if frame is None else frame
+    formula = "a + b + c + d ~ 1" if kind == "rankings" else "choice ~ 1"
+    test = pr.UniformityTest.from_formula(formula, frame, respondent="who", max_rows=2)
+    if rng:
+        options["rng"] = np.random.default_rng(ODD)
+    return test, test.fit(epsilon, 1e-6, method=method, **options)
+
+
+def texts(result):
+    summary, release = result.summary(), result.release
+    yield from (repr(result), str(result), repr(release), release.to_json(), result.to_json())
+    yield from (summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_csv())
+    yield result.to_frame().to_csv()
+    yield pr.summary_col([result, result]).as_text()
+    yield pickle.dumps(result).decode("latin-1")
+
+
+@pytest.mark.parametrize(("kind", "method"), CASES)
+def test_no_canary_in_any_output(kind, method):
+    _, result = fitted(kind, method)
+    for text in texts(result):
+        assert CANARY not in text and "secret_index" not in text
+        assert str(ODD) not in text and ODD.to_bytes(4, "little").decode("latin-1") not in text
+        assert "MT19937" not in text and "PCG64" not in text
+
+
+@pytest.mark.parametrize(("kind", "method"), CASES)
+def test_object_graph_leads_to_no_data(kind, method):
+    frame = frame_with_canaries()
+    test, result = fitted(kind, method, frame)
+    result.summary()
+    for root in (test, result):
+        objects = reachable(root)
+        assert not [item for item in objects if item is frame or has_canary(item)]
+        assert not [item for item in objects if isinstance(item, pd.DataFrame | pd.Series)]
+        kinds = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+        assert not [item for item in objects if isinstance(item, kinds)]
+    for item in reachable(result):
+        assert not isinstance(item, EncodedSample | pr.Budget | pr.UniformityTest)
+        if isinstance(item, np.ndarray):
+            assert item.base is None and not item.flags.writeable and item.size < PEOPLE
+
+
+@pytest.mark.parametrize(("kind", "method"), CASES)
+def test_replay_and_pickle_give_the_same_result(kind, method):
+    _, result = fitted(kind, method)
+    for again in (pr.from_json(result.to_json()), pickle.loads(pickle.dumps(result))):
+        assert again.to_json() == result.to_json()
+        assert str(again.summary()) == str(result.summary())
+        pd.testing.assert_frame_equal(again.to_frame(), result.to_frame(), check_exact=True)
+    assert pr.Release.from_json(result.release.to_json()).to_json() == result.release.to_json()
+
+
+@pytest.mark.parametrize(("kind", "method"), [case for case in CASES if case[1] != "bucket"])
+def test_two_data_sets_with_one_release_give_one_result(monkeypatch, kind, method):
+    one = frame_with_canaries()
+    other = one.assign(a=one["b"], b=one["a"], choice=one["choice"].to_numpy()[::-1])
+    other["choice"] = pd.Categorical(["w"] * len(other), list("wxyz"))
+    monkeypatch.setattr(DiscreteLaplace, "draw", lambda self, values, rng: np.array([900]))
+    results = [fitted(kind, method, frame)[1] for frame in (one, other)]
+    assert len({result.to_json() for result in results}) == 1
+    assert len({str(result.summary()) for result in results}) == 1
+
+
+def test_seeded_noise_says_so_and_secure_noise_differs():
+    seeded, again = (fitted("rankings", "auto")[1] for _ in range(2))
+    secure, other = (fitted("rankings", "auto", rng=False)[1] for _ in range(2))
+    assert seeded.to_json() == again.to_json() and "not for publication" in str(seeded.summary())
+    assert secure.to_json() != other.to_json() and "seeded" not in secure.to_json()
+    assert "not for publication" not in str(secure.summary())
+
+
+def test_encoded_rows_cannot_be_copied():
+    test, _ = fitted("rankings", "auto")
+    for act in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="sensitive"):
+            act(test)
+
+
+def orders(m):
+    return list(permutations(range(1, m + 1)))
+
+
+def output(asked, data, order, law, span):
+    """Exact law of what is released, given the data and the order of the items."""
+    if isinstance(asked, Statistic):
+        return law.pmf(span - asked.value(data, order))
+    p = asked.probability(data, order)
+    return np.array([p, 1 - p])
+
+
+def worst_ratio(asked, samples, epsilon, order):
+    """Largest log ratio of output probabilities over all pairs of neighbouring samples."""
+    law, span = DiscreteLaplace(0.0), None
+    if isinstance(asked, Statistic):
+        law = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
+        values = [asked.value(data, order) for _, data in samples]
+        # far beyond the data the ratio is constant: its extremes are met within and beside them
+        span = np.unique([v + d for v in values for d in (-1, 0, 1)])
+    laws = {key: output(asked, data, order, law, span) for key, data in samples}
+    worst = 0.0
+    for one, other in product(laws, laws):
+        if sum(a != b for a, b in zip(one, other, strict=True)) == 1:
+            worst = max(worst, float(np.log(laws[one] / laws[other]).max()))
+    return worst
+
+
+@pytest.mark.parametrize("method", ["auto", "pairs", "laplace", "mallows", "omnibus"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize(("n", "m"), [(2, 3), (3, 2), (4, 2)])
+def test_every_ratio_of_rankings_is_within_epsilon(method, epsilon, n, m):
+    sample = Sample("rankings", tuple("abc"[:m]), n, "row", 1)
+    asked, _ = ask(method, sample, xi=epsilon, alpha=0.05, tolerance=None)
+    samples = [(key, np.array(key)) for key in product(orders(m), repeat=n)]
+    for order in permutations(range(m)):
+        assert worst_ratio(asked, samples, epsilon, order) <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["auto", "tv", "max-count"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize(("n", "k"), [(2, 3), (3, 3), (5, 2)])
+def test_every_ratio_of_choices_is_within_epsilon(method, epsilon, n, k):
+    sample = Sample("choices", tuple("abc"[:k]), n, "row", 1)
+    asked, _ = ask(method, sample, xi=epsilon, alpha=0.05, tolerance=None)
+    samples = [(key, np.bincount(key, minlength=k)) for key in product(range(k), repeat=n)]
+    assert worst_ratio(asked, samples, epsilon, ()) <= epsilon * (1 + 1e-9)
+
+
+def test_a_respondent_with_several_rows_is_protected_as_one():
+    # respondents hold one or two rankings of two items; one of theirs is drawn by a secret coin
+    epsilon, m = 0.7, 2
+    sample = Sample("rankings", ("a", "b"), 2, "respondent", 2)
+    asked, _ = ask("auto", sample, xi=epsilon, alpha=0.05, tolerance=None)
+    law = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
+    people = [(row,) for row in orders(m)] + list(product(orders(m), repeat=2))
+    span = np.arange(-3000, 3001)
+    laws = {}
+    for pair in product(people, repeat=2):
+        drawn = [law.pmf(span - asked.value(np.array(rows), ())) for rows in product(*pair)]
+        laws[pair] = np.mean(drawn, axis=0)
+    worst = max(
+        float(np.log(laws[one] / laws[other]).max())
+        for one, other in product(laws, laws)
+        if sum(a != b for a, b in zip(one, other, strict=True)) == 1
+    )
+    assert 0.9 * epsilon < worst <= epsilon * (1 + 1e-9)
