@@ -41,6 +41,7 @@ validate: $(RUN) $(VENV)/.installed-docs
 bench: $(RUN) $(VENV)/.installed-bench
 	$(RUN) benchmarks/run.py
 	$(RUN) benchmarks/rankings.py
+	$(RUN) benchmarks/uniformity.py
 
 clean:
 	rm -rf $(VENV) build dist report privrank.egg-info

@@ -214,10 +214,9 @@ def _read_ranks(
     view, others = _open_wide(frame, respondent)
     labels = check_items(others if items is None else items)
     _check_present(labels, [*others, respondent], "items")
-    for name in labels:
-        _check_numeric(view, name, "items=")
+    _check_numeric(view, labels, "items=")
     table, index = _collect_wide(view, labels, respondent)
-    ranks = np.column_stack([numbers(table[name]) for name in labels])
+    ranks = numbers(table[list(labels)])
     for k, name in enumerate(labels):
         _check_ranks(ranks[:, k], name, len(labels), ties)
     return ranks, labels, index
@@ -276,7 +275,7 @@ def _read_long(
         _check_present([name], present, role)
     if len(set(named.values())) < len(named):
         raise ValueError("respondent=, ranking=, item= and rank= must name different columns.")
-    _check_numeric(view, rank, "rank=")
+    _check_numeric(view, [rank], "rank=")
     labels = _declared_items(frame, [item], items)
     table = counting.collect(view, list(named.values()))
     _check_rows(len(table))
@@ -385,12 +384,14 @@ def _check_filled(values: pd.Series[Any], name: str) -> None:
         )
 
 
-def _check_numeric(view: counting.Frame, name: Any, remedy: str) -> None:
-    if not counting.is_numeric(view, name):
-        raise TypeError(
-            f"column {name!r} must hold numbers, the ranks: name the columns meant with {remedy}, "
-            f"or convert numbers held as objects with pandas.to_numeric."
-        )
+def _check_numeric(view: counting.Frame, columns: Sequence[Any], remedy: str) -> None:
+    numeric = counting.numeric_columns(view)
+    for name in columns:
+        if name not in numeric:
+            raise TypeError(
+                f"column {name!r} must hold numbers, the ranks: name the columns meant with "
+                f"{remedy}, or convert numbers held as objects with pandas.to_numeric."
+            )
 
 
 def _check_ranks(ranks: FloatArray, name: Any, m: int, ties: Ties) -> None:

@@ -18,7 +18,7 @@ __all__ = [
     "collect",
     "column_names",
     "declared_categories",
-    "is_numeric",
+    "numeric_columns",
     "open_frame",
     "tally",
 ]
@@ -53,9 +53,9 @@ def column_names(view: Frame) -> list[str]:
     return list(view.collect_schema().names())
 
 
-def is_numeric(view: Frame, column: str) -> bool:
-    """Return whether a column holds numbers by its declared type."""
-    return bool(view.collect_schema()[column].is_numeric())
+def numeric_columns(view: Frame) -> set[str]:
+    """Return the columns that hold numbers by their declared type."""
+    return {name for name, kind in view.collect_schema().items() if kind.is_numeric()}
 
 
 def declared_categories(frame: object, column: str) -> tuple[Any, ...] | None:

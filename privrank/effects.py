@@ -48,6 +48,21 @@ class DetectableEffect:
     first_over_last: float | None
     total_variation: float | None
 
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        if self.total_variation is None:
+            return f"No effect is detected with power {self.power:g} at level {self.alpha:g}."
+        model = ""
+        if self.phi is not None and self.first_over_last is not None:
+            model = (
+                f"a Mallows model with phi = {self.phi:.4g} (its first item is ranked before its "
+                f"last with probability {self.first_over_last:.3f}), "
+            )
+        return (
+            f"Detected with power {self.power:g} at level {self.alpha:g}: {model}a total variation "
+            f"distance of {self.total_variation:.3g} from uniform."
+        )
+
 
 def check_power(power: object, alpha: float) -> None:
     """Refuse what is no power of a test at level `alpha`."""

@@ -37,7 +37,7 @@ class Progress:
     def show(self, done: int) -> None:
         """Redraw the bar, a few times a second; the line is wiped when the work is complete.
 
-        Nothing is shown where nobody watches: the error stream must be a terminal or a notebook.
+        Nothing is shown unless the error stream is a terminal.
         """
         spent = self.spent
         early = spent < PATIENCE if self._last == 0 else spent - self._last < 0.2
@@ -55,4 +55,4 @@ class Progress:
 
 
 def _watched() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return sys.stderr.isatty()

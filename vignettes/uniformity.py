@@ -3,7 +3,7 @@
 #
 # Before worths and winners comes a plainer question: do the answers differ from what respondents would give who rank by drawing lots? This page asks it of two surveys, without showing whether any one respondent took a side.
 #
-# > **This page uses seeded noise**, so that everybody who runs it gets the same page. Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away.
+# > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does.
 
 # %%
 import numpy as np
@@ -15,17 +15,18 @@ rng = np.random.default_rng(2021)
 # %% [markdown]
 # ## One ranking per student
 #
-# The students of the University survey compared six universities pair by pair. `rankings()` orders the universities of each student by net wins and breaks ties at random. Under the hypothesis that a student tosses a coin for every answer the six are exchangeable, so every order is equally likely and the random ties do no harm. That needs every pair to have been asked: students 1 to 91 had a questionnaire without Paris against Milano, which makes these two land in the middle more often. That is a fact of the design, as public as the questionnaire, and the test is made on the others.
+# The students of the University survey compared six universities pair by pair. `rankings()` orders the universities of each student by net wins and breaks ties at random. Under the hypothesis that a student tosses a coin for every answer the six are exchangeable, so every order is equally likely and the random ties do no harm. That needs every pair to have been asked. A block of students had a questionnaire without Paris against Milano, which moves these two towards the middle of a ranking. That is a fact of the design, as public as the questionnaire, and the test is made on the others.
 
 # %%
 cems = pr.datasets.load_university()
-complete = cems.students.index > 91
-ranks = cems.rankings(rng)[complete]
-print(ranks.head(3))
-print(f"\n{len(ranks)} students; mean ranks\n{ranks.mean().round(2).to_string()}")
+unasked = cems.comparisons.loc[cems.comparisons["outcome"].isna(), "respondent"]
+print(f"students {unasked.min()} to {unasked.max()} were not asked one question")
+ranks = cems.rankings(rng).drop(unasked)
+print(f"{len(ranks)} others; the first three rankings and the mean ranks of all:\n")
+print(ranks.head(3), ranks.mean().round(2).to_string(), sep="\n\n")
 
 # %% [markdown]
-# (The mean ranks are shown because this survey was published long ago. With a survey of your own they would be a breach.)
+# (Rankings and mean ranks are shown because this survey was published long ago. With a survey of your own they would be a breach.)
 #
 # ## The test
 #
@@ -39,7 +40,7 @@ print(result.summary())
 figure = result.plot_null()
 
 # %% [markdown]
-# The hypothesis is rejected: students do not rank at random. All 9,999 simulated data sets behind the null law come from one public sequence, so that whoever has the released statistic finds the same p-value.
+# The hypothesis is rejected: students do not rank at random. The simulated data sets behind the null law come from one public sequence, so that whoever has the released statistic finds the same p-value.
 #
 # ## What could have been found
 #
@@ -50,7 +51,7 @@ print(result.detectable_effect(power=0.9))
 figure = result.plot_power(replicates=100)
 
 # %% [markdown]
-# So with this many students and this epsilon even a slight consensus would have been seen. What this statistic cannot see is disagreement that balances: if half of the students ranked one way and the other half the opposite way, all mean ranks would be equal. With at most six items the omnibus test sees every alternative, at some cost in power against the plain ones:
+# So with this many students and this epsilon even a slight consensus would have been seen. What this statistic cannot see is disagreement that balances: if half of the students ranked one way and the other half the opposite way, all mean ranks would be equal. The omnibus test, for a handful of items, sees every alternative, at some cost in power against the plain ones:
 
 # %%
 omnibus = test.fit(epsilon=0.5, method="omnibus", budget=budget, rng=rng)
@@ -59,7 +60,7 @@ print(omnibus.summary())
 # %% [markdown]
 # ## A smaller survey
 #
-# In the Immigration survey 98 students compared four statements about foreigners. Three epsilons side by side:
+# In the Immigration survey students compared four statements about foreigners. Three epsilons side by side:
 
 # %%
 immigration = pr.datasets.load_immigration()
@@ -68,16 +69,20 @@ fits = [small.fit(epsilon=e, rng=rng) for e in (0.1, 0.5, np.inf)]
 print(pr.summary_col(fits))
 
 # %% [markdown]
+# Many answers are missing there, and which pairs a student left out may depend on the student. The rankings made from such answers need not be uniform even if nobody has a preference, so this is an illustration, not a finding.
+#
 # ## Choices of one category
 #
-# The same question can be asked of a single column with declared categories, here: are the students' sexes balanced? The total variation distance has a confidence interval, which says more than the decision.
+# The same question can be asked of a single column with declared categories, here: are the sexes of these students balanced? The total variation distance has a confidence interval, which says more than the decision.
 
 # %%
 sexes = pr.UniformityTest.from_formula("sex ~ 1", immigration.students)
 print(sexes.fit(epsilon=0.5, method="tv", rng=rng).summary())
 
 # %% [markdown]
-# ## The ledger
+# ## For publication: secure noise
+#
+# Without `rng=` the noise comes from a cryptographically secure source. The numbers below differ each time this page is made, and each time they cost another epsilon; a survey of your own is tested once and the result kept. Note the line on the noise source in the header, and the ledger of all that was spent on the University students.
 
 # %%
-print(budget.summary())
+print(test.fit(epsilon=0.5, budget=budget).summary(), budget.summary(), sep="\n\n")

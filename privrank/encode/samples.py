@@ -115,8 +115,9 @@ def encode_rankings(
                 raise ValueError(f"rankings has no column {label!r}: items= names the columns.")
         if respondent in labels:
             raise ValueError("items= and respondent= must name different columns.")
+    numeric = counting.numeric_columns(view)
     for label in labels:
-        if not counting.is_numeric(view, label):
+        if label not in numeric:
             raise TypeError(
                 f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
                 f"leave it out with items=[...], or convert the frame with privrank.as_rankings."

@@ -30,11 +30,8 @@ MOST_ITEMS = 6
 GRID = 1024
 """Lattice steps of the omnibus statistics per unit of sensitivity."""
 
-_LARGEST = 2**23
-"""Lattice points beyond which a null law is drawn instead of computed."""
-
-_ROUNDOFF = 1e-20
-"""Joint probabilities below this are left out."""
+_LARGEST, _ROUNDOFF = 2**23, 1e-20
+"""Lattice points beyond which a null law is drawn; joint probabilities that are left out."""
 
 
 def excess(counts: IntArray, n: int) -> IntArray:
@@ -132,9 +129,8 @@ def _excess_law(n: int, k: int) -> tuple[IntArray, FloatArray] | None:
     points = int(next_fast_len(2 * n + 101, real=True))
     if len(big) * points > _LARGEST:
         return None
-    above = np.where(np.arange(len(cell)) > cut, cell, 0.0) / over
-    many = rfft(above, points)
-    few = rfft(np.where(np.arange(len(cell)) > cut, 0.0, cell) / (1 - over), points)
+    above = np.arange(len(cell)) > cut
+    many, few = rfft(cell * above / over, points), rfft(cell * ~above / (1 - over), points)
     values, weights = [], []
     for b, weight in zip(big.tolist(), chance.tolist(), strict=True):
         s = np.arange(max(b * (cut + 1), n - (k - b) * cut), (n if b else 0) + 1)
@@ -180,7 +176,7 @@ def _max_law(n: int, k: int) -> tuple[IntArray, FloatArray] | None:
 
 
 def _sample(rng: np.random.Generator, n: int, k: int) -> IntArray:
-    return rng.multinomial(n, np.full(k, 1.0 / k))
+    return rng.multinomial(n, np.full(k, 1 / k))
 
 
 def _sample_excess(rng: np.random.Generator, n: int, k: int) -> int:
@@ -234,6 +230,7 @@ class _Omnibus:
 
     @property
     def label(self) -> str:
+        """Name of the public sequence behind the p-values."""
         return "omnibus of choices" if self.m is None else "omnibus of rankings"
 
     def parts(self, counts: IntArray) -> IntArray:
@@ -245,14 +242,13 @@ class _Omnibus:
         return np.array(whole, dtype=np.int64)
 
     def scaled(self, parts: IntArray) -> FloatArray:
-        """Return T_j / Delta_j along the last axis."""
+        # T_j / Delta_j along the last axis
         units = parts / np.array([min(self.n, self.k), 1.0, 1.0])[: parts.shape[-1]]
         if self.m is not None:
             units[..., 2] = np.sqrt(units[..., 2] / (2 * self.m * (self.m - 1)))
         return np.asarray(units)
 
     def sample(self, rng: np.random.Generator) -> IntArray:
-        """Return the parts of a uniform sample."""
         return self.parts(_sample(rng, self.n, self.k))
 
     def table(self, label: str, draws: int) -> FloatArray:
@@ -261,8 +257,9 @@ class _Omnibus:
     def quantiles(self) -> FloatArray:
         """Return q_j, from a public sequence of its own, apart from that of the p-values."""
         table = self.table(f"quantiles of the {self.label}", FULL)
-        level = 1 - 0.05 / table.shape[1]
-        return np.asarray(np.quantile(table, level, axis=0, method="inverted_cdf"))
+        return np.asarray(
+            np.quantile(table, 1 - 0.05 / table.shape[1], axis=0, method="inverted_cdf")
+        )
 
     def lattice(self, scaled: FloatArray) -> IntArray:
         largest = (scaled - self.quantiles()).max(axis=-1)

@@ -25,7 +25,7 @@ _FEWEST, _MOST = 1_000, 10_000
 _STEPS = 10
 """Halvings of a bracket."""
 
-_SPREAD = (0.25, 0.4, 0.55, 0.7, 0.85, 0.95, 1.05, 1.15, 1.35, 1.6, 2.0, 3.0)
+_SPREAD = (0.3, 0.5, 0.7, 0.85, 1.15, 1.4, 1.8, 2.5)
 """Sizes, relative to the least favourable one in the mean, at which the upper end is checked."""
 
 
@@ -64,7 +64,7 @@ def tv_interval(
     Probabilities are means over public simulated samples, the same stream for every tau, with
     the noise integrated out exactly. Two standard errors of the mean, and one further sample
     counted as a hit, are added before they are compared with alpha / 2: simulation widens the
-    interval. The least favourable a is that of the least mean, which is exact, and a dozen others
+    interval. The least favourable a is that of the least mean, which is exact, and eight others
     are checked at the upper end and extend it where they are less favourable still.
     """
     most = 1 - 1 / k
