@@ -12,8 +12,8 @@ kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diam
 
 References
 ----------
-Jiao and Vert (2018), https://doi.org/10.1109/TPAMI.2017.2719680; Mania et al. (2018),
-https://doi.org/10.1214/18-EJS1423.
+Jiao and Vert (2018), https://doi.org/10.1109/TPAMI.2017.2719680; Mania, Ramdas, Wainwright,
+Jordan and Recht (2018), https://arxiv.org/abs/1603.08035.
 """
 
 from __future__ import annotations

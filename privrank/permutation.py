@@ -34,7 +34,6 @@ https://arxiv.org/abs/1707.05128.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from itertools import combinations
 
@@ -169,8 +168,8 @@ def _pairs(tables: TableArray) -> list[tuple[int, int]]:
 
 def _apart(tables: TableArray, sizes: IntArray, g: int, h: int) -> IntArray:
     """Return n_h c_g - n_g c_h: the difference of two samples' frequencies times n_g n_h."""
-    first = np.multiply(tables[:, g], sizes[h], dtype=np.int64)
-    return first - np.multiply(tables[:, h], sizes[g], dtype=np.int64)
+    first, second = tables[:, g].astype(np.int64), tables[:, h].astype(np.int64)
+    return np.asarray(first * sizes[h] - second * sizes[g])
 
 
 def total_variation(tables: TableArray, features: FloatArray | None = None) -> FloatArray:

@@ -175,7 +175,8 @@ def kim_schrab_reject(statistics: FloatArray, noises: FloatArray, alpha: float) 
     k = floor(alpha (B + 1)). An order statistic of numbers that each move by at most Delta moves by
     at most Delta, and T_0 moves by Delta, so noise on T_0 of scale 2 Delta / epsilon suffices. The
     rank p-value is another matter: it shows the order of M_0 among all others at once, and at this
-    scale loses up to 1.138 epsilon and more. Release this decision or the smoothed p-value.
+    scale loses 1.138 epsilon for a set of 17 statistics (``tests/test_smoothing.py``). Release this
+    decision or the smoothed p-value.
 
     **Null.** The noisy statistics are exchangeable, so the level is at most alpha.
     """
@@ -190,8 +191,8 @@ def sigmoid_probability(
 
     1 / (1 + exp(-epsilon (statistic - offset) / sensitivity)). Their closeness statistic
     sum ((mu - nu)^2 - mu - nu) / (mu + nu) over the counts of two samples of n has the sensitivity
-    4 n / (n + 1), for which their proof uses 14; it is n1 n2-free `chi_square` less the number of
-    categories that occur, when the samples have equal sizes.
+    4 n / (n + 1), for which their proof uses 14; it is
+    `permutation.chi_square` of equal samples less the number of categories that occur.
 
     Notes
     -----
