@@ -44,6 +44,9 @@ LARGEST_GRAM = 20_000
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
 
+_WORDS = 128
+"""Words of pair orders compared at a time: those of some thousand rankings stay in the cache."""
+
 _BITS = 2**33
 """Bits of pair orders held at a time; with more, distances are counted ranking by ranking."""
 
@@ -83,14 +86,22 @@ def gram_blocks(
     pairs = m * (m - 1) // 2
     starts = np.arange(rows) if starts is None else np.asarray(starts)
     stops = np.append(starts[1:], rows)
-    bits = kernels.packed_pairs(ranks) if rows * pairs <= _BITS else None
+    parts = []
+    if rows * pairs <= _BITS:
+        bits = kernels.packed_pairs(ranks)
+        parts = [
+            np.ascontiguousarray(part)
+            for part in np.split(bits, range(_WORDS, bits.shape[1], _WORDS), axis=1)
+        ]
     first = 0
     while first < len(starts):
         begin = int(starts[first])
         last = max(first + 1, int(np.searchsorted(stops, begin + _ROWS, side="right")))
         end = int(stops[last - 1])
-        if bits is not None:
-            discordant = kernels.differing_bits(bits[begin:end], bits[begin:])
+        if parts:
+            discordant = kernels.differing_bits(parts[0][begin:end], parts[0][begin:])
+            for part in parts[1:]:
+                discordant += kernels.differing_bits(part[begin:end], part[begin:])
         else:
             discordant = np.array(
                 [kernels.kendall_to_center(ranks[begin:], row) for row in ranks[begin:end]]

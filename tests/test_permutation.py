@@ -271,7 +271,8 @@ def filled(blocks, size):
 def test_gram_blocks_fill_the_kernel_matrix(monkeypatch, kernel, rows, bits):
     monkeypatch.setattr(gram_module, "_ROWS", rows)
     monkeypatch.setattr(gram_module, "_BITS", bits)
-    ranks = random_ranks(np.random.default_rng(3), 23, 7)
+    monkeypatch.setattr(gram_module, "_WORDS", 1)
+    ranks = random_ranks(np.random.default_rng(3), 23, 17)  # three words each
     expected = plain_gram(ranks, kernel)
     np.testing.assert_allclose(filled(gram_blocks(ranks, kernel), 23), expected, atol=1e-15)
     # respondents with 1 to 6 rows: means over their rows
