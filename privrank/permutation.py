@@ -20,7 +20,8 @@ at any one assignment. Sizes are public and the replaced respondent may be dealt
 - *Kernels.* The norm of the kernel's Hilbert space; see `privrank.gram` for the diameters.
 - *Chi-square.* See `chi_square_reach`.
 
-**Null.** When respondents are exchangeable, the observed table and the dealt ones are exchangeable.
+**Null.** When respondents are exchangeable, so are the observed table and the dealt ones. Where
+respondents are in every sample, it is the samples of each respondent that have to be.
 
 **Secrecy.** Assignments are drawn secretly, like noise, and never shown. Only then is dealing
 column totals as private as permuting respondents: the table has the same law, but with a known seed
@@ -46,6 +47,7 @@ __all__ = [
     "chi_square",
     "chi_square_reach",
     "deal",
+    "exchange",
     "kernel_distance",
     "mean_reach",
     "permuted_statistics",
@@ -142,22 +144,49 @@ def _shuffled_tables(
     return np.concatenate(parts) if parts else np.empty((0, samples, kinds), dtype=np.int32)
 
 
+def exchange(
+    respondents: int, samples: int, permutations: int, rng: np.random.Generator | None
+) -> TableArray:
+    """Return tables for respondents who are in every sample, labels exchanged within each of them.
+
+    Kind g n + u is what respondent u of n did in sample g: observed, sample g holds the kinds
+    g n, ..., g n + n - 1, and in a table it holds one kind of every respondent. Independent
+    uniform exchanges; with two samples, coin flips. Returns int32, shape (permutations, G, G n).
+    """
+    draws = draw_shuffles(permutations * respondents, samples, rng).astype(np.int64)
+    held = draws.reshape(permutations, respondents, samples).transpose(0, 2, 1)
+    kind = held * respondents + np.arange(respondents)
+    tables = np.zeros((permutations, samples, samples * respondents), dtype=np.int32)
+    np.put_along_axis(tables, kind, 1, axis=2)
+    return tables
+
+
 def permuted_statistics(
     counts: IntArray,
     statistic: Callable[[TableArray], FloatArray],
     permutations: int,
     rng: np.random.Generator | None,
+    *,
+    paired: bool = False,
 ) -> FloatArray:
     """Return the statistic of the data, then those of random assignments, in batches.
 
-    `statistic` maps tables, shape (t, G, k), to t numbers. Returns `permutations` + 1 numbers, all
-    of them secret (see `privrank.smoothing` for what may be released).
+    `statistic` maps tables, shape (t, G, k), to t numbers; `paired` respondents are in every sample
+    and exchange their labels (`exchange`). Returns `permutations` + 1 numbers, all of them secret
+    (see `privrank.smoothing` for what may be released).
     """
+    samples, kinds = counts.shape
     batch = max(1, _CELLS // counts.size)
     tables = np.asarray(counts, dtype=np.int32)[None]
     parts = []
     for start in range(0, permutations + 1, batch):
-        fresh = deal(counts, min(batch, permutations + 1 - start) - (start == 0), rng)
+        number = min(batch, permutations + 1 - start) - (start == 0)
+        fresh = (
+            exchange(kinds // samples, samples, number, rng)
+            if paired
+            else deal(counts, number, rng)
+        )
+        # the data go with the first batch: a kernel matrix is then computed once, not twice
         parts.append(statistic(np.concatenate((tables, fresh)) if start == 0 else fresh))
     return np.concatenate(parts)
 
@@ -203,9 +232,13 @@ def total_variation(tables: TableArray, features: FloatArray | None = None) -> F
     return largest
 
 
-def mean_reach(sizes: IntArray, diameter: float) -> float:
-    """Return the sensitivity of the largest distance of two feature means: diam / min(sizes)."""
-    return diameter / int(np.min(sizes))
+def mean_reach(sizes: IntArray, diameter: float, *, paired: bool = False) -> float:
+    """Return the sensitivity of the largest distance of two feature means.
+
+    diam / min(sizes), or twice that if respondents are `paired`: then one moves the means of all
+    samples. It is attained by reversing the one's difference where all have the longest.
+    """
+    return (2 if paired else 1) * diameter / int(np.min(sizes))
 
 
 def chi_square(tables: TableArray) -> FloatArray:

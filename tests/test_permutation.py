@@ -18,6 +18,7 @@ from privrank.permutation import (
     chi_square,
     chi_square_reach,
     deal,
+    exchange,
     kernel_distance,
     mean_reach,
     permuted_statistics,
@@ -125,6 +126,31 @@ def test_tables_have_the_law_of_permuted_rows(monkeypatch, counts, way, kind):
     assert seen.keys() <= law.keys()
     expected = np.array(list(law.values())) * 20_000 / law.total()
     assert chisquare([seen[table] for table in law], expected).pvalue > FALSE_ALARM[kind]
+
+
+@pytest.mark.parametrize("kind", ["seeded", "secure"])
+def test_labels_are_exchanged_within_respondents(kind):
+    tables = exchange(2, 3, 20_000, source(kind, 3))
+    assert tables.shape == (20_000, 3, 6) and (tables.sum(axis=1) == 1).all()
+    person = tables[:, :, [0, 2, 4]]  # what respondent 0 did in samples 0, 1, 2
+    assert (person.sum(axis=2) == 1).all() and (tables.sum(axis=2) == 2).all()
+    seen = Counter(map(tuple, tables.reshape(len(tables), -1).tolist()))
+    assert len(seen) == 36 and chisquare(list(seen.values())).pvalue > FALSE_ALARM[kind]
+
+
+def test_exchanges_flip_the_signs_of_differences():
+    rng = np.random.default_rng(9)
+    ranks = random_ranks(rng, 14, 4)
+    counts = np.repeat(np.eye(2, dtype=np.int64), 7, axis=1)
+    found = permuted_statistics(
+        counts, lambda t: kernel_distance(t, gram_blocks(ranks, "mallows")), 400, rng, paired=True
+    )
+    gram = plain_gram(ranks, "mallows")
+    signs = np.array(list(itertools.product((1, -1), repeat=7)))
+    weights = np.concatenate((signs, -signs), axis=1) / 7
+    values = np.sqrt(np.einsum("su,uv,sv->s", weights, gram, weights) + 1e-12)
+    assert found[0] == pytest.approx(values[0], abs=1e-12)
+    np.testing.assert_allclose(np.unique(found.round(9)), np.unique(values.round(9)))
 
 
 def test_many_respondents_are_dealt_with_the_right_moments():
@@ -242,6 +268,25 @@ def test_faults_in_the_reach_show():
     assert square > 1.9 * mean_reach(np.array([2, 2]), DIAMETER["mallows"])
     # four in place of (n1 + n2)^2 / (n1 n2) for samples of unequal sizes
     assert largest_change(chi_square, (1, 4), 3) > 4
+
+
+def test_reach_of_respondents_in_both_samples():
+    # every pair of answers of three respondents, at every exchange of labels
+    n, kinds = 3, 3
+    answers = list(itertools.product(range(kinds), repeat=2))
+    for labels in itertools.product((0, 1), repeat=n):
+        found = []
+        for data in itertools.product(answers, repeat=n):
+            table = np.zeros((1, 2, kinds), dtype=np.int32)
+            for answer, label in zip(data, labels, strict=True):
+                table[0, label, answer[0]] += 1
+                table[0, 1 - label, answer[1]] += 1
+            found.append(float(total_variation(table)[0]))
+        cube = np.array(found).reshape((len(answers),) * n)
+        change = max(float(np.ptp(cube, axis=axis).max()) for axis in range(n))
+        assert change == pytest.approx(mean_reach(np.array([n, n]), 1.0, paired=True))
+    # so the reach of respondents in one sample each would not do
+    assert change > 1.9 * mean_reach(np.array([n, n]), 1.0)
 
 
 # --- kernels and features -------------------------------------------------------------------------
