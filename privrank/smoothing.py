@@ -45,8 +45,8 @@ lambda_i = w f(x_i) / h (they sum to 1) and phi_i = (log f)'(x_i), which is -1/s
    (6q - 4q^2 - 1) / sigma, at most 5/4 of 1/sigma, at q = 3/4.
 6. The log density moves by at most 2.25 Delta / sigma = epsilon.
 
-The constant cannot be improved: two clusters of statistics lose 2.2499 Delta / sigma at
-Delta / sigma = 0.05 (``tests/test_smoothing.py``).
+The constant cannot be improved: for Delta / sigma = 0.05 the densities of two clusters of many
+statistics differ by a factor of exp(2.249 Delta / sigma) (``tests/test_smoothing.py``).
 
 **Limits.** The proof is for exact Laplace noise. Noise known as the middle of its `noise_cell` can
 alter the rounded p only where a cell crosses one of the 10,000 steps: with probability below
@@ -84,10 +84,11 @@ SMOOTHING = 2.25
 RELEASED_STEPS = 10_000
 """A released p-value is a multiple of one in this many."""
 
-SLACK = 1 + 2.0**-20
-"""Noise scales are larger by this factor: statistics are known to double precision only."""
+SLACK = 1 + 2.0**-16
+"""Noise scales are larger by this factor, for rounding errors: a kernel distance is computed to
+some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
 
-_TIE = 2.0**-40
+_TIE = 2.0**-30
 """Statistics no further apart than this, relative to their size, may be equal but for rounding."""
 
 
