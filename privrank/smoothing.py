@@ -8,8 +8,8 @@ replaced (`privrank.permutation`). Both the statistics and the re-labellings sta
 
     M_0 = T_0 + sigma L,    H(m) = 1/(B + 1) sum_{i=0..B} P(T_i + sigma L >= m),
 
-L a standard Laplace variable and sigma = 2.25 Delta / epsilon. Its law does not depend on B, and
-neither do validity and privacy; B decides about power alone, little beyond 99.
+L a standard Laplace variable and sigma = 2.25 Delta / epsilon. Neither validity nor privacy depends
+on B, which decides about power alone, and little beyond 99.
 
 **What is not.** M_0 beside p shows the function H at a point, and H depends on all the data; so do
 the permutation quantile, any T_i, and the rank of T_0 or of M_0 among them. An effect size needs a
@@ -46,7 +46,7 @@ lambda_i = w f(x_i) / h (they sum to 1) and phi_i = (log f)'(x_i), which is -1/s
 6. The log density moves by at most 2.25 Delta / sigma = epsilon.
 
 The constant cannot be improved: for Delta / sigma = 0.05 the densities of two clusters of many
-statistics differ by a factor of exp(2.249 Delta / sigma) (``tests/test_smoothing.py``).
+statistics differ by a factor of exp(2.248 Delta / sigma) (``tests/test_smoothing.py``).
 
 **Limits.** The proof is for exact Laplace noise. Noise known as the middle of its `noise_cell` can
 alter the rounded p only where a cell crosses one of the 10,000 steps: with probability below
