@@ -15,12 +15,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 __all__ = [
+    "differing_bits",
     "distance_pmf",
     "insertion_ranks",
     "kendall_distance",
     "kendall_rows",
     "kendall_to_center",
+    "packed_pairs",
     "shuffled_ranks",
+    "shuffles",
 ]
 
 IntArray = NDArray[np.int64]
@@ -182,3 +185,74 @@ def shuffled_ranks(bits: IntArray) -> IntArray:
             ranks[row, j] = ranks[row, place]
             ranks[row, place] = j + 1
     return ranks
+
+
+@_compiled
+def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the permutations of 0..n - 1 that random 32-bit words describe, and which are fair.
+
+    Given a (rows, n) matrix of words, element j takes the place floor(word (j + 1) / 2^32) among
+    0..j and what stood there moves to place j. A row is fair when each of its products leaves a
+    remainder of at least 2^32 mod (j + 1): then every place stands for equally many words (Lemire,
+    2019), and a fair row of uniform words is exactly a uniform permutation. Others, a share below
+    n^2 / 2^33, are to be drawn again. n is at most 2^31.
+    """
+    rows, n = words.shape
+    out = np.empty((rows, n), np.int32)
+    fair = np.ones(rows, np.bool_)
+    for row in range(rows):
+        for j in range(n):
+            product = np.int64(words[row, j]) * (j + 1)
+            if (product & 0xFFFFFFFF) < j + 1 and (product & 0xFFFFFFFF) < 2**32 % (j + 1):
+                fair[row] = False
+            place = product >> 32
+            out[row, j] = out[row, place]
+            out[row, place] = j
+    return out, fair
+
+
+@_compiled
+def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
+    """Return one bit for every pair of items of every ranking: whether the first stands behind.
+
+    Given an (n, m) matrix of ranks, returns an (n, ceil(m (m - 1) / 128)) matrix of 64-bit words;
+    the number of bits in which two rows differ is their Kendall distance.
+    """
+    n, m = ranks.shape
+    out = np.zeros((n, (m * (m - 1) // 2 + 63) // 64), np.uint64)
+    for row in range(n):
+        word, place, filled = np.uint64(0), 0, 0
+        for i in range(m):
+            for j in range(i + 1, m):
+                word = (word << np.uint64(1)) | np.uint64(ranks[row, i] > ranks[row, j])
+                filled += 1
+                if filled == 64:
+                    out[row, place] = word
+                    word, place, filled = np.uint64(0), place + 1, 0
+        if filled:
+            out[row, place] = word
+    return out
+
+
+@_compiled
+def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> IntArray:
+    """Return in how many bits each row of `first` differs from each row of `second`.
+
+    The bits of a word are counted in parallel: in twos, in fours, in eights, then summed by one
+    multiplication modulo 2^64. Compilers know these lines, and put the processor's own
+    instruction in their place where it has one.
+    """
+    twos, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+    eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+    out = np.empty((len(first), len(second)), np.int64)
+    for a in range(len(first)):
+        for b in range(len(second)):
+            total = np.uint64(0)
+            for word in range(first.shape[1]):
+                x = first[a, word] ^ second[b, word]
+                x -= (x >> np.uint64(1)) & twos
+                x = (x & fours) + ((x >> np.uint64(2)) & fours)
+                x = (x + (x >> np.uint64(4))) & eights
+                total += (x * ones) >> np.uint64(56)
+            out[a, b] = np.int64(total)
+    return out

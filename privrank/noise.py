@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "LARGEST_SHUFFLE",
     "DiscreteLaplace",
     "NoiseSource",
     "draw_bit",
@@ -24,12 +25,17 @@ __all__ = [
     "draw_one_each",
     "draw_orders",
     "draw_permutation",
+    "draw_shuffles",
+    "secret_generator",
     "source_of",
 ]
 
 IntArray = NDArray[np.int64]
 
 NoiseSource = Literal["secure", "seeded", "none"]
+
+LARGEST_SHUFFLE = 2**16
+"""Elements of the permutations that `draw_shuffles` can draw."""
 
 _LARGEST_SCALE = 2.0**52
 """Beyond this the noise no longer fits 64-bit integers with a margin."""
@@ -220,3 +226,39 @@ def draw_permutation(size: int, rng: np.random.Generator | None) -> tuple[int, .
     order = list(range(size))
     random.SystemRandom().shuffle(order)
     return tuple(order)
+
+
+def draw_shuffles(rows: int, columns: int, rng: np.random.Generator | None) -> NDArray[np.int32]:
+    """Return independent uniform permutations of range(columns), shape (rows, columns).
+
+    Secure draws take 32 bits of the operating system per element. A row whose words would favour
+    some places is drawn again as a whole, so permutations are exactly uniform. With at most
+    `LARGEST_SHUFFLE` columns that happens to fewer than half of the rows, mostly to very few.
+    """
+    if columns > LARGEST_SHUFFLE:
+        raise ValueError(f"a shuffle has at most {LARGEST_SHUFFLE:,} elements, not {columns:,}.")
+    from privrank import kernels
+
+    out = np.empty((rows, columns), dtype=np.int32)
+    todo = np.arange(rows)
+    while todo.size:
+        if rng is None:
+            words = np.frombuffer(os.urandom(4 * todo.size * columns), dtype=np.uint32)
+        else:
+            words = rng.integers(0, 2**32, todo.size * columns, dtype=np.uint32)
+        out[todo], fair = kernels.shuffles(words.reshape(todo.size, columns))
+        todo = todo[~fair]
+    return out
+
+
+def secret_generator() -> np.random.Generator:
+    """Return a generator for secret randomness other than noise, to be used once and forgotten.
+
+    Philox, which enciphers a counter, with its key and the counter's start, 384 bits in all,
+    from the operating system. It serves laws that take more than a shuffle of few elements; whoever
+    uses it assumes that its numbers cannot be told from independent uniform ones by what is
+    released, one rounded p-value.
+    """
+    bits = int.from_bytes(os.urandom(48), "little")
+    philox = np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128)
+    return np.random.Generator(philox)

@@ -134,8 +134,8 @@ class UniformityTest:
         >>> import privrank as pr
         >>> immigration = pr.datasets.load_immigration()
         >>> test = pr.UniformityTest.from_formula("sex ~ 1", immigration.students)
-        >>> test.fit(epsilon=np.inf, method="tv").pvalue < 0.05
-        True
+        >>> round(test.fit(epsilon=np.inf, method="tv").pvalue, 3)
+        0.266
         """
         return cls._of(sample_of_formula(formula, data, arguments))
 

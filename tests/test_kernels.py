@@ -72,6 +72,7 @@ def test_insertion_ranks_of_many_items():
 
 
 SCRIPT = """
+import warnings
 import numpy as np
 from privrank import kernels
 rng = np.random.default_rng(3)
@@ -82,6 +83,12 @@ print(kernels.insertion_ranks((rng.random((2, 40)) * np.arange(1, 41)).astype(np
 j = np.arange(1, 9)
 law = kernels.distance_pmf(0.7, 0.7**j, 0.3 / (1 - 0.7**j))
 print([round(float(p), 14) for p in law])
+shuffled, fair = kernels.shuffles(rng.integers(0, 2**32, (3, 9), dtype=np.uint32))
+print(shuffled.tolist(), fair.tolist(), kernels.shuffles(np.zeros((1, 3), np.uint32))[1].tolist())
+# interpreted, NumPy warns of what is meant to be taken modulo 2^64
+warnings.filterwarnings("ignore", "overflow encountered in scalar multiply")
+bits = kernels.packed_pairs(a)
+print(bits.tolist(), kernels.differing_bits(bits, kernels.packed_pairs(b)).tolist())
 """
 
 

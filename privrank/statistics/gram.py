@@ -1,0 +1,117 @@
+"""Kernel matrices of rankings, for the distance of two samples' mean features (MMD).
+
+With tau Kendall's correlation of two rankings of m items, that is 1 - 4 d / (m (m - 1)) for d pairs
+that they order differently:
+
+- ``"kendall"``, the kernel tau itself, sees differences of the pairwise fractions and no others;
+- ``"mallows"``, exp(tau - 1), sees every difference of two laws: it is characteristic.
+
+**Privacy.** The features of two rankings lie sqrt(k(x, x) + k(y, y) - 2 k(x, y)) apart. Both
+kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diameter is 2 for
+``"kendall"`` and sqrt(2 (1 - e^-2)) = 1.31504 for ``"mallows"``.
+
+References
+----------
+Jiao and Vert (2018), https://doi.org/10.1109/TPAMI.2017.2719680; Mania, Ramdas, Wainwright,
+Jordan and Recht (2018), https://arxiv.org/abs/1603.08035.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DIAMETER", "LARGEST_GRAM", "RankKernel", "check_gram", "gram_blocks"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+RankKernel = Literal["kendall", "mallows"]
+
+DIAMETER: dict[RankKernel, float] = {
+    "kendall": 2.0,
+    "mallows": math.sqrt(-2.0 * math.expm1(-2.0)),
+}
+"""Largest distance of the features of two rankings."""
+
+LARGEST_GRAM = 20_000
+"""Rankings up to which a kernel matrix is computed; time and memory grow with the square."""
+
+_ROWS = 256
+"""Rows of a kernel matrix held at a time."""
+
+_WORDS = 128
+"""Words of pair orders compared at a time: those of some thousand rankings stay in the cache."""
+
+_BITS = 2**33
+"""Bits of pair orders held at a time; with more, distances are counted ranking by ranking."""
+
+
+def check_gram(rankings: int) -> None:
+    """Refuse, given a public number of rankings, a kernel matrix that would be too large."""
+    if rankings > LARGEST_GRAM:
+        raise ValueError(
+            f"kernel tests compare all pairs of rankings, of at most {LARGEST_GRAM:,} in all, and "
+            f"these are {rankings:,}: test a random sample of the respondents."
+        )
+
+
+def gram_blocks(
+    ranks: IntArray, kernel: RankKernel, starts: IntArray | None = None
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the upper part of a kernel matrix of rankings, some rows at a time.
+
+    Parameters
+    ----------
+    ranks : ndarray of int64, shape (r, m)
+        Rankings of at least two items, as ranks 1..m without ties.
+    kernel : {"kendall", "mallows"}
+        tau or exp(tau - 1), tau Kendall's correlation of two rankings.
+    starts : ndarray of int64, shape (N,), optional
+        First rows of the respondents, ascending from 0, where one may have several rows; entries
+        of the matrix are then means over the rows of two respondents.
+
+    Yields
+    ------
+    (int, ndarray of float64)
+        First row f of the block, and the entries of its rows in the columns f, ..., N - 1.
+    """
+    from privrank import kernels
+
+    rows, m = ranks.shape
+    pairs = m * (m - 1) // 2
+    starts = np.arange(rows) if starts is None else np.asarray(starts)
+    stops = np.append(starts[1:], rows)
+    parts = []
+    if rows * pairs <= _BITS:
+        bits = kernels.packed_pairs(ranks)
+        parts = [
+            np.ascontiguousarray(part)
+            for part in np.split(bits, range(_WORDS, bits.shape[1], _WORDS), axis=1)
+        ]
+    first = 0
+    while first < len(starts):
+        begin = int(starts[first])
+        last = max(first + 1, int(np.searchsorted(stops, begin + _ROWS, side="right")))
+        end = int(stops[last - 1])
+        if parts:
+            discordant = kernels.differing_bits(parts[0][begin:end], parts[0][begin:])
+            for part in parts[1:]:
+                discordant += kernels.differing_bits(part[begin:end], part[begin:])
+        else:
+            discordant = np.array(
+                [kernels.kendall_to_center(ranks[begin:], row) for row in ranks[begin:end]]
+            )
+        block = discordant * (-2.0 / pairs)  # tau - 1
+        block = np.exp(block) if kernel == "mallows" else block + 1.0
+        if len(starts) < rows:
+            block = np.add.reduceat(block, starts[first:last] - begin, axis=0)
+            block = np.add.reduceat(block, starts[first:] - begin, axis=1)
+            weights = stops - starts
+            block /= np.outer(weights[first:last], weights[first:])
+        yield first, block
+        first = last

@@ -1,0 +1,408 @@
+"""Permuted samples: the law of the tables, exact sensitivities, kernels by brute force."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from privrank import kernels, noise
+from privrank.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+from privrank.statistics import gram as gram_module
+from privrank.statistics import permutation as permutation_module
+from privrank.statistics.gram import DIAMETER, LARGEST_GRAM, check_gram, gram_blocks
+from privrank.statistics.permutation import (
+    LARGEST_DEAL,
+    chi_square,
+    chi_square_reach,
+    deal,
+    exchange,
+    kernel_distance,
+    mean_reach,
+    permuted_statistics,
+    total_variation,
+)
+
+# Seeded tests give the same answer every time; secure ones fail by chance this often.
+FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
+S3 = np.array(list(itertools.permutations((1, 2, 3))), dtype=np.int64)
+
+
+def source(kind, seed=0):
+    return np.random.default_rng(seed) if kind == "seeded" else None
+
+
+def random_ranks(rng, n, m):
+    return 1 + np.argsort(rng.random((n, m)), axis=1)
+
+
+def plain_gram(ranks, kernel):
+    """tau or exp(tau - 1) from Kendall distances, one by one."""
+    pairs = ranks.shape[1] * (ranks.shape[1] - 1) / 2
+    tau = np.array([[1 - 2 * kernels.kendall_distance(a, b) / pairs for b in ranks] for a in ranks])
+    return tau if kernel == "kendall" else np.exp(tau - 1)
+
+
+# --- shuffles -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["seeded", "secure"])
+def test_shuffles_are_uniform(kind):
+    drawn = draw_shuffles(24_000, 4, source(kind))
+    seen = Counter(map(tuple, drawn.tolist()))
+    assert set(seen) == set(itertools.permutations(range(4)))
+    assert chisquare(list(seen.values())).pvalue > FALSE_ALARM[kind]
+
+
+def test_shuffles_are_exactly_fair():
+    # among the words that are kept, every place of element j has equally many
+    for places in (1, 2, 3, 5, 6, 7, 1000, 65_535):
+        chosen = sorted({*range(min(places, 7)), places - 2, places - 1} - {-1})
+        starts = [-(-place * 2**32 // places) for place in chosen]
+        ends = [-(-(place + 1) * 2**32 // places) for place in chosen]
+        # only the first word of a place can be unfair; the largest word is fair for all others
+        words = np.full((len(chosen), places), 2**32 - 1, dtype=np.uint32)
+        words[:, -1] = starts
+        _, fair = kernels.shuffles(words)
+        kept = [end - start - (not ok) for start, end, ok in zip(starts, ends, fair, strict=True)]
+        assert set(kept) == {2**32 // places}
+
+
+def test_unfair_shuffles_are_drawn_again(monkeypatch):
+    words = [np.zeros(6, np.uint32), np.full(3, 2**32 - 1, np.uint32)]
+    words[0][3:] = 2**32 - 1
+    bits = iter(w.tobytes() for w in words)
+    monkeypatch.setattr(noise.os, "urandom", lambda size: next(bits))
+    # word 0 would favour place 0 of three; the largest words leave every element where it is
+    assert draw_shuffles(2, 3, None).tolist() == [[0, 1, 2], [0, 1, 2]]
+    assert next(bits, None) is None
+
+
+def test_shuffles_have_a_limit():
+    assert draw_shuffles(2, 0, None).shape == (2, 0)
+    with pytest.raises(ValueError, match="65,536"):
+        draw_shuffles(1, LARGEST_SHUFFLE + 1, None)
+
+
+def test_secret_generators_differ():
+    first, second = (secret_generator().integers(0, 2**63, 4).tolist() for _ in range(2))
+    assert first != second
+
+
+# --- dealt tables ---------------------------------------------------------------------------------
+
+LAWS = [
+    np.array([[3, 0, 1], [1, 2, 1]]),
+    np.array([[1, 2], [2, 0], [0, 2]]),
+    np.array([[1, 0, 0, 1], [0, 1, 1, 0]]),
+]
+
+
+def exact_law(counts):
+    """P(table) by permuting the row indices in every way."""
+    kind = np.repeat(np.arange(counts.shape[1]), counts.sum(axis=0))
+    ends = np.cumsum(counts.sum(axis=1))[:-1]
+    law = Counter()
+    for order in itertools.permutations(range(len(kind))):
+        parts = np.split(kind[list(order)], ends)
+        law[tuple(int((part == k).sum()) for part in parts for k in range(counts.shape[1]))] += 1
+    return law
+
+
+@pytest.mark.parametrize("counts", LAWS, ids=str)
+@pytest.mark.parametrize("way", ["shuffled", "dealt"])
+@pytest.mark.parametrize("kind", ["seeded", "secure"])
+def test_tables_have_the_law_of_permuted_rows(monkeypatch, counts, way, kind):
+    if way == "dealt":
+        monkeypatch.setattr(permutation_module, "LARGEST_SHUFFLE", 0)
+    tables = deal(counts, 20_000, source(kind, 1))
+    assert tables.shape == (20_000, *counts.shape)
+    np.testing.assert_array_equal(tables.sum(axis=2), np.tile(counts.sum(axis=1), (20_000, 1)))
+    np.testing.assert_array_equal(tables.sum(axis=1), np.tile(counts.sum(axis=0), (20_000, 1)))
+    law = exact_law(counts)
+    seen = Counter(map(tuple, tables.reshape(len(tables), -1).tolist()))
+    assert seen.keys() <= law.keys()
+    expected = np.array(list(law.values())) * 20_000 / law.total()
+    assert chisquare([seen[table] for table in law], expected).pvalue > FALSE_ALARM[kind]
+
+
+@pytest.mark.parametrize("kind", ["seeded", "secure"])
+def test_labels_are_exchanged_within_respondents(kind):
+    tables = exchange(2, 3, 20_000, source(kind, 3))
+    assert tables.shape == (20_000, 3, 6) and (tables.sum(axis=1) == 1).all()
+    person = tables[:, :, [0, 2, 4]]  # what respondent 0 did in samples 0, 1, 2
+    assert (person.sum(axis=2) == 1).all() and (tables.sum(axis=2) == 2).all()
+    seen = Counter(map(tuple, tables.reshape(len(tables), -1).tolist()))
+    assert len(seen) == 36 and chisquare(list(seen.values())).pvalue > FALSE_ALARM[kind]
+
+
+def test_exchanges_flip_the_signs_of_differences():
+    rng = np.random.default_rng(9)
+    ranks = random_ranks(rng, 14, 4)
+    counts = np.repeat(np.eye(2, dtype=np.int64), 7, axis=1)
+    found = permuted_statistics(
+        counts, lambda t: kernel_distance(t, gram_blocks(ranks, "mallows")), 400, rng, paired=True
+    )
+    gram = plain_gram(ranks, "mallows")
+    signs = np.array(list(itertools.product((1, -1), repeat=7)))
+    weights = np.concatenate((signs, -signs), axis=1) / 7
+    values = np.sqrt(np.einsum("su,uv,sv->s", weights, gram, weights) + 1e-12)
+    assert found[0] == pytest.approx(values[0], abs=1e-12)
+    np.testing.assert_allclose(np.unique(found.round(9)), np.unique(values.round(9)))
+
+
+def test_many_respondents_are_dealt_with_the_right_moments():
+    counts = np.array([[400_000, 100_000, 0], [300_000, 150_000, 50_000]])
+    tables = deal(counts, 2000, np.random.default_rng(5))
+    assert (tables >= 0).all()
+    assert (tables.sum(axis=2) == 500_000).all() and (tables.sum(axis=1) == counts.sum(0)).all()
+    share = counts.sum(axis=0) / 10**6
+    sd = np.sqrt(500_000 * share * (1 - share) * 500_000 / (10**6 - 1))
+    z = (tables[:, 0] - 500_000 * share) / sd
+    assert np.abs(z.mean(axis=0)).max() < 4 / math.sqrt(2000)
+    assert np.abs(z.std(axis=0) - 1).max() < 4 / math.sqrt(4000)
+
+
+def test_no_more_respondents_than_can_be_dealt():
+    with pytest.raises(ValueError, match="at most 999,999,999 respondents"):
+        deal(np.array([[LARGEST_DEAL, 0], [0, 1]]), 1, None)
+
+
+def test_batches_do_not_change_the_statistics(monkeypatch):
+    counts = np.array([[3, 0, 4], [1, 2, 1]])
+    whole = permuted_statistics(counts, total_variation, 99, np.random.default_rng(2))
+    assert whole[0] == total_variation(counts[None])[0] and len(whole) == 100
+    assert permuted_statistics(counts, total_variation, 0, None).tolist() == [whole[0]]
+    monkeypatch.setattr(permutation_module, "_CELLS", 60)
+    monkeypatch.setattr(permutation_module, "_FEW", 44)
+    monkeypatch.setattr(permutation_module, "_PER_KIND", 10)
+    parts = permuted_statistics(counts, total_variation, 99, np.random.default_rng(2))
+    assert len(parts) == 100 and parts[0] == whole[0]
+    np.testing.assert_allclose(parts, whole)  # the words of the generator in the same order
+
+
+# --- sensitivities --------------------------------------------------------------------------------
+
+
+def largest_change(statistic, sizes, kinds):
+    """Largest change over all data, all neighbours and so all assignments to the samples.
+
+    A permuted data set is a data set: enumerating all of them, with the replaced row in any
+    sample, covers every assignment.
+    """
+    total, sample = sum(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    data = np.array(list(itertools.product(range(kinds), repeat=total)))
+    tables = np.zeros((len(data), len(sizes), kinds), dtype=np.int32)
+    for place in range(total):
+        tables[np.arange(len(data)), sample[place], data[:, place]] += 1
+    cube = np.asarray(statistic(tables)).reshape((kinds,) * total)
+    return max(float(np.ptp(cube, axis=axis).max()) for axis in range(total))
+
+
+SIZES = [(1, 1), (1, 4), (2, 2), (3, 2), (2, 4), (3, 3), (1, 2, 3), (2, 2, 2)]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_total_variation_reach_is_exact(sizes):
+    reach = mean_reach(np.array(sizes), 1.0)
+    assert largest_change(total_variation, sizes, 3) == pytest.approx(reach, rel=1e-12)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_chi_square_reach_is_exact(sizes):
+    reach = chi_square_reach(np.array(sizes))
+    change = largest_change(chi_square, sizes, 3)
+    assert change <= reach * (1 + 1e-12)
+    if len(sizes) == 2:
+        assert change == pytest.approx(reach, rel=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["kendall", "mallows"])
+@pytest.mark.parametrize("sizes", [(1, 3), (2, 2), (3, 2), (1, 1, 2)], ids=str)
+def test_kernel_distance_reach_is_exact(kernel, sizes):
+    gram = list(gram_blocks(S3, kernel))
+    reach = mean_reach(np.array(sizes), DIAMETER[kernel])
+    change = largest_change(lambda tables: kernel_distance(tables, gram), sizes, 6)
+    assert change <= reach * (1 + 1e-12)
+    assert change == pytest.approx(reach, abs=2e-6)  # 1e-12 stands under the root
+
+
+def test_diameters_are_those_of_reversed_rankings():
+    for kernel, diameter in DIAMETER.items():
+        gram = plain_gram(random_ranks(np.random.default_rng(0), 1, 9).repeat(2, axis=0), kernel)
+        assert gram[0, 1] == 1
+        reversed_pair = plain_gram(np.array([np.arange(1, 10), np.arange(9, 0, -1)]), kernel)
+        assert diameter == pytest.approx(math.sqrt(2 - 2 * reversed_pair[0, 1]))
+    assert DIAMETER["mallows"] == pytest.approx(1.31504, abs=5e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_reach_of_the_statistic_of_acharya_sun_and_zhang(n):
+    def statistic(tables):
+        both = tables.sum(axis=1)
+        square = (tables[:, 0] - tables[:, 1]) ** 2
+        return ((square - both) / np.maximum(both, 1)).sum(axis=1)
+
+    change = largest_change(statistic, (n, n), 3)
+    assert change <= chi_square_reach(np.array([n, n])) == pytest.approx(4 * n / (n + 1))
+    if n > 1:
+        assert change == pytest.approx(4 * n / (n + 1))  # 14 in the paper
+    # the two differ by the number of kinds that occur
+    tables = deal(np.array([[n, 0, 0], [0, n, 0]]), 50, np.random.default_rng(n))
+    occur = (tables.sum(axis=1) > 0).sum(axis=1)
+    np.testing.assert_allclose(chi_square(tables), statistic(tables) + occur)
+
+
+def test_faults_in_the_reach_show():
+    # the size of the first sample in place of the smaller one
+    assert largest_change(total_variation, (3, 1), 3) > 2.9 * 1 / 3
+    gram = list(gram_blocks(S3, "mallows"))
+    assert (
+        largest_change(lambda t: kernel_distance(t, gram), (3, 1), 6)
+        > 2.9 * DIAMETER["mallows"] / 3
+    )
+    # the square of a kernel distance with the sensitivity of its root
+    square = largest_change(lambda t: kernel_distance(t, gram) ** 2, (2, 2), 6)
+    assert square > 1.9 * mean_reach(np.array([2, 2]), DIAMETER["mallows"])
+    # four in place of (n1 + n2)^2 / (n1 n2) for samples of unequal sizes
+    assert largest_change(chi_square, (1, 4), 3) > 4
+
+
+def test_reach_of_respondents_in_both_samples():
+    # every pair of answers of three respondents, at every exchange of labels
+    n, kinds = 3, 3
+    answers = list(itertools.product(range(kinds), repeat=2))
+    for labels in itertools.product((0, 1), repeat=n):
+        found = []
+        for data in itertools.product(answers, repeat=n):
+            table = np.zeros((1, 2, kinds), dtype=np.int32)
+            for answer, label in zip(data, labels, strict=True):
+                table[0, label, answer[0]] += 1
+                table[0, 1 - label, answer[1]] += 1
+            found.append(float(total_variation(table)[0]))
+        cube = np.array(found).reshape((len(answers),) * n)
+        change = max(float(np.ptp(cube, axis=axis).max()) for axis in range(n))
+        assert change == pytest.approx(mean_reach(np.array([n, n]), 1.0, paired=True))
+    # so the reach of respondents in one sample each would not do
+    assert change > 1.9 * mean_reach(np.array([n, n]), 1.0)
+
+
+# --- kernels and features -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [2, 3, 12, 40])
+def test_packed_pairs_differ_in_the_kendall_distance(m):
+    ranks = random_ranks(np.random.default_rng(m), 30, m)
+    bits = kernels.packed_pairs(ranks)
+    assert bits.shape == (30, -(-m * (m - 1) // 128))
+    expected = [kernels.kendall_to_center(ranks, row) for row in ranks]
+    np.testing.assert_array_equal(kernels.differing_bits(bits, bits), expected)
+
+
+def filled(blocks, size):
+    """The whole matrix of a kernel from its upper blocks."""
+    out = np.zeros((size, size))
+    for first, block in blocks:
+        out[first : first + len(block), first:] = block
+        out[first:, first : first + len(block)] = block.T
+    return out
+
+
+@pytest.mark.parametrize("kernel", ["kendall", "mallows"])
+@pytest.mark.parametrize("rows", [1, 4, 256])
+@pytest.mark.parametrize("bits", [0, 2**33])
+def test_gram_blocks_fill_the_kernel_matrix(monkeypatch, kernel, rows, bits):
+    monkeypatch.setattr(gram_module, "_ROWS", rows)
+    monkeypatch.setattr(gram_module, "_BITS", bits)
+    monkeypatch.setattr(gram_module, "_WORDS", 1)
+    ranks = random_ranks(np.random.default_rng(3), 23, 17)  # three words each
+    expected = plain_gram(ranks, kernel)
+    np.testing.assert_allclose(filled(gram_blocks(ranks, kernel), 23), expected, atol=1e-15)
+    # respondents with 1 to 6 rows: means over their rows
+    starts = np.array([0, 1, 4, 9, 10, 16, 22])
+    means = np.zeros((7, 23))
+    for i, (start, stop) in enumerate(itertools.pairwise([*starts, 23])):
+        means[i, start:stop] = 1 / (stop - start)
+    found = filled(gram_blocks(ranks, kernel, starts), 7)
+    np.testing.assert_allclose(found, means @ expected @ means.T, atol=1e-15)
+
+
+@pytest.mark.parametrize("sizes", [(9, 14), (4, 6, 13), (3, 5, 7, 8)], ids=str)
+def test_kernel_distance_is_that_of_the_means(monkeypatch, sizes):
+    monkeypatch.setattr(gram_module, "_ROWS", 5)
+    total = sum(sizes)
+    ranks = random_ranks(np.random.default_rng(4), total, 5)
+    counts = np.zeros((len(sizes), total), dtype=np.int64)
+    counts[np.repeat(np.arange(len(sizes)), sizes), np.arange(total)] = 1
+    tables = np.concatenate((counts[None], deal(counts, 30, np.random.default_rng(5))))
+    assert set(tables.ravel().tolist()) == {0, 1}
+    for kernel in DIAMETER:
+        gram = plain_gram(ranks, kernel)
+        expected = [
+            max(
+                math.sqrt(max((p - q) @ gram @ (p - q), 0))
+                for p, q in itertools.combinations(table / np.array(sizes)[:, None], 2)
+            )
+            for table in tables
+        ]
+        found = kernel_distance(tables, gram_blocks(ranks, kernel))
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+        np.testing.assert_allclose(kernel_distance(tables, [(0, gram)]), expected, atol=1e-9)
+
+
+def test_kernel_distance_of_equal_samples_is_nearly_none():
+    ranks = random_ranks(np.random.default_rng(6), 500, 20)
+    tables = np.full((1, 2, 500), 1, dtype=np.int32)
+    assert kernel_distance(tables, gram_blocks(ranks, "mallows"))[0] == pytest.approx(
+        1e-6, rel=1e-3
+    )
+
+
+def test_features_of_single_rows_are_categories():
+    rng = np.random.default_rng(7)
+    category = rng.integers(0, 4, 20)
+    counts = np.zeros((3, 20), dtype=np.int64)
+    counts[np.repeat([0, 1, 2], (4, 7, 9)), np.arange(20)] = 1
+    tables = deal(counts, 40, rng)
+    by_category = np.zeros((40, 3, 4), dtype=np.int32)
+    np.add.at(by_category, (slice(None), slice(None), category), tables)
+    found = total_variation(tables, np.eye(4)[category])
+    np.testing.assert_allclose(found, total_variation(by_category), atol=1e-15)
+
+
+def test_respondents_with_several_rows_have_the_reach_of_one():
+    # every share of two rows among three categories; replaced in samples of two and three
+    features = np.array([(a, b, 2 - a - b) for a in range(3) for b in range(3 - a)]) / 2
+    change = largest_change(lambda tables: total_variation(tables, features), (2, 3), 6)
+    assert change == pytest.approx(1 / 2)
+    gram = np.array([filled(gram_blocks(S3, "mallows"), 6)])[0]
+    pairs = np.array(list(itertools.combinations_with_replacement(range(6), 2)))
+    means = (np.eye(6)[pairs[:, 0]] + np.eye(6)[pairs[:, 1]]) / 2
+    between = means @ gram @ means.T
+    square = between.diagonal()[:, None] + between.diagonal() - 2 * between
+    assert math.sqrt(square.max()) == pytest.approx(DIAMETER["mallows"])
+
+
+def test_large_counts_do_not_overflow():
+    n = 400_000_000
+    tables = np.array([[[n, 0], [0, n]], [[n // 2, n // 2], [n // 2, n // 2]]], dtype=np.int32)
+    assert total_variation(tables).tolist() == [1.0, 0.0]
+    np.testing.assert_allclose(chi_square(tables), [2 * n, 0])
+
+
+def test_chi_square_is_that_of_pearson():
+    from scipy.stats import chi2_contingency
+
+    rng = np.random.default_rng(8)
+    for sizes in ((30, 30), (12, 80)):
+        table = np.array([rng.multinomial(n, [0.2, 0.3, 0.5]) for n in sizes])
+        expected = chi2_contingency(table, correction=False).statistic
+        assert chi_square(table[None].astype(np.int32))[0] == pytest.approx(expected)
+
+
+def test_too_many_rankings_for_a_matrix():
+    check_gram(LARGEST_GRAM)
+    with pytest.raises(ValueError, match="at most 20,000 in all, and these are 20,001"):
+        check_gram(LARGEST_GRAM + 1)

@@ -1,0 +1,286 @@
+"""The smoothed p-value: exactly uniform, private by exact computation; what other p-values lose."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import kstest, laplace
+
+from privrank.noise import draw_cells
+from privrank.statistics.gram import gram_blocks
+from privrank.statistics.permutation import kernel_distance, permuted_statistics, total_variation
+from privrank.statistics.smoothing import (
+    RELEASED_STEPS,
+    kim_schrab_reject,
+    kim_schrab_scale,
+    noise_cell,
+    round_up,
+    sigmoid_probability,
+    smoothed_pvalue,
+    smoothing_scale,
+)
+
+S3 = np.array(list(itertools.permutations((1, 2, 3))), dtype=np.int64)
+
+
+# --- the p-value ----------------------------------------------------------------------------------
+
+
+def test_smoothed_pvalue_is_a_mean_of_laplace_tails():
+    rng = np.random.default_rng(0)
+    statistics, scale = rng.random(50), 0.13
+    for noisy in (-3.0, 0.0, 0.4, statistics[7], 2.0, 40.0):
+        expected = laplace.sf((noisy - statistics) / scale).mean()
+        assert smoothed_pvalue(statistics, noisy, scale) == pytest.approx(expected, rel=1e-12)
+
+
+def test_without_noise_it_is_the_permutation_pvalue():
+    assert smoothing_scale(0.1, math.inf) == 0
+    statistics = np.array([0.3, 0.1, 0.3 + 1e-16, 0.5, 0.2])
+    assert smoothed_pvalue(statistics, 0.3, 0.0) == 3 / 5  # (1 + #{T_i >= T_0}) / (B + 1)
+    assert smoothed_pvalue(statistics, 0.3 + 1e-15, 0.0) == 3 / 5  # equal but for rounding
+
+
+def test_rounding_goes_up_on_a_grid():
+    steps = np.arange(1, RELEASED_STEPS + 1)
+    assert [round_up(k / RELEASED_STEPS - 1e-9) for k in steps] == (steps / RELEASED_STEPS).tolist()
+    assert (round_up(0.0), round_up(1e-300), round_up(1.0), round_up(0.04999)) == (
+        1e-4,
+        1e-4,
+        1,
+        0.05,
+    )
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(0.1, 0.0), (0.1, 1e-320), (0.0, 1.0)])
+def test_no_noise_scale_without_a_budget(sensitivity, epsilon):
+    with pytest.raises(ValueError, match="positive sensitivity and epsilon"):
+        smoothing_scale(sensitivity, epsilon)
+
+
+def test_noise_cells_are_fine_powers_of_two():
+    for scale in (1e-6, 0.5, 0.7, 1.0, 3e4):
+        cell = noise_cell(scale)
+        assert math.frexp(cell)[0] == 0.5
+        assert scale * 2.0**-46 < cell <= scale * 2.0**-45
+    draws = draw_cells(0.01, noise_cell(0.01), 4000, None)
+    assert kstest(draws, laplace(scale=0.01).cdf).pvalue > 1e-7
+
+
+GRAM = list(gram_blocks(S3, "mallows"))
+UNIFORM = {
+    "TV, sizes 5 and 8": ((5, 8), total_variation, 19),
+    "TV, three samples": ((2, 3, 6), total_variation, 99),
+    "MMD, sizes 3 and 7": ((3, 7), lambda tables: kernel_distance(tables, GRAM), 19),
+}
+
+
+@pytest.mark.parametrize("case", UNIFORM)
+@pytest.mark.parametrize("epsilon", [0.5, 5.0])
+def test_pvalue_is_exactly_uniform_under_the_null(case, epsilon):
+    sizes, statistic, permutations = UNIFORM[case]
+    rng = np.random.default_rng(len(case))
+    kinds = 3 if statistic is total_variation else 6
+    law = rng.dirichlet(np.ones(kinds))
+    scale = smoothing_scale(1 / min(sizes), epsilon)
+    pvalues = []
+    for _ in range(10_000):
+        counts = np.array([rng.multinomial(n, law) for n in sizes])
+        statistics = permuted_statistics(counts, statistic, permutations, rng)
+        pvalues.append(smoothed_pvalue(statistics, statistics[0] + rng.laplace(0, scale), scale))
+    assert kstest(pvalues, "uniform").pvalue > 1e-3
+    assert len(np.unique(statistics)) <= 20  # with many ties
+
+
+# --- its privacy, by exact computation ------------------------------------------------------------
+
+
+def survival(statistics, m, scale):
+    """H(m) for every row of statistics (d, B + 1) and every m (d, u)."""
+    return laplace.sf((m[:, :, None] - statistics[:, None, :]) / scale).mean(axis=2)
+
+
+def log_densities(statistics, levels, scale):
+    """Log densities of p at the levels: log f(m - T_0) - log mean f(m - T_i) where H(m) = u."""
+    low = np.full((len(statistics), len(levels)), statistics.min() - 60 * scale)
+    high = np.full_like(low, statistics.max() + 60 * scale)
+    for _ in range(64):
+        middle = (low + high) / 2
+        above = survival(statistics, middle, scale) > levels
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    density = np.exp(-np.abs((low[:, :, None] - statistics[:, None, :]) / scale))
+    return np.log(density[:, :, 0]) - np.log(density.mean(axis=2))
+
+
+def all_labellings(sizes):
+    """Every assignment of positions to two samples, the observed one first."""
+    total = sum(sizes)
+    return [
+        (*chosen, *(i for i in range(total) if i not in chosen))
+        for chosen in itertools.combinations(range(total), sizes[0])
+    ]
+
+
+def pvalue_loss(sizes, kinds, epsilon, labellings=None, scale=None):
+    """Largest log ratio of the densities of p over all data, all neighbours and a grid of u."""
+    total = sum(sizes)
+    data = np.array(list(itertools.product(range(kinds), repeat=total)))
+    orders = np.array([range(total), *(labellings or all_labellings(sizes))])
+    sample = np.repeat([0, 1], sizes)
+    tables = np.zeros((len(data) * len(orders), 2, kinds), dtype=np.int32)
+    permuted = data[:, orders].reshape(-1, total)
+    for place in range(total):
+        tables[np.arange(len(tables)), sample[place], permuted[:, place]] += 1
+    statistics = total_variation(tables).reshape(len(data), len(orders))
+    levels = np.linspace(0.005, 0.995, 67)
+    logs = log_densities(statistics, levels, scale or smoothing_scale(1 / min(sizes), epsilon))
+    cube = logs.reshape((kinds,) * total + (len(levels),))
+    return max(float(np.ptp(cube, axis=axis).max()) for axis in range(total))
+
+
+SMALL = [((1, 1), 3), ((1, 2), 3), ((2, 2), 3), ((1, 4), 3), ((2, 3), 3), ((3, 3), 2), ((2, 4), 2)]
+
+
+@pytest.mark.parametrize(("epsilon", "loss"), [(0.5, 0.31), (2.0, 1.42)])
+def test_pvalue_is_private_on_all_small_data_sets(epsilon, loss):
+    losses = [pvalue_loss(sizes, kinds, epsilon) for sizes, kinds in SMALL]
+    assert max(losses) == pytest.approx(loss, abs=0.005)
+    # with few re-labellings it comes closer to epsilon
+    rng = np.random.default_rng(1)
+    for sizes, kinds in (((2, 2), 3), ((2, 3), 2), ((3, 3), 2)):
+        few = [all_labellings(sizes)[i] for i in rng.integers(0, 6, 3)]
+        losses.append(pvalue_loss(sizes, kinds, epsilon, few))
+    assert loss + 0.03 < max(losses) <= epsilon
+    # half the noise passes epsilon: the enumeration sees the fault
+    half = smoothing_scale(1 / 3, epsilon) / 2
+    assert pvalue_loss((3, 3), 2, epsilon, scale=half) > epsilon
+
+
+def two_clusters(eta, span=3.0, above=1500, below=500):
+    """T and T' of the proof's worst case: T_0 and three quarters above m, one quarter below."""
+    start = np.concatenate(([span], np.full(above, span), np.full(below, -span)))
+    move = np.concatenate(([-1.0], np.ones(above), -np.ones(below))) * eta / 2
+    return start - move, start + move
+
+
+def exact_supremum(eta):
+    """max over d of eta + d + log((2 - A - B) / (A + B - 2 A B)), A, B = exp(-(eta -+ d))."""
+    d = np.linspace(0, eta, 100_001)
+    a, b = np.exp(-(eta - d)), np.exp(-(eta + d))
+    return float((eta + d + np.log((2 - a - b) / (a + b - 2 * a * b))).max())
+
+
+@pytest.mark.parametrize("eta", [0.02, 0.05, 0.2])
+def test_the_constant_of_the_noise_is_needed(eta):
+    first, second = two_clusters(eta)
+    levels = np.linspace(0.70, 0.80, 41)
+    logs = log_densities(np.array([first, second]), levels, 1.0)
+    loss = float(np.abs(logs[1] - logs[0]).max())
+    assert (2.248 if eta < 0.1 else 2.245) * eta < loss < 2.25 * eta
+    assert loss <= exact_supremum(eta) + 1e-9
+    # so noise of scale 2 Delta / epsilon would not do
+    assert loss > 2.0 * eta
+
+
+def test_no_random_statistics_lose_more_than_the_proof_allows():
+    rng = np.random.default_rng(4)
+    levels = np.linspace(0.01, 0.99, 99)
+    for _ in range(100):
+        eta, size = rng.uniform(0.01, 3), rng.integers(2, 12)
+        start = rng.normal(0, rng.uniform(0.1, 5), size)
+        pair = np.array([start, start + eta * rng.choice([-1.0, 1.0], size)])
+        logs = log_densities(pair, levels, 1.0)
+        assert np.abs(logs[1] - logs[0]).max() <= 2.25 * eta
+
+
+# --- Kim and Schrab's test: the decision is private, its rank p-value is not ----------------------
+
+
+def rank_law(statistics, scale):
+    """P(rank = r), r = #{i >= 1: M_i >= M_0}, by Gauss-Legendre quadrature between the kinks."""
+    nodes, weights = np.polynomial.legendre.leggauss(30)
+    values, numbers = np.unique(statistics[1:], return_counts=True)
+    kinks = np.unique(statistics)
+    law = np.zeros(len(statistics))
+    edges = np.unique(np.concatenate([kinks + k * scale for k in np.arange(-45, 46, 0.5)]))
+    half, middle = np.diff(edges)[:, None] / 2, (edges[1:] + edges[:-1])[:, None] / 2
+    m, weight = (middle + half * nodes).ravel(), (half * weights).ravel()
+    mass = laplace.pdf(m, statistics[0], scale) * weight
+    behind = np.zeros((len(statistics), len(m)))
+    behind[0] = 1.0
+    for value, number in zip(values, numbers, strict=True):
+        tail = laplace.sf(m, value, scale)
+        for _ in range(number):
+            behind[1:] = behind[1:] * (1 - tail) + behind[:-1] * tail
+            behind[0] *= 1 - tail
+    law = behind @ mass
+    assert law.sum() == pytest.approx(1, abs=1e-9)
+    return law
+
+
+def seventeen_statistics(scale, moves=(0.0, 0.0, 0.0)):
+    """Twelve at 0, four at 3.5 noise scales, that of the data far below; each group may move."""
+    return np.concatenate(
+        ([-30 * scale + moves[0]], np.full(12, moves[1]), np.full(4, 3.5 * scale + moves[2]))
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "share"), [(0.1, 1.138), (1.0, 1.133)])
+def test_the_rank_pvalue_of_noisy_statistics_loses_more_than_epsilon(epsilon, share):
+    scale = kim_schrab_scale(1.0, epsilon)
+    law = rank_law(seventeen_statistics(scale), scale)
+    moved = rank_law(seventeen_statistics(scale, (1.0, -1.0, 1.0)), scale)
+    assert np.abs(np.log(moved / law)).max() / epsilon == pytest.approx(share, abs=5e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_the_decision_of_noisy_statistics_is_private(epsilon):
+    scale = kim_schrab_scale(1.0, epsilon)
+    law = rank_law(seventeen_statistics(scale), scale)
+    for moves in itertools.product((-1.0, 0.0, 1.0), repeat=3):
+        moved = rank_law(seventeen_statistics(scale, moves), scale)
+        for one, other in ((law, moved), (law[::-1], moved[::-1])):
+            loss = np.abs(np.log(np.cumsum(one)[:-1] / np.cumsum(other)[:-1]))
+            assert loss.max() <= epsilon
+
+
+def test_the_decision_is_that_of_the_rank_pvalue():
+    rng = np.random.default_rng(3)
+    rejections = 0
+    for _ in range(200):
+        statistics, noises = rng.random(20), rng.laplace(0, 0.2, 20)
+        noisy = statistics + noises
+        rank = (1 + (noisy[1:] >= noisy[0]).sum()) / 20
+        assert kim_schrab_reject(statistics, noises, 0.15) == (rank <= 0.15)
+        rejections += rank <= 0.15
+    assert rejections > 5
+    # 0.15 * 20 is a little above 3, 0.29 * 100 a little below 29
+    counted = np.arange(100.0)
+    statistics = np.concatenate(([71.0], counted[counted != 71]))
+    assert kim_schrab_reject(statistics, np.zeros(100), 0.29)
+    assert not kim_schrab_reject(statistics, np.zeros(100), 0.28)
+
+
+# --- the bit of Acharya, Sun and Zhang ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
+def test_the_bit_is_private(epsilon):
+    sensitivity = 3.2
+    values = np.arange(-400, 400, 0.8)
+    said = np.array([sigmoid_probability(v, 1.7, sensitivity, epsilon) for v in values])
+    kept = np.array([sigmoid_probability(-v, -1.7, sensitivity, epsilon) for v in values])
+    np.testing.assert_allclose(said + kept, 1.0, atol=1e-15)
+    for p in (said, kept):
+        p = p[p > 1e-290]  # a replacement moves the statistic by at most 4 entries
+        assert np.abs(np.diff(np.log(p))).max() <= epsilon / 4 * (1 + 1e-9)
+    assert sigmoid_probability(1.7, 1.7, sensitivity, epsilon) == 0.5
+    assert sigmoid_probability(-1e9, 0.0, 1.0, 1.0) == 0.0
+
+
+def test_smoothed_pvalue_solves_its_own_equation():
+    statistics = np.array([0.2, 0.1, 0.4])
+    m = brentq(lambda m: smoothed_pvalue(statistics, m, 0.3) - 0.05, -9, 9)
+    assert survival(statistics[None], np.array([[m]]), 0.3)[0, 0] == pytest.approx(0.05)
