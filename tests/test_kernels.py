@@ -82,6 +82,13 @@ print(kernels.insertion_ranks((rng.random((2, 40)) * np.arange(1, 41)).astype(np
 j = np.arange(1, 9)
 law = kernels.distance_pmf(0.7, 0.7**j, 0.3 / (1 - 0.7**j))
 print([round(float(p), 14) for p in law])
+counts = kernels.pair_counts(a)
+print(counts.tolist(), kernels.pivot_sort(counts.astype(float), a[0] - 1).tolist())
+margins = (counts - counts.T).astype(float)
+print(kernels.insertion_search(b[0] - 1, margins, 0.5).tolist())
+halves = rng.integers(0, 9, (2, 6, 8)).astype(float)
+print(kernels.subset_values(*halves, False).tolist())
+print(kernels.subset_values(*halves, True).round(12).tolist())
 """
 
 
