@@ -15,7 +15,7 @@ help:
 	@echo "make test       lint, type check and run the test suite (two to five minutes)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (half a minute)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (half an hour)"
-	@echo "make bench      time privrank against other packages on the same work (two minutes)"
+	@echo "make bench      time privrank against other packages on the same work (three minutes)"
 	@echo "make clean      remove all that these targets made: .venv, and report/ with its ledgers (seconds)"
 	@echo
 	@echo "The first target to run also makes .venv and downloads the dependencies: one to three"
@@ -41,6 +41,7 @@ validate: $(RUN) $(VENV)/.installed-docs
 bench: $(RUN) $(VENV)/.installed-bench
 	$(RUN) benchmarks/run.py
 	$(RUN) benchmarks/rankings.py
+	$(RUN) benchmarks/aggregation.py
 
 clean:
 	rm -rf $(VENV) build dist report privrank.egg-info

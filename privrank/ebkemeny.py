@@ -1,4 +1,4 @@
-"""Empirical Bayes for a noisy pair matrix: shrink towards a logit surface, then take Kemeny's order.
+"""Empirical Bayes for a noisy pair matrix: shrink towards a logit surface, then Kemeny's order.
 
 On a noisy matrix Kemeny's order follows the noise and Borda's averages over it, but Borda's is
 wrong where the majorities are not those of any scores. Shrinking as far as the noise explains the
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit, logit
 
 from privrank.consensus import local_search, order_of
@@ -72,15 +73,15 @@ def fit_scores(pairs: FloatArray, variance: float) -> FloatArray:
     -----
     **Statistic.** The criterion is not convex, so the start is part of the method: t_i is twice
     the logit of the mean of P[i, j] over j other than i, kept within [1 / (2 m), 1 - 1 / (2 m)]
-    (small scores t have mean fractions 1/2 + t_i m / (4 (m - 1))). Gauss-Newton steps damped as
-    Levenberg and Marquardt do lower it from there.
+    (small scores t have mean fractions 1/2 + t_i m / (4 (m - 1))). Newton steps, damped as
+    Levenberg and Marquardt do, lower it from there.
 
     **Numerics.** The mean of a gradient is that of the ridge alone, so t stays at mean 0.
     """
     m = len(pairs)
     ridge = variance / PRIOR_SCALE**2
     share = (pairs.sum(axis=1) - np.diag(pairs)) / (m - 1)
-    scores = logit(np.clip(share, 0.5 / m, 1.0 - 0.5 / m))
+    scores = 2.0 * logit(np.clip(share, 0.5 / m, 1.0 - 0.5 / m))
     scores -= scores.mean()
     damping = 1e-3
 
@@ -98,28 +99,31 @@ def fit_scores(pairs: FloatArray, variance: float) -> FloatArray:
         slope = expit(scores[:, None] - scores)
         slope *= 1.0 - slope
         gradient = (slope * rest).sum(axis=1) + ridge * scores
-        weight = slope**2
+        scale = (slope**2).sum(axis=1) - slope.diagonal() ** 2 + ridge
+        weight = slope**2 + slope * rest * np.tanh(0.5 * (scores - scores[:, None]))
         np.fill_diagonal(weight, 0.0)
         hessian = -weight
-        diagonal = weight.sum(axis=1) + ridge
-        hessian[np.diag_indices(m)] = diagonal * (1.0 + damping)
+        hessian[np.diag_indices(m)] = weight.sum(axis=1) + ridge + damping * scale
         # the constant direction, in which the gradient has no part
-        hessian += diagonal.mean() / m
-        step = np.linalg.solve(hessian, gradient)
+        hessian += scale.mean() / m
+        try:
+            step = cho_solve(cho_factor(hessian), gradient)
+        except LinAlgError:  # not convex here: less of the curvature, more of the damping
+            damping = max(10.0 * damping, 1e-3)
+            continue
         trial = scores - (step - step.mean())
         trial_rest = residual(trial)
         lowered = value(trial_rest, trial)
         if lowered < present:
-            small = float(np.abs(step).max()) <= 1e-9
             scores, rest, present = trial, trial_rest, lowered
-            damping = max(0.1 * damping, 1e-12)
-            if small:
-                break
+            damping *= 0.1
+        elif damping > 1e6:
+            break
         else:
-            damping *= 10.0
-            if damping > 1e6:
-                break
-    return scores
+            damping = max(10.0 * damping, 1e-3)
+        if float(np.abs(step).max()) <= 1e-9:
+            break
+    return np.asarray(scores)
 
 
 def shrink(pairs: NDArray[Any], variance: float) -> Shrunk:

@@ -62,9 +62,7 @@ def test_routes_agree_where_neither_can_be_enumerated(monkeypatch):
             by_programme = kemeny.kemeny(pairs)
         assert by_subsets.proven and by_programme.proven
         assert by_programme.score == pytest.approx(by_subsets.score, abs=1e-5)
-        best = min(
-            kemeny_score(local_search(rng.permutation(15), pairs), pairs) for _ in range(20)
-        )
+        best = min(kemeny_score(local_search(rng.permutation(15), pairs), pairs) for _ in range(20))
         assert by_subsets.score <= best + 1e-12
 
 
