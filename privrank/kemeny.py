@@ -102,8 +102,8 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
 
     References
     ----------
-    Conitzer, Davenport and Kalagnanam (2006), https://doi.org/10.5555/1597538.1597638; Betzler,
-    Bredereck and Niedermeier (2014), https://doi.org/10.1007/s10458-013-9236-y.
+    Conitzer, Davenport and Kalagnanam (2006), Improved bounds for computing Kemeny rankings, AAAI;
+    Betzler, Bredereck and Niedermeier (2014), https://doi.org/10.1007/s10458-013-9236-y.
     """
     matrix = np.array(pairs, dtype=np.float64)
     np.fill_diagonal(matrix, 0.0)
@@ -205,7 +205,7 @@ def gibbs_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntAr
     References
     ----------
     McSherry and Talwar (2007), https://doi.org/10.1109/FOCS.2007.66; Alabi, Ghazi, Kumar and
-    Manurangsi (2022), https://doi.org/10.1609/aaai.v36i5.20455.
+    Manurangsi (2022), https://arxiv.org/abs/2112.14652.
     """
     from privrank.kernels import subset_values
 
@@ -244,8 +244,8 @@ def _violated(before: FloatArray) -> IntArray:
 def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float]:
     """Return the best order found for a component and its gap, 0 when it is optimal.
 
-    Minimises the sum of margins[j, i] over the pairs with i before j, which is twice the score up
-    to a constant, in units of the largest margin.
+    Minimises half the sum of margins[j, i] over the pairs with i before j, which is the score less
+    a constant, in units of the largest margin.
     """
     m = len(margins)
     scale = float(np.abs(margins).max())
@@ -262,7 +262,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
 
     starts = (order_of(borda(margins)), order_of(copeland(margins)))
     best = min((local_search(start, margins) for start in starts), key=loss)
-    # x_ij adds cost[ij] when i is before j, and 0 otherwise: half of what both sides differ by
+    # with i before j the loss has cost[ij] / 2, otherwise -cost[ij] / 2: cost x_ij less this half
     offset = float(cost.sum()) / 2
     bound = -float(np.abs(cost).sum()) / 2
     rows = np.empty((0, 3), dtype=np.int64)

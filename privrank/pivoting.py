@@ -77,9 +77,10 @@ def noisy_kwiksort(
 
     References
     ----------
-    Alabi, Ghazi, Kumar and Manurangsi (2022), Algorithm 1,
-    https://doi.org/10.1609/aaai.v36i5.20455; Hay, Elagina and Miklau (2017),
-    https://doi.org/10.1137/1.9781611974973.48; Ailon, Charikar and Newman (2008),
+    Alabi, Ghazi, Kumar and Manurangsi (2022), Algorithm 1, https://arxiv.org/abs/2112.14652; Hay,
+    Elagina and Miklau (2017), Differentially private rank aggregation, SIAM International
+    Conference on Data Mining; Yan, Li and Liu (2020), https://arxiv.org/abs/1908.04486, whose
+    central variant has no cap; Ailon, Charikar and Newman (2008),
     https://doi.org/10.1145/1411509.1411513.
     """
     order = np.array(pivots, dtype=np.int64)

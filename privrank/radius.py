@@ -101,11 +101,11 @@ class Radius:
         place = draw_below(total + self.tail, rng)
         if place < total:
             return self.low + int(np.searchsorted(cumulated, place, side="right"))
-        # a discrete Laplace variable other than 0 has a geometric magnitude: 1, 2, ...
-        law, step = DiscreteLaplace(self.scale), 0
-        while step == 0:
-            step = abs(int(law.draw(np.zeros(1, dtype=np.int64), rng)[0]))
-        return self.low + len(self.weights) - 1 + step
+        # given that it is not negative, a discrete Laplace variable is geometric: 0, 1, ...
+        law, step = DiscreteLaplace(self.scale), -1
+        while step < 0:
+            step = int(law.draw(np.zeros(1, dtype=np.int64), rng)[0])
+        return self.low + len(self.weights) + step
 
     def mean_of(self, power: int) -> float:
         """Return E R^power for power 1 or 2; the tail enters by the moments of a geometric law."""

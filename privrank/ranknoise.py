@@ -119,8 +119,9 @@ class PermutohedronNoise:
     References
     ----------
     Hardt and Talwar (2010), https://doi.org/10.1145/1806689.1806786; Awan and Slavkovic (2021),
-    https://doi.org/10.1080/01621459.2020.1773831; tilings of zonotopes: Stanley (1991),
-    https://doi.org/10.1090/dimacs/004/44.
+    Structure and sensitivity in differential privacy: comparing K-norm mechanisms, Journal of the
+    American Statistical Association 116; tilings: Stanley (1991), A zonotope associated with
+    graphical degree sequences, DIMACS Series 4.
     """
 
     items: int

@@ -29,7 +29,7 @@ def test_delta_is_the_integral_of_what_exceeds(epsilon, scale):
 
 
 def test_scales_are_those_of_other_implementations():
-    # dp-accounting 0.4 and diffprivlib 0.6 print these
+    # dp-accounting prints this
     assert gaussian_scale(1.0, 1e-6) == pytest.approx(4.224678889326822, rel=1e-10)
     # far below the classical sqrt(2 log(1.25 / delta)) / epsilon, and valid above epsilon 1
     assert gaussian_scale(0.1, 1e-6) < math.sqrt(2 * math.log(1.25e6)) / 0.1 / 1.4

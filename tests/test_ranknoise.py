@@ -103,6 +103,19 @@ def test_cube_draws_have_probability_exp_of_the_norm(kind, rate):
     assert chisquare(points).pvalue > FALSE_ALARM[kind]
 
 
+@pytest.mark.parametrize("kind", ["seeded", "secure"])
+@pytest.mark.parametrize("scale", [0.002, 0.5, 3.0])
+def test_radii_of_the_tail_are_geometric(kind, scale):
+    # nearly all of the weight in the tail, which a real law reaches too seldom
+    radius = Radius(5, np.array([1, 1]), 2**60, scale)
+    rng, size = source(kind, 6), 2000
+    steps = np.array([radius.draw(rng) for _ in range(size)]) - 7
+    assert steps.min() >= 0
+    q = math.exp(-1 / scale)
+    law = (1 - q) * q ** np.arange(200)
+    assert fits(np.bincount(np.minimum(steps, 199), minlength=200), law, FALSE_ALARM[kind])
+
+
 def test_cube_variance():
     for dimension, rate in ((2, 0.4), (2, 3.0), (45, 1.0)):
         noise = CubeNoise(dimension, rate)
