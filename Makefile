@@ -43,6 +43,7 @@ bench: $(RUN) $(VENV)/.installed-bench
 	$(RUN) benchmarks/rankings.py
 	$(RUN) benchmarks/uniformity.py
 	$(RUN) benchmarks/closeness.py
+	$(RUN) benchmarks/aggregation.py
 
 clean:
 	rm -rf $(VENV) build dist report privrank.egg-info

@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Adjacency", "Reach", "objective_loss", "objective_scale"]
+__all__ = ["Adjacency", "RankingReach", "Reach", "objective_loss", "objective_scale"]
 
 Adjacency = Literal["outcome", "replace"]
 
@@ -163,6 +163,56 @@ class Reach:
             return math.sqrt(self._star(edges))
         replaced = self.adjacency == "replace" and self.items > 2
         return self.rows * math.sqrt(6 if replaced else 2)
+
+
+@dataclass(frozen=True, slots=True)
+class RankingReach:
+    """How far replacing one complete ranking of `items` items can move counts of a sample.
+
+    *Pairs* are the m (m - 1) / 2 counts of rankings that place item i before item j, i < j;
+    *Borda* totals are the m sums of ranks.
+
+    Notes
+    -----
+    **Privacy.** Every pair count moves by at most 1, and all of them move when a ranking is
+    replaced by its reversal. For Borda totals let c = (m + 1) / 2: two ranks of an item differ by
+    at most the sum of their distances to c. So the l1 distance is at most twice the sum of
+    |k - c| over the ranks k, which is floor(m^2 / 2), and, by |x + y|_2 <= |x|_2 + |y|_2, the
+    squared l2 distance at most four times that of (k - c)^2, m (m^2 - 1) / 3. A reversal attains
+    both.
+    """
+
+    items: int
+
+    @property
+    def pairs_l1(self) -> int:
+        """l1 sensitivity of the pair counts, and sensitivity of the score of any one order."""
+        return self.items * (self.items - 1) // 2
+
+    @property
+    def pairs_l2(self) -> float:
+        """l2 sensitivity of the pair counts."""
+        return math.sqrt(self.pairs_l1)
+
+    @property
+    def pairs_linf(self) -> int:
+        """Maximum-norm sensitivity of the pair counts."""
+        return min(1, self.pairs_l1)
+
+    @property
+    def borda_l1(self) -> int:
+        """l1 sensitivity of the Borda totals."""
+        return self.items**2 // 2
+
+    @property
+    def borda_l2(self) -> float:
+        """l2 sensitivity of the Borda totals."""
+        return math.sqrt(self.items * (self.items**2 - 1) / 3)
+
+    @property
+    def borda_linf(self) -> int:
+        """Maximum-norm sensitivity of the Borda totals."""
+        return self.items - 1
 
 
 def _row_loss(lam: float, gamma: float, items: int) -> float:

@@ -89,6 +89,13 @@ print(shuffled.tolist(), fair.tolist(), kernels.shuffles(np.zeros((1, 3), np.uin
 warnings.filterwarnings("ignore", "overflow encountered in scalar multiply")
 bits = kernels.packed_pairs(a)
 print(bits.tolist(), kernels.differing_bits(bits, kernels.packed_pairs(b)).tolist())
+counts = kernels.pair_counts(a)
+print(counts.tolist(), kernels.pivot_sort(counts.astype(float), a[0] - 1).tolist())
+margins = (counts - counts.T).astype(float)
+print(kernels.insertion_search(b[0] - 1, margins, 0.5).tolist())
+halves = rng.integers(0, 9, (2, 6, 8)).astype(float)
+print(kernels.subset_values(*halves, False).tolist())
+print(kernels.subset_values(*halves, True).round(12).tolist())
 """
 
 

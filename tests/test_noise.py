@@ -10,7 +10,14 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2, chisquare
 
-from privrank.noise import DiscreteLaplace, draw_cells, draw_permutation, source_of
+from privrank.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    draw_below,
+    draw_cells,
+    draw_permutation,
+    source_of,
+)
 
 # Seeded tests give the same answer every time; secure ones fail by chance this often.
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
@@ -172,3 +179,41 @@ def test_source_says_what_may_be_published():
     assert source_of(None, 1.0) == "secure"
     assert source_of(rng, 1.0) == "seeded"
     assert source_of(None, math.inf) == source_of(rng, math.inf) == "none"
+
+
+@pytest.mark.parametrize("kind", ["seeded", "secure"])
+@pytest.mark.parametrize("scale", [0.4, 1.0, 3.7, 20.0])
+def test_gaussian_draws_follow_the_law(kind, scale):
+    law = DiscreteGaussian(scale)
+    draws = law.draw(np.full(20_000, -3), source(kind, 4)) + 3
+    width = math.ceil(12 * scale)
+    k = np.arange(-width, width + 1)
+    mass = np.exp(-0.5 * (k / scale) ** 2)
+    observed = np.bincount(np.clip(draws + width, 0, 2 * width), minlength=2 * width + 1)
+    assert fits(observed, mass / mass.sum(), FALSE_ALARM[kind])
+    assert law.variance == pytest.approx((mass @ k**2) / mass.sum(), rel=1e-12)
+
+
+def test_gaussian_noise_of_scale_zero_and_of_a_large_scale():
+    values = np.array([[3, -1], [0, 2]])
+    out = DiscreteGaussian(0.0).draw(values, None)
+    assert (out == values).all() and not np.shares_memory(out, values)
+    assert DiscreteGaussian(0.0).variance == 0 and DiscreteGaussian(1e3).variance == 1e6
+    assert DiscreteGaussian(2.0).draw(values, None).shape == (2, 2)
+    # opendp's own map: the noise is s^2 / (2 scale^2) zero-concentrated
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    assert dp.m.make_gaussian(*space, scale=4.0).map(3.0) == pytest.approx(9 / 32)
+
+
+@pytest.mark.parametrize("kind", ["seeded", "secure"])
+def test_integers_below_any_bound_are_uniform(kind):
+    rng = source(kind, 5)
+    seen = np.bincount([draw_below(11, rng) for _ in range(6000)], minlength=11)
+    assert chisquare(seen).pvalue > FALSE_ALARM[kind]
+    total = 3 * 2**98 + 1
+    draws = [draw_below(total, rng) for _ in range(3000)]
+    assert max(draws) < total and min(draws) >= 0
+    thirds = np.bincount([3 * k // total for k in draws], minlength=3)
+    parity = np.bincount([k % 2 for k in draws])
+    assert min(chisquare(thirds).pvalue, chisquare(parity).pvalue) > FALSE_ALARM[kind]
+    assert draw_below(1, rng) == 0

@@ -8,14 +8,14 @@ enumerates all neighbours.
 
 import math
 from functools import cache
-from itertools import combinations, combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
-from privrank.sensitivity import Reach
+from privrank.sensitivity import RankingReach, Reach
 
 ADJACENCIES = ["outcome", "replace"]
 DISTINCT = [
@@ -230,3 +230,19 @@ def test_surveys(items, rows, net, gradient, squared):
         # group privacy over the rows of a respondent would give these instead
         naive = rows * Reach(items, 1, True, "replace").gradient_l1
         assert naive == {6: 60, 4: 24}[items] > gradient
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 6])
+def test_one_ranking_moves_pairs_and_borda_totals_this_far(m):
+    ranks = np.array(list(permutations(range(1, m + 1))))
+    first, second = np.triu_indices(m, 1)
+    ahead = (ranks[:, first] < ranks[:, second]).astype(int)
+    # relabelling the items maps any replacement to one of the identity
+    pairs, totals = np.abs(ahead - ahead[0]), np.abs(ranks - ranks[0])
+    reach = RankingReach(m)
+    assert reach.pairs_l1 == pairs.sum(axis=1).max()
+    assert reach.pairs_l2 == pytest.approx(math.sqrt((pairs**2).sum(axis=1).max()))
+    assert reach.pairs_linf == pairs.max(initial=0)
+    assert reach.borda_l1 == totals.sum(axis=1).max()
+    assert reach.borda_l2 == pytest.approx(math.sqrt((totals**2).sum(axis=1).max()))
+    assert reach.borda_linf == totals.max()

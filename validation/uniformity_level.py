@@ -83,7 +83,7 @@ def rows_of(m: int, n: int, replicates: int, cell: int) -> list[dict]:
 def fresh_pvalue(rng: np.random.Generator, test: Statistic, n: int, m: int) -> float:
     """Return a p-value under H0 from a null table of its own."""
     value = test.simulated or test.value
-    drawn = np.array([value(uniform_rankings(rng, n, m), ()) for _ in range(200)])
+    drawn = np.array([value(uniform_rankings(rng, n, m), ()) for _ in range(100)])
     law = DiscreteLaplace.calibrate(test.sensitivity, 1.0)
     return Null.of_draws(drawn[1:]).pvalue(int(drawn[0] + law.simulate(1, rng)[0]), law)
 
@@ -108,7 +108,7 @@ def main() -> None:
     print(f"{holm(rows)} of {len(rows)} cells exceed {ALPHA} after Holm's correction")
 
     uniform = []
-    for cell, (m, n) in enumerate([(3, 5), (5, 10), (20, 20), (30, 10)], 1000):
+    for cell, (m, n) in enumerate([(3, 5), (5, 10), (20, 20)], 1000):
         test = borda_norm(n, m)
         pvalues = replicate(partial(fresh_pvalue), 10_000, test, n, m, cell=cell)
         uniform.append(

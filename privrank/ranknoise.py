@@ -1,0 +1,249 @@
+"""Noise shaped like what one ranking can change: a cube for pair counts, a permutohedron for Borda.
+
+Both laws are K-norm mechanisms made of integers only: a radius (`radius.Radius`, where the privacy
+of all such laws is proved), then a uniform lattice point of the body of that radius.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.noise import draw_below, draw_one_each
+from privrank.radius import Radius, step_rate
+
+__all__ = ["CubeNoise", "PermutohedronNoise", "spanning_tree", "tree_point"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CubeNoise:
+    """The law P(x) proportional to exp(-rate max |x_i|) on integer vectors; rate inf is no noise.
+
+    Parameters
+    ----------
+    dimension : int
+        Number of coordinates D.
+    rate : float
+        Nominal privacy loss per lattice step in the maximum norm.
+
+    Notes
+    -----
+    **Privacy.** The K-norm mechanism with B_k = {-k..k}^D, so that moving each
+    coordinate by at most s is s steps: the loss is at most s (rate + 2^-26). It is pure. All D
+    pair counts of a sample change by at most 1 each when a ranking is replaced, all of them when
+    it is reversed; so s = 1, and s / rate is tight but for the 2^-26.
+
+    **Statistic.** Each coordinate has variance E R (R + 1) / 3, for small rates about
+    (D + 1) (D + 2) / (3 rate^2), where independent discrete Laplace noise of the same privacy
+    has 2 D^2 / rate^2.
+
+    References
+    ----------
+    Steinke and Ullman (2016), https://doi.org/10.29012/jpc.v7i2.648; Hardt and Talwar (2010),
+    https://doi.org/10.1145/1806689.1806786.
+    """
+
+    dimension: int
+    rate: float
+    _radius: Radius | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        finite = math.isfinite(self.rate)
+        radius = Radius.build(0.5, self.dimension, self.rate) if finite else None
+        object.__setattr__(self, "_radius", radius)
+
+    @classmethod
+    def calibrate(cls, dimension: int, sensitivity: int, epsilon: float) -> CubeNoise:
+        """Return the law whose loss is at most `epsilon` at this maximum-norm sensitivity."""
+        if math.isinf(epsilon) or sensitivity == 0:
+            return cls(dimension, math.inf)
+        return cls(dimension, step_rate(sensitivity, epsilon))
+
+    @property
+    def variance(self) -> float:
+        """Variance of one coordinate, in squared lattice steps."""
+        if self._radius is None:
+            return 0.0
+        return (self._radius.mean_of(2) + self._radius.mean_of(1)) / 3.0
+
+    def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
+        """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""
+        values = np.asarray(values, dtype=np.int64)
+        if values.shape != (self.dimension,):
+            raise ValueError(f"expected {self.dimension} values, got shape {values.shape}.")
+        if self._radius is None:
+            return values.copy()
+        radius = self._radius.draw(rng)
+        return values + draw_one_each(np.full(self.dimension, 2 * radius + 1), rng) - radius
+
+
+@dataclass(frozen=True, slots=True)
+class PermutohedronNoise:
+    """K-norm noise for the Borda totals of m items, on a lattice finer than the totals.
+
+    Draws are integer vectors that sum to 0, in units of 1 / fineness of a rank.
+
+    Parameters
+    ----------
+    items : int
+        Number of items m, at least 2.
+    rate : float
+        Nominal privacy loss per lattice step; inf is no noise.
+    fineness : int
+        Lattice steps per rank.
+
+    Notes
+    -----
+    **Privacy.** The Borda totals are sums of rank vectors. Replacing one ranking adds the
+    difference of two vertices of the permutohedron, and the convex hull of these differences is
+    K, twice the centred permutohedron: the sum of the segments [-1, 1] v_e over the pairs
+    e = (i, j), v_e = e_i - e_j (once the permutohedron would leave the reversal of a ranking
+    outside, and spend 2 epsilon). Take B_k = {x integer, sum 0: x + t g in k K for small t > 0},
+    with g a fixed generic direction. x in B_k and d in K give x + d + t g in k K + K = (k + 1) K.
+    The totals are multiplied by L, the fineness, so that one ranking moves them by L d, which is
+    L steps: the loss is at most L (rate + 2^-26). All is integer arithmetic; nothing is
+    idealised. A public fair coin turns the noise round, which makes it symmetric.
+
+    **Counting.** K is tiled by the translates, one for each spanning tree T of the complete graph,
+    of the sum of the segments [-1, 1] v_f, f in T (the regular tiling of a zonotope for generic
+    heights; every tile has determinant 1). So B_k has (2 k)^(m-1) points in each of the m^(m-2)
+    tiles, and a uniform point is a uniform tree and a uniform point of its half-open tile. As the
+    fineness grows the law is the K-norm mechanism's: Gamma(m, 1 / epsilon) times a uniform point
+    of K.
+
+    References
+    ----------
+    Hardt and Talwar (2010), https://doi.org/10.1145/1806689.1806786; Awan and Slavkovic (2021),
+    Structure and sensitivity in differential privacy: comparing K-norm mechanisms, Journal of the
+    American Statistical Association 116; tilings: Stanley (1991), A zonotope associated with
+    graphical degree sequences, DIMACS Series 4.
+    """
+
+    items: int
+    rate: float
+    fineness: int
+    _radius: Radius | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        finite = math.isfinite(self.rate)
+        radius = Radius.build(0.0, self.items - 1, self.rate) if finite else None
+        object.__setattr__(self, "_radius", radius)
+
+    @classmethod
+    def calibrate(cls, items: int, epsilon: float) -> PermutohedronNoise:
+        """Return the law whose loss is at most `epsilon` when one ranking is replaced.
+
+        The fineness is the power of two that makes the rate at most 1 / 16: drawing a whole
+        radius then adds less than 1 / (16 m) of its mean.
+        """
+        if math.isinf(epsilon):
+            return cls(items, math.inf, 1)
+        fineness = 2 ** math.ceil(math.log2(max(16.0 * epsilon, 1.0)))
+        return cls(items, step_rate(fineness, epsilon), fineness)
+
+    def draw(self, totals: IntArray, rng: np.random.Generator | None) -> IntArray:
+        """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
+        totals = np.asarray(totals, dtype=np.int64)
+        if totals.shape != (self.items,):
+            raise ValueError(f"expected {self.items} totals, got shape {totals.shape}.")
+        if self._radius is None:
+            return self.fineness * totals
+        m, radius = self.items, self._radius.draw(rng)
+        word = draw_one_each(np.full(max(m - 2, 0), m), rng)
+        steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
+        turn = 2 * draw_below(2, rng) - 1
+        return self.fineness * totals + turn * tree_point(spanning_tree(word, m), steps, radius)
+
+
+def spanning_tree(word: IntArray, items: int) -> IntArray:
+    """Return the parents, towards item m - 1, in the tree with this Pruefer word.
+
+    Given m - 2 items, returns the parent of each item 0..m-2; the map is a bijection onto the
+    spanning trees of the complete graph.
+    """
+    degree = 1 + np.bincount(word, minlength=items)
+    parent = np.empty(items - 1, dtype=np.int64)
+    pointer = leaf = int(np.argmax(degree == 1))
+    for entry in map(int, word):
+        # the leaf with the smallest number is cut off; the last item never is
+        parent[leaf] = entry
+        degree[entry] -= 1
+        if degree[entry] == 1 and entry < pointer:
+            leaf = entry
+        else:
+            pointer += 1
+            while degree[pointer] != 1:
+                pointer += 1
+            leaf = pointer
+    parent[leaf] = items - 1
+    return parent
+
+
+def tree_point(parent: IntArray, steps: IntArray, radius: int) -> IntArray:
+    """Return the lattice point of `radius` times K with these coordinates in the tile of a tree.
+
+    Parameters
+    ----------
+    parent : ndarray of int64, shape (m - 1,)
+        Parents of the items 0..m-2 in a tree whose root is item m - 1.
+    steps : ndarray of int64, shape (m - 1,)
+        Coordinate of the edge from each item to its parent, in -radius..radius - 1.
+    radius : int
+        At least 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Entries that sum to 0.
+
+    Notes
+    -----
+    **Statistic.** Give the edges e = (i < j) heights h_e so far apart that the sign of any sum of
+    +-h_e is that of its largest; edge (i, j) ranks by j, then i. The tile of T is the face of the
+    lifted zonotope with a normal y that has y_a - y_b = h_f on T: every other pair e stands at
+    the end sign(y_i - y_j - h_e), the sign with which the largest edge of its cycle enters. As
+    g = (1, 2, 4, ..., -sum) has a positive sum over every set of items without the last one, each
+    coordinate of g along an edge towards the root is positive: the half-open tile takes
+    -radius..radius - 1.
+    """
+    m = len(parent) + 1
+    point = np.zeros(m, dtype=np.int64)
+    point[:-1] += steps
+    np.subtract.at(point, parent, steps)
+    # peak[a, b]: rank of the largest edge on the path from a to b; way: +1 if it is passed upwards
+    # in item number, that is from its smaller end
+    peak, way = np.full((m, m), -1), np.zeros((m, m), dtype=np.int64)
+    seen = [m - 1]
+    for child in _from_root(parent):
+        above = int(parent[child])
+        edge = max(child, above) * m + min(child, above)
+        up = 1 if above < child else -1
+        others = np.array(seen)
+        larger = peak[others, above] > edge
+        peak[others, child] = peak[child, others] = np.where(larger, peak[others, above], edge)
+        way[others, child] = np.where(larger, way[others, above], up)
+        way[child, others] = -way[others, child]
+        seen.append(child)
+    first, second = np.triu_indices(m, 1)
+    own = second * m + first
+    sign = np.where(peak[first, second] > own, way[first, second], -1)
+    sign[peak[first, second] == own] = 0  # an edge of the tree
+    np.add.at(point, first, radius * sign)
+    np.subtract.at(point, second, radius * sign)
+    return point
+
+
+def _from_root(parent: IntArray) -> list[int]:
+    """Return the items 0..m-2, each after its parent."""
+    children: list[list[int]] = [[] for _ in range(len(parent) + 1)]
+    for child, above in enumerate(parent):
+        children[int(above)].append(child)
+    order = list(children[-1])
+    for item in order:
+        order.extend(children[item])
+    return order

@@ -1,0 +1,96 @@
+"""Shrinkage to a logit surface: exact cases, stationarity, and less error than either extreme."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from privrank import Mallows
+from privrank.consensus.bayes import eb_kemeny, fit_scores, shrink
+from privrank.consensus.kemeny import kemeny
+from privrank.consensus.orders import kemeny_score, order_of, pair_counts
+
+
+def with_noise(pairs, sd, rng):
+    upper = np.triu(rng.normal(0, sd, pairs.shape), 1)
+    return pairs + upper - upper.T
+
+
+def test_a_logit_surface_is_recovered():
+    scores = np.random.default_rng(1).normal(0, 1.5, 8)
+    scores -= scores.mean()
+    surface = expit(scores[:, None] - scores)
+    np.testing.assert_allclose(fit_scores(surface, 1e-9), scores, atol=1e-5)
+    found = shrink(surface, 1e-4)
+    assert found.trust == 0
+    np.testing.assert_allclose(found.pairs, surface, atol=1e-3)
+    found = eb_kemeny(surface, 1e-4)[0]
+    assert found.proven and found.order.tolist() == order_of(scores).tolist()
+
+
+@pytest.mark.parametrize("sd", [0.01, 0.1, 0.5, 3.0])
+@pytest.mark.parametrize("m", [2, 3, 10, 30])
+def test_fit_is_stationary_and_centred(m, sd):
+    rng = np.random.default_rng(m)
+    center = rng.normal(0, 1, m)
+    pairs = with_noise(expit(center[:, None] - center), sd, rng)
+    t = fit_scores(pairs, sd**2)
+
+    def criterion(t):
+        rest = np.triu(pairs - expit(t[:, None] - t), 1)
+        return (rest**2).sum() / (2 * sd**2) + (t @ t) / 200
+
+    assert abs(t.mean()) < 1e-9
+    value = criterion(t)
+    for direction in np.eye(m):
+        slope = (criterion(t + 1e-5 * direction) - criterion(t - 1e-5 * direction)) / 2e-5
+        assert abs(slope) < 1e-4 * max(1.0, value)
+
+
+def test_unanimous_rankings_have_finite_scores_in_their_order():
+    pairs = np.triu(np.ones((12, 12)), 1)
+    scores = fit_scores(pairs, 1e-4)
+    assert np.isfinite(scores).all() and (np.diff(scores) < 0).all()
+
+
+def test_without_noise_nothing_is_shrunk():
+    rng = np.random.default_rng(2)
+    pairs = with_noise(np.full((9, 9), 0.5), 0.2, rng)
+    best, found = eb_kemeny(pairs, 0.0)
+    assert found.trust == 1
+    np.testing.assert_allclose(found.pairs, pairs, atol=1e-15)
+    assert best.score == pytest.approx(kemeny(pairs).score)
+
+
+def test_trust_grows_with_the_misfit_and_falls_with_the_noise():
+    rng = np.random.default_rng(3)
+    scores = np.linspace(1, -1, 20)
+    surface = expit(scores[:, None] - scores)
+    rough = with_noise(surface, 0.1, rng)
+    noisy = with_noise(rough, 0.05, rng)
+    assert shrink(noisy, 0.05**2).trust == pytest.approx(0.8, abs=0.1)
+    assert shrink(noisy, 0.05**2).misfit == pytest.approx(0.01, rel=0.3)
+    trusts = [shrink(noisy, v).trust for v in (1e-4, 1e-3, 1e-2, 1e-1)]
+    assert trusts == sorted(trusts, reverse=True) and trusts[-1] == 0
+    pairs = shrink(noisy, 0.05**2).pairs
+    np.testing.assert_allclose(pairs + pairs.T, 1.0, atol=1e-12)
+
+
+def test_shrinking_loses_less_than_kemeny_on_a_noisy_matrix():
+    rng = np.random.default_rng(4)
+    pairs = pair_counts(Mallows(12, 0.9).rvs(2000, rng)) / 2000
+    shrunk, plain = [], []
+    for _ in range(25):
+        noisy = with_noise(pairs, 0.15, rng)
+        shrunk.append(kemeny_score(eb_kemeny(noisy, 0.15**2)[0].order, pairs))
+        plain.append(kemeny_score(kemeny(noisy).order, pairs))
+    best = kemeny(pairs).score
+    assert np.mean(shrunk) - best < 0.75 * (np.mean(plain) - best)
+
+
+def test_out_of_time_keeps_the_better_order():
+    rng = np.random.default_rng(5)
+    noisy = with_noise(np.full((40, 40), 0.5), 0.3, rng)
+    best, found = eb_kemeny(noisy, 1e-6, time_limit=0.0)
+    assert not best.proven
+    assert best.score == pytest.approx(kemeny_score(best.order, found.pairs))
+    assert best.score <= kemeny_score(order_of(found.scores), found.pairs)

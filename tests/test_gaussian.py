@@ -1,0 +1,85 @@
+"""Gaussian calibration against the definition of delta, and published and summed values."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from privrank.gaussian import gaussian_delta, gaussian_scale, lattice_delta, lattice_scale
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("scale", [0.7, 2.0, 5.0])
+def test_delta_is_the_integral_of_what_exceeds(epsilon, scale):
+    law = norm(scale=scale)
+    start = epsilon * scale**2 - 0.5
+    exact = quad(
+        lambda x: law.pdf(x) - math.exp(epsilon) * law.pdf(x + 1),
+        start,
+        start + 30 * scale,
+        epsabs=1e-14,
+        points=[max(start, 0.0), max(start, 0.0) + scale],
+    )[0]
+    delta = gaussian_delta(scale, epsilon)
+    assert exact - 1e-13 <= delta <= exact * (1 + 1e-9) + 1e-12
+    assert gaussian_delta(3 * scale, epsilon, 3.0) == pytest.approx(delta, rel=1e-9)
+
+
+def test_scales_are_those_of_other_implementations():
+    # dp-accounting prints this
+    assert gaussian_scale(1.0, 1e-6) == pytest.approx(4.224678889326822, rel=1e-10)
+    # far below the classical sqrt(2 log(1.25 / delta)) / epsilon, and valid above epsilon 1
+    assert gaussian_scale(0.1, 1e-6) < math.sqrt(2 * math.log(1.25e6)) / 0.1 / 1.4
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0, 40.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])
+def test_scale_is_private_and_hardly_more(epsilon, delta):
+    scale = gaussian_scale(epsilon, delta, 3.0)
+    assert gaussian_delta(scale, epsilon, 3.0) <= delta
+    assert gaussian_delta(scale * (1 - 1e-6), epsilon, 3.0) > delta
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.5])
+def test_lattice_delta_is_the_sum_of_what_exceeds(dimension, epsilon):
+    scale = 3.0
+    k = np.arange(-40, 41)
+    one = np.exp(-0.5 * (k / scale) ** 2)
+    one /= one.sum()
+    moved = np.exp(-0.5 * ((k + 1) / scale) ** 2)
+    moved *= one[40] / math.exp(0.0)
+    first, second = np.ones(1), np.ones(1)
+    for _ in range(dimension):
+        first, second = np.multiply.outer(first, one), np.multiply.outer(second, moved)
+    exact = np.maximum(first - math.exp(epsilon) * second, 0.0).sum()
+    delta = lattice_delta(scale, epsilon, dimension)
+    assert exact <= delta <= exact * (1 + 1e-8) + 1e-16
+
+
+def test_fewer_changed_counts_are_more_private():
+    for epsilon, scale in itertools.product((0.1, 1.0), (3.0, 11.0)):
+        deltas = [lattice_delta(scale, epsilon, d) for d in range(1, 30)]
+        assert deltas == sorted(deltas)
+
+
+@pytest.mark.parametrize("coordinates", [1, 3, 45, 4950])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_lattice_scale_is_near_the_continuous_one(coordinates, epsilon):
+    scale = lattice_scale(epsilon, 1e-6, coordinates)
+    assert lattice_delta(scale, epsilon, coordinates) <= 1e-6
+    continuous = gaussian_scale(epsilon, 1e-6, math.sqrt(coordinates))
+    assert scale == pytest.approx(max(continuous, 3.0), rel=2e-3)
+
+
+def test_bound_and_sum_agree_where_they_meet():
+    for epsilon in (0.05, 1.0):
+        below, above = 4095.9 / 60, 4096.1 / 60
+        summed = lattice_delta(below, epsilon, 3600)
+        bounded = lattice_delta(above, epsilon, 3600)
+        assert 0.99 < bounded / summed < 1.02
+    with pytest.raises(ValueError, match="at least 3"):
+        lattice_delta(2.0, 1.0, 5)
