@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from privrank.budget import Budget as Budget
     from privrank.budget import BudgetExceeded as BudgetExceeded
     from privrank.checks import PrivrankWarning as PrivrankWarning
+    from privrank.closeness import ClosenessTest as ClosenessTest
     from privrank.conversion import as_rankings as as_rankings
     from privrank.mallows import Mallows as Mallows
     from privrank.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.release import Release as Release
     from privrank.results import BTLResult as BTLResult
+    from privrank.results import ClosenessResult as ClosenessResult
     from privrank.results import RankTestResult as RankTestResult
     from privrank.results import TopKResult as TopKResult
     from privrank.results import summary_col as summary_col
@@ -34,6 +36,8 @@ _HOME = {
     "BTLResult": "privrank.results",
     "Budget": "privrank.budget",
     "BudgetExceeded": "privrank.budget",
+    "ClosenessResult": "privrank.results",
+    "ClosenessTest": "privrank.closeness",
     "Mallows": "privrank.mallows",
     "PlackettLuce": "privrank.simulate",
     "PrivateBTL": "privrank.btl",

@@ -180,7 +180,10 @@ class Sample:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared); one of them, drawn by lot, is used.
+        Rows a respondent may contribute (declared).
+    groups : tuple of (str, int)
+        Names and numbers of units of the samples that are compared; empty where there is one.
+        Sizes that are not public are declared lower bounds.
     """
 
     kind: SampleKind
@@ -188,12 +191,15 @@ class Sample:
     nobs: int
     unit: Unit
     max_rows: int
+    groups: tuple[tuple[str, int], ...] = ()
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
-        return {**asdict(self), "items": list(self.items)}
+        groups = [list(group) for group in self.groups]
+        return {**asdict(self), "items": list(self.items), "groups": groups}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Sample:
         """Rebuild from :meth:`to_record`."""
-        return cls(**{**record, "items": tuple(record["items"])})
+        groups = tuple((str(name), int(size)) for name, size in record.get("groups", ()))
+        return cls(**{**record, "items": tuple(record["items"]), "groups": groups})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["null_law", "pairwise", "power", "win_rates", "worth"]
+__all__ = ["effect", "null_law", "pairwise", "power", "win_rates", "worth"]
 
 FloatArray = NDArray[np.float64]
 
@@ -166,6 +166,46 @@ def pairwise(probabilities: pd.DataFrame, caption: str, *, ax: Axes | None = Non
                     )
     figure.colorbar(image, ax=ax, label="P(row preferred to column)", shrink=0.8)
     ax.set_title(f"Win probabilities, {caption}", fontsize="medium", loc="left")
+    return figure
+
+
+def effect(
+    estimate: float,
+    interval: tuple[float, float],
+    *,
+    label: str,
+    caption: str,
+    level: float,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw one noisy distance with its confidence interval on a line that starts at zero.
+
+    Parameters
+    ----------
+    estimate : float
+        The released distance.
+    interval : tuple of two floats
+        Its interval.
+    label, caption : str
+        What the distance is, and the guarantee, printed as the title.
+    level : float
+        Confidence level of the interval.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    figure, ax = _axes(ax, (6.4, 1.6))
+    ax.hlines([0], *interval, color=_FULL, lw=4)
+    ax.scatter([estimate], [0], color=_INK, s=40, zorder=3)
+    ax.set_yticks([])
+    ax.set_ylim(-1, 1)
+    ax.set_xlim(0.0, 1.08 * max(interval[1], estimate, 1e-9))
+    ax.set_xlabel(f"{label}; {100 * level:g} % interval, privacy noise included")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.set_title(caption, fontsize="medium", loc="left")
     return figure
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "MOMENTS",
     "NET",
     "PAIR_COUNTS",
+    "PVALUE",
     "STATISTIC",
     "WINS",
     "WORTHS",
@@ -43,7 +44,7 @@ WINS = "win matrix"
 WORTHS = "worths"
 DESIGN_EFFECT = "design_effect"
 PAIR_COUNTS = "pair_counts"
-STATISTIC, DECISION = "statistic", "decision"
+STATISTIC, DECISION, PVALUE = "statistic", "decision", "p-value"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments exist in non-private runs only."""
 

@@ -20,16 +20,24 @@ LAYERS = (
     + ("simulate",)
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
     + ("consensus.pivoting",)
-    + ("encode", "encode.comparisons", "encode.frames", "encode.samples")
-    + ("statistics", "statistics.borda", "statistics.categories", "statistics.concordance")
+    + ("encode", "encode.comparisons", "encode.frames", "encode.groups", "encode.samples")
+    + ("statistics", "statistics.borda", "statistics.categories", "statistics.comparison")
+    + ("statistics.concordance",)
     + ("statistics.gram", "statistics.interval", "statistics.onebit", "statistics.pairs")
     + ("statistics.permutation", "statistics.smoothing", "statistics.statistic")
     + ("statistics.uniform",),
     ("effects", "evidence", "inference", "plan", "power")
-    + ("mechanisms", "mechanisms.comparisons", "mechanisms.samples")
-    + ("results", "results.btl", "results.columns", "results.guarantee", "results.ranktest")
+    + ("mechanisms", "mechanisms.closeness", "mechanisms.comparisons", "mechanisms.samples")
+    + (
+        "results",
+        "results.btl",
+        "results.closeness",
+        "results.columns",
+        "results.guarantee",
+        "results.ranktest",
+    )
     + ("results.topk",),
-    ("archive", "btl", "topk", "uniformity")
+    ("archive", "btl", "closeness", "topk", "uniformity")
     + ("report", "report.__main__", "report.contents", "report.examples", "report.pages")
     + ("report.spending",),
 )
@@ -46,7 +54,8 @@ ONLY_IMPORTER = {
     "matplotlib": {"plots", "report.contents"},
 }
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
-COMPARISONS, SAMPLES = {"_pairs", "_answers"}, {"_rows", "_sizes"}
+COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers"}, {"_rows", "_sizes"}, {"_parts"}
+HELD = COMPARISONS | SAMPLES | GROUPS
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
 
 
@@ -161,24 +170,24 @@ def attribute_uses(module, attributes):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_only_mechanisms_opens_an_encoded(module):
-    used = attribute_uses(module, COMPARISONS | SAMPLES)
+    used = attribute_uses(module, HELD)
     # encode fills them; reading them anywhere else would be a way round the budget
     opened = {
         f"{room}.{name}": held
         for room in ("encode", "mechanisms")
         for name, held in (("comparisons", COMPARISONS), ("samples", SAMPLES))
     }
+    # samples that are compared are opened with what each of them holds
+    opened |= {"encode.groups": GROUPS, "mechanisms.closeness": GROUPS | SAMPLES}
     assert used == opened.get(module, set())
 
 
-@pytest.mark.parametrize("module", ["encode.comparisons", "encode.samples"])
+@pytest.mark.parametrize("module", ["encode.comparisons", "encode.groups", "encode.samples"])
 def test_encode_only_fills_what_it_encodes(module):
     reads = [
         node
         for node in ast.walk(TREES[module])
-        if isinstance(node, ast.Attribute)
-        and node.attr in COMPARISONS | SAMPLES
-        and isinstance(node.ctx, ast.Load)
+        if isinstance(node, ast.Attribute) and node.attr in HELD and isinstance(node.ctx, ast.Load)
     ]
     assert reads == []
 
@@ -192,7 +201,7 @@ def test_no_string_opens_an_encoded(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     if not module.startswith("encode."):  # which names its slots
-        assert not strings & (COMPARISONS | SAMPLES)
+        assert not strings & HELD
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -235,7 +244,8 @@ def test_only_budget_makes_spendings(module):
     assert module == "budget" or not names & {"Spending"}
     # A fit spends in one place, so that nothing is drawn that was not reserved. The report enters
     # what its archived releases spent when they were made.
-    spenders = ("budget", "mechanisms.comparisons", "mechanisms.samples", "report.spending")
+    spenders = ("budget", "mechanisms.closeness", "mechanisms.comparisons")
+    spenders += ("mechanisms.samples", "report.spending")
     assert module in spenders or not attribute_uses(module, {"reserve"})
 
 

@@ -73,8 +73,8 @@ def rows_of(m: int, n: int, replicates: int, cell: int) -> list[dict]:
                 "method": method,
                 "statistic": asked[method, epsilon].name,
                 "null": "one bit" if (method, epsilon) not in tables else draws or "exact",
-                "level": f"{level:.4f}",
-                "std err": f"{math.hypot(error, table_error):.4f}",
+                "level": f"{level:.5f}",
+                "std err": f"{math.hypot(error, table_error):.6f}",
             }
         )
     return rows

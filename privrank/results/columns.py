@@ -7,17 +7,19 @@ from dataclasses import replace
 
 from privrank import tables
 from privrank.results.btl import BTLResult
+from privrank.results.closeness import ClosenessResult
 from privrank.results.guarantee import seed_notes
 from privrank.results.ranktest import RankTestResult
 from privrank.results.topk import TopKResult
 
 __all__ = ["summary_col"]
 
-Result = BTLResult | RankTestResult | TopKResult
+Result = BTLResult | ClosenessResult | RankTestResult | TopKResult
 
 _TITLES: dict[type, str] = {
     BTLResult: "Bradley-Terry worths",
-    RankTestResult: "Tests",
+    ClosenessResult: "Tests of closeness",
+    RankTestResult: "Tests of uniformity",
     TopKResult: "Win rates",
 }
 
@@ -64,7 +66,7 @@ def summary_col(
         _TITLES[kind],
         columns,
         [
-            *([errors] if kind is not RankTestResult else []),
+            *([errors] if kind in (BTLResult, TopKResult) else []),
             *seed_notes([result.release for result in results]),
         ],
     )

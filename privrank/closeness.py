@@ -1,0 +1,354 @@
+"""Private tests of closeness: whether two or more samples come from the same law."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from privrank.budget import Budget
+from privrank.checks import (
+    check_alpha,
+    check_choice,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_rng,
+)
+from privrank.design import Sample
+from privrank.encode.groups import (
+    EncodedGroups,
+    encode_count_tables,
+    encode_samples,
+    groups_of_formula,
+)
+from privrank.mechanisms.closeness import release_comparison
+from privrank.release import Release, check_release
+from privrank.results.closeness import ClosenessResult
+from privrank.statistics.comparison import ClosenessMethod, compare
+
+__all__ = ["ClosenessTest", "Labels", "infer"]
+
+Labels = Literal["public", "private"]
+
+_SPENT_IN_DECISION = ("kim-schrab", "sigmoid")
+
+
+class ClosenessTest:
+    """Test whether the rankings, or the choices, of two or more groups have the same law.
+
+    Do women and men rank alike? Has last year's order changed?
+
+    Parameters
+    ----------
+    sample1, sample2 : data frames, arrays of ranks, or categorical Series
+        Two samples of rankings, as for :class:`privrank.UniformityTest`, or of choices. For more
+        than two groups, or one frame with a column of groups, see `from_formula`.
+    items : sequence of str, optional
+        The item columns; of Series the categories.
+    respondent : str, optional
+        Column, or pandas index level, that names the respondent of each row. A respondent with
+        several rows enters with the mean of what they say, and belongs to one group.
+    max_rows : int, default 1
+        Public bound on the rows of a respondent.
+    labels : {"public", "private"}, default "public"
+        Whether who is in which group, and so the sizes of the groups, is public.
+    min_group_sizes : tuple of two int, optional
+        With ``labels="private"``, public lower bounds on the sizes of the groups.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if a sample or an argument breaks a rule.
+
+    Notes
+    -----
+    **Privacy.** Neighbours replace one unit within its group (with ``labels="private"`` in any
+    group). What is released is one number: the p-value of a permutation test, computed from a noisy
+    statistic and smoothed over the noise. The statistic, its rank among the permuted ones and their
+    quantiles stay secret. Proofs: :mod:`privrank.statistics.smoothing` and
+    :mod:`privrank.statistics.permutation`.
+
+    **Validity.** If the groups have the same law, the p-value is uniform but for its rounding up to
+    the next multiple of 1e-4: exactly, for all sizes and numbers of permutations, with ties.
+
+    References
+    ----------
+    Acharya, Sun and Zhang (2018), whose one-bit test is available as ``method="sigmoid"``; Kim and
+    Schrab (2023); Gretton et al. (2012).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> rng = np.random.default_rng(1)
+    >>> women, men = pr.Mallows(5, 0.6).rvs(150, rng), pr.Mallows(5, 0.9).rvs(120, rng)
+    >>> test = pr.ClosenessTest(women, men)
+    >>> test.fit(epsilon=1.0, rng=np.random.default_rng(2)).reject
+    True
+    """
+
+    __slots__ = ("_encoded", "_secret_labels")
+
+    def __init__(
+        self,
+        sample1: object,
+        sample2: object,
+        *,
+        items: object = None,
+        respondent: str | None = None,
+        max_rows: int = 1,
+        labels: Labels = "public",
+        min_group_sizes: tuple[int, int] | None = None,
+    ) -> None:
+        encoded = encode_samples(
+            (sample1, sample2),
+            ("sample 1", "sample 2"),
+            items=items,
+            respondent=respondent,
+            max_rows=max_rows,
+        )
+        self._set(encoded, labels, min_group_sizes)
+
+    def _set(self, encoded: EncodedGroups, labels: object, sizes: object) -> None:
+        self._secret_labels = check_choice("labels", labels, Labels) == "private"
+        if self._secret_labels:
+            encoded.sample = _declared(encoded.sample, sizes)
+        elif sizes is not None:
+            raise ValueError("min_group_sizes= is for labels='private': leave it out.")
+        self._encoded = encoded
+
+    @classmethod
+    def from_formula(
+        cls,
+        formula: str,
+        data: object,
+        *,
+        labels: Labels = "public",
+        min_group_sizes: tuple[int, int] | None = None,
+        **arguments: Any,
+    ) -> Self:
+        """Build the test from a formula with the groups on its right.
+
+        Parameters
+        ----------
+        formula : str
+            ``"London + Paris + Milano ~ gender"`` for rankings, ``"choice ~ gender"`` for choices.
+        data : data frame
+            Frame with these columns.
+        labels, min_group_sizes
+            As for the class.
+        **arguments
+            `respondent`, `max_rows`; `levels`, the groups, where the column's type declares none;
+            for choices `categories`, likewise.
+
+        Returns
+        -------
+        ClosenessTest
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import privrank as pr
+        >>> cems = pr.datasets.load_university()
+        >>> data = cems.rankings(np.random.default_rng(1)).join(cems.students)
+        >>> test = pr.ClosenessTest.from_formula(
+        ...     "London + Paris + Milano + StGallen + Barcelona + Stockholm ~ study",
+        ...     data, respondent="respondent")
+        >>> test
+        <ClosenessTest of rankings: 6 items, groups commerce 111, other 192>
+        """
+        test = cls.__new__(cls)
+        test._set(groups_of_formula(formula, data, arguments), labels, min_group_sizes)
+        return test
+
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[str, object] | pd.DataFrame, categories: object = None
+    ) -> Self:
+        """Build the test from counts by category for each group.
+
+        Parameters
+        ----------
+        counts : mapping of mappings, or DataFrame with one column per group
+            How often each category was chosen in each group.
+        categories : sequence of str, optional
+            The categories, where the inner mappings do not list them all.
+
+        Returns
+        -------
+        ClosenessTest
+        """
+        test = cls.__new__(cls)
+        test._set(encode_count_tables(counts, categories), "public", None)
+        return test
+
+    def __repr__(self) -> str:
+        """Show the shape only."""
+        sample = self._encoded.sample
+        least = "at least " if self._secret_labels else ""
+        groups = ", ".join(f"{name} {least}{size}" for name, size in sample.groups)
+        return f"<ClosenessTest of {sample.kind}: {len(sample.items)} items, groups {groups}>"
+
+    def fit(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        method: ClosenessMethod = "auto",
+        permutations: int = 999,
+        effect_epsilon: float | None = None,
+        alpha: float = 0.05,
+        budget: Budget | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> ClosenessResult:
+        """Spend `epsilon` once and return the test.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy budget of the test; ``numpy.inf`` for the ordinary permutation test.
+        delta : float, default 0
+            Privacy delta.
+        method : str, default "auto"
+            Choices: ``"auto"`` or ``"tv"``, the total variation distance, or ``"chi-square"``.
+            Rankings: ``"auto"`` or ``"mmd"``, a kernel distance that sees every difference, or
+            ``"kendall"``, which sees differences of the pairwise fractions. ``"kim-schrab"``
+            releases the decision at `alpha` alone; ``"sigmoid"`` one bit without a stated level.
+        permutations : int, default 999
+            Number of re-labellings; validity and privacy do not depend on it.
+        effect_epsilon : float, optional
+            Budget of an effect size, the noisy distance of the samples, on top of `epsilon`; both
+            are reserved at once.
+        alpha : float, default 0.05
+            Significance level.
+        budget : Budget, optional
+            Ledger to reserve from.
+        rng : numpy.random.Generator, optional
+            Seeded noise and permutations for studies; None, the default, is secure.
+
+        Returns
+        -------
+        ClosenessResult
+
+        Raises
+        ------
+        ValueError, TypeError, BudgetExceeded
+            In one sentence, before any budget is spent.
+        """
+        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        check_choice("method", method, ClosenessMethod)
+        check_count("permutations", permutations, low=19, high=100_000)
+        check_rng(rng)
+        asked = compare(method, self._encoded.sample, private_labels=self._secret_labels)
+        _check_effect(effect_epsilon, epsilon, asked.form)
+        if asked.form != "pvalue" and epsilon == np.inf:
+            raise ValueError(
+                f"method={method!r} releases a noisy decision, which needs a finite epsilon: use "
+                f"method='auto' for the non-private test."
+            )
+        release = release_comparison(
+            self._encoded,
+            asked,
+            epsilon=epsilon,
+            delta=delta,
+            effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
+            alpha=alpha,
+            permutations=permutations,
+            budget=budget,
+            rng=rng,
+        )
+        return infer(release, alpha=alpha, secret_labels=self._secret_labels)
+
+    @staticmethod
+    def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
+        """Read a release that was paid for already; nothing more is spent.
+
+        Parameters
+        ----------
+        release : Release
+            From a fit of this test with public labels.
+        alpha : float, default 0.05
+            Significance level; a decision keeps the one it was made at.
+
+        Returns
+        -------
+        ClosenessResult
+        """
+        check_release(release)
+        return infer(release, alpha=check_alpha(alpha))
+
+
+def infer(release: Release, *, alpha: float = 0.05, secret_labels: bool = False) -> ClosenessResult:
+    """Read the test from a release: post-processing, nothing is spent.
+
+    Parameters
+    ----------
+    release : Release
+        Of a test of closeness.
+    alpha : float
+        Significance level.
+    secret_labels : bool
+        Whether the groups were protected, too.
+
+    Returns
+    -------
+    ClosenessResult
+
+    Raises
+    ------
+    ValueError
+        If the release is of another model.
+    """
+    sample = release.sample
+    for method in ("tv", "chi-square", "mmd", "kendall", *_SPENT_IN_DECISION):
+        try:
+            asked = compare(method, sample, private_labels=secret_labels)
+        except ValueError:
+            continue
+        if sample.groups and asked.name == release.mechanism:
+            level = release.constants.get("level", alpha)
+            return ClosenessResult(release, level, asked, secret_labels)
+    raise ValueError("release must be of a ClosenessTest, and this one is of another model.")
+
+
+def _declared(sample: Sample, sizes: object) -> Sample:
+    """Return the facts with declared sizes in place of the true ones."""
+    if not isinstance(sizes, tuple | list) or len(sizes) != len(sample.groups):
+        raise TypeError(
+            "labels='private' needs min_group_sizes=, a public lower bound on the size of each "
+            "group, in the order of the groups."
+        )
+    bounds = [check_count("min_group_sizes", size, low=2) for size in sizes]
+    if any(size < bound for (_, size), bound in zip(sample.groups, bounds, strict=True)):
+        raise ValueError(
+            "min_group_sizes= must bound the size of every group from below, and at least one is "
+            "smaller: declare what holds for certain."
+        )
+    names = [name for name, _ in sample.groups]
+    return replace(sample, groups=tuple(zip(names, bounds, strict=True)))
+
+
+def _check_effect(effect_epsilon: object, epsilon: float, form: str) -> None:
+    if effect_epsilon is None:
+        return
+    if epsilon == np.inf:
+        raise ValueError(
+            "effect_epsilon= is what an effect costs: leave it out with epsilon=numpy.inf, where "
+            "the effect is free."
+        )
+    if isinstance(effect_epsilon, bool) or not isinstance(effect_epsilon, Real):
+        raise TypeError(
+            f"effect_epsilon must be a positive number, got {type(effect_epsilon).__name__}."
+        )
+    if not 1e-9 <= float(effect_epsilon) <= 1e9:
+        raise ValueError(
+            f"effect_epsilon must be positive and finite, got {effect_epsilon}: it comes on top of "
+            f"epsilon."
+        )
+    if form == "bit":
+        raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")

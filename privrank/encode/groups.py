@@ -1,0 +1,208 @@
+"""Samples that are to be compared: encoded one by one, their sizes public unless said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privrank import counting
+from privrank.checks import check_items
+from privrank.design import Sample
+from privrank.encode.frames import factorize, refuse_copy, with_respondent_column
+from privrank.encode.samples import (
+    EncodedSample,
+    encode_choices,
+    encode_counts,
+    encode_rankings,
+)
+from privrank.formula import parse
+
+__all__ = ["EncodedGroups", "encode_count_tables", "encode_samples", "groups_of_formula"]
+
+
+class EncodedGroups:
+    """Sensitive samples to be compared, and the public facts about them.
+
+    Parameters
+    ----------
+    sample : Sample
+        Public facts; `groups` names the samples.
+    parts : sequence of EncodedSample
+        The samples, in that order.
+    """
+
+    __slots__ = ("_parts", "sample")
+
+    def __init__(self, sample: Sample, parts: Sequence[EncodedSample]) -> None:
+        self.sample = sample
+        self._parts = tuple(parts)
+
+    def __repr__(self) -> str:
+        """Show the shape only."""
+        sample = self.sample
+        return f"<Encoded {sample.kind}: {len(sample.items)} items, {len(sample.groups)} groups>"
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
+
+
+def encode_samples(
+    samples: Sequence[object],
+    names: Sequence[str],
+    *,
+    items: object = None,
+    respondent: str | None = None,
+    max_rows: object = 1,
+) -> EncodedGroups:
+    """Validate one frame of rankings, or one categorical Series of choices, per sample.
+
+    Parameters
+    ----------
+    samples : sequence of data frames or Series
+        The samples.
+    names : sequence of str
+        Their names.
+    items, respondent, max_rows
+        As for :func:`privrank.encode.samples.encode_rankings`; `items` are the categories of
+        choices.
+
+    Returns
+    -------
+    EncodedGroups
+
+    Raises
+    ------
+    ValueError, TypeError
+        One sentence.
+    """
+    if all(isinstance(sample, pd.Series) for sample in samples):
+        if respondent is not None:
+            raise ValueError(
+                "respondent= needs a frame: use from_formula('choice ~ group', data, "
+                "respondent=...)."
+            )
+        parts = [
+            encode_choices(sample.to_frame("choice"), "choice", categories=items)  # type: ignore[attr-defined]
+            for sample in samples
+        ]
+        return _joined(parts, names)
+    if respondent is not None:
+        _refuse_shared(samples, respondent)
+    first = encode_rankings(samples[0], items=items, respondent=respondent, max_rows=max_rows)
+    columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
+    rest = [
+        encode_rankings(sample, items=columns, respondent=respondent, max_rows=max_rows)
+        for sample in samples[1:]
+    ]
+    return _joined([first, *rest], names)
+
+
+def encode_count_tables(counts: object, categories: object = None) -> EncodedGroups:
+    """Validate counts by category for each group; one counted choice is the unit."""
+    if not isinstance(counts, Mapping | pd.DataFrame) or len(counts.keys()) < 2:
+        raise TypeError(
+            "counts must map at least two groups to their counts by category, as a mapping of "
+            "mappings or a frame with one column per group does."
+        )
+    names = check_items([str(name) for name in counts.keys()], "groups")
+    return _joined([encode_counts(counts[name], categories) for name in counts.keys()], names)
+
+
+def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any]) -> EncodedGroups:
+    """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``."""
+    parsed = parse(formula)
+    if len(parsed.right) != 1 or not parsed.intercept:
+        raise ValueError(
+            f"formula must name one column of groups on its right, as in 'a + b + c ~ group', "
+            f"got {formula!r}."
+        )
+    rankings = len(parsed.left) > 1
+    known = {"respondent", "max_rows", "levels"} | (set() if rankings else {"categories"})
+    if not arguments.keys() <= known:
+        raise TypeError(
+            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
+        )
+    options = {name: value for name, value in arguments.items() if name != "levels"}
+    respondent, group = arguments.get("respondent"), parsed.right[0]
+    frame = with_respondent_column(data, respondent)
+    if not rankings and options.get("categories") is None:
+        options["categories"] = _declared_choices(frame, parsed.left[0])
+    view = counting.open_frame(frame, "data")
+    wanted = [*parsed.left, group, *([respondent] if isinstance(respondent, str) else [])]
+    present = counting.column_names(view)
+    for column in wanted:
+        if column not in present:
+            raise ValueError(f"data has no column {column!r}: the formula names columns of data.")
+    levels = arguments.get("levels")
+    if levels is None:
+        levels = counting.declared_categories(frame, group)
+    if levels is None:
+        raise ValueError(
+            f"the groups must be declared: pass levels=[...] or make column {group!r} categorical, "
+            f"because a list read off the answers would reveal them."
+        )
+    labels = check_items(levels, "levels")
+    table = counting.collect(view, list(dict.fromkeys(wanted)))
+    codes, values = factorize(table[group], group)
+    place = np.append(pd.Index(labels).get_indexer(pd.Index(values)), -1)[codes]
+    if (place < 0).any():
+        raise ValueError(
+            f"column {group!r} must hold declared groups only: at least one entry is missing or "
+            f"not in levels=."
+        )
+    blocks = [table[place == code] for code in range(len(labels))]
+    for label, block in zip(labels, blocks, strict=True):
+        if len(block) < 2:
+            raise ValueError(
+                f"every group must have at least two units, and group {str(label)!r} has "
+                f"{len(block)}: leave it out of levels= with its rows, or collect more answers."
+            )
+    if respondent is not None:
+        _refuse_shared(blocks, respondent)
+    parts = [
+        encode_rankings(block, items=parsed.left, **options)
+        if rankings
+        else encode_choices(block, parsed.left[0], **options)
+        for block in blocks
+    ]
+    return _joined(parts, [str(label) for label in labels])
+
+
+def _declared_choices(frame: object, column: str) -> object:
+    counting.open_frame(frame, "data")
+    if column not in counting.column_names(counting.open_frame(frame, "data")):
+        raise ValueError(f"data has no column {column!r}: name the column of choices.")
+    return counting.declared_categories(frame, column)
+
+
+def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
+    """Refuse respondents in more than one sample: a permutation would tear them apart."""
+    seen: set[Any] = set()
+    for sample in samples:
+        frame = with_respondent_column(sample, respondent)
+        view = counting.open_frame(frame, "data")
+        if respondent not in counting.column_names(view):
+            return  # refused with the columns' names when the sample is encoded
+        here = set(factorize(counting.collect(view, [respondent])[respondent], respondent)[1])
+        if here & seen:
+            raise ValueError(
+                f"a respondent must be in one group only, and at least one of column "
+                f"{respondent!r} is in two: compare separate respondents."
+            )
+        seen |= here
+
+
+def _joined(parts: Sequence[EncodedSample], names: Sequence[Any]) -> EncodedGroups:
+    first = parts[0].sample
+    for part in parts[1:]:
+        if part.sample.items != first.items:
+            raise ValueError(
+                "the samples must have the same items, or categories, in the same order: declare "
+                "them with items= or categories=."
+            )
+    groups = tuple((str(name), part.sample.nobs) for name, part in zip(names, parts, strict=True))
+    total = sum(size for _, size in groups)
+    return EncodedGroups(replace(first, nobs=total, groups=groups), parts)

@@ -1,0 +1,240 @@
+"""The release of a permutation test: a p-value or a decision, and an effect if asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations as all_orders
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.budget import Budget, check_budget, pure_epsilon, split
+from privrank.design import Sample
+from privrank.encode.groups import EncodedGroups
+from privrank.encode.samples import EncodedSample
+from privrank.noise import DiscreteLaplace, draw_bit, draw_cells, draw_permutation, source_of
+from privrank.release import DECISION, PVALUE, STATISTIC, Part, Release
+from privrank.statistics.comparison import Comparison
+from privrank.statistics.gram import check_gram, gram_blocks
+from privrank.statistics.permutation import (
+    chi_square,
+    kernel_distance,
+    permuted_statistics,
+    total_variation,
+)
+from privrank.statistics.smoothing import (
+    RELEASED_STEPS,
+    kim_schrab_reject,
+    kim_schrab_scale,
+    noise_cell,
+    round_up,
+    sigmoid_probability,
+    smoothed_pvalue,
+    smoothing_scale,
+)
+
+__all__ = ["release_comparison"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+EFFECT_GRID = 1024
+"""Lattice steps of a released effect within its sensitivity; two more allow for rounding."""
+
+_TABULATED = 6
+"""Rankings of up to this many items are counted one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The data as a permutation test sees them: counts by sample and kind, and a statistic."""
+
+    counts: IntArray
+    statistic: Callable[[NDArray[np.int32]], FloatArray]
+
+
+def release_comparison(
+    encoded: EncodedGroups,
+    asked: Comparison,
+    *,
+    epsilon: float,
+    delta: float,
+    effect_epsilon: float | None,
+    alpha: float,
+    permutations: int,
+    budget: Budget | None,
+    rng: np.random.Generator | None,
+) -> Release:
+    """Spend the budget and release what `asked` says.
+
+    Parameters
+    ----------
+    encoded : EncodedGroups
+        The sensitive samples.
+    asked : Comparison
+        Statistic and form of release, from public numbers.
+    epsilon, delta : float
+        The guarantee of the test.
+    effect_epsilon : float or None
+        What an effect size may spend on top.
+    alpha : float
+        Level of a decision.
+    permutations : int
+        Number of re-labellings.
+    budget : Budget or None
+        Ledger to reserve from.
+    rng : numpy.random.Generator or None
+        None for secure noise.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    BudgetExceeded, ValueError
+        Before any answer is read.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
+    their sample; who is in which sample is public, unless the reach of `asked` is that of secret
+    labels. The statistic is Lipschitz with the reach of `asked` at every re-labelling
+    (:mod:`privrank.statistics.permutation`, :class:`privrank.statistics.comparison.Comparison`),
+    the re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
+    private at its share (:mod:`privrank.statistics.smoothing`). The effect is the statistic itself
+    on a grid of reach / 1024, floor, with independent discrete Laplace noise for 1026 steps: two
+    floors differ by at most 1025, and one step allows for floating-point arithmetic. The two
+    compose to xi = epsilon + effect_epsilon - log(1 - delta).
+    """
+    sample = encoded.sample
+    total = epsilon + (effect_epsilon or 0.0)
+    if math.isinf(total):
+        shares = {"test": math.inf, STATISTIC: math.inf}
+    else:
+        extra = {} if effect_epsilon is None else {STATISTIC: effect_epsilon / total}
+        shares = split(pure_epsilon(total, delta), extra, "test")
+    scale = (kim_schrab_scale if asked.form == "decision" else smoothing_scale)(
+        asked.reach, shares["test"]
+    )
+    law = DiscreteLaplace(0.0)
+    if STATISTIC in shares:
+        law = DiscreteLaplace.calibrate(EFFECT_GRID + 2, shares[STATISTIC])
+    if asked.kernel is not None and not _tabulated(sample):
+        check_gram(sample.nobs * sample.max_rows)
+    check_budget(budget)
+    if budget is not None:
+        budget.reserve(
+            f"ClosenessTest: {asked.name}",
+            total,
+            delta,
+            unit=sample.unit,
+            max_rows=sample.max_rows,
+        )
+
+    tables = _tables(encoded, asked)
+    quiet = DiscreteLaplace(0.0)
+    statistics = permuted_statistics(tables.counts, tables.statistic, permutations, rng)
+    parts = {}
+    if asked.form == "pvalue":
+        noisy = statistics[0]
+        if scale > 0:
+            noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
+        p = round_up(smoothed_pvalue(statistics, float(noisy), scale))
+        steps = np.array([round(p * RELEASED_STEPS)])
+        parts[PVALUE] = Part(steps, 1.0 / RELEASED_STEPS, quiet, 1, shares["test"])
+    else:
+        if asked.form == "decision":
+            noises = draw_cells(scale, noise_cell(scale), len(statistics), rng)
+            bit = int(kim_schrab_reject(statistics, noises, alpha))
+        else:
+            chance = sigmoid_probability(
+                float(statistics[0]), asked.offset, asked.reach, shares["test"]
+            )
+            bit = draw_bit(chance, rng)
+        parts[DECISION] = Part(np.array([bit]), 1.0, quiet, 1, shares["test"])
+    if STATISTIC in shares:
+        step = asked.reach / EFFECT_GRID
+        value = np.array([math.floor(float(statistics[0]) / step)])
+        parts[STATISTIC] = Part(law.draw(value, rng), step, law, EFFECT_GRID + 2, shares[STATISTIC])
+    return Release(
+        mechanism=asked.name,
+        survey=sample,
+        epsilon=total,
+        delta=delta,
+        source=source_of(rng, total),
+        parts=parts,
+        tie_break=draw_permutation(len(sample.items), rng),
+        constants={
+            "permutations": float(permutations),
+            "scale": scale,
+            **({"level": alpha} if asked.form != "pvalue" else {}),
+        },
+    )
+
+
+def _tabulated(sample: Sample) -> bool:
+    return len(sample.items) <= _TABULATED and sample.max_rows == 1
+
+
+def _tables(encoded: EncodedGroups, asked: Comparison) -> _Tables:
+    """Return counts by sample and kind, and the statistic of such tables; sensitive."""
+    sample = encoded.sample
+    if sample.kind == "choices":
+        return _choice_tables(encoded, asked)
+    ranks = np.concatenate([part._rows for part in encoded._parts])
+    people = [part.sample.nobs for part in encoded._parts]
+    assert asked.kernel is not None
+    if _tabulated(sample):
+        m = len(sample.items)
+        orders = np.array(list(all_orders(range(1, m + 1))), dtype=np.int64)
+        base = (m + 1) ** np.arange(m - 1, -1, -1)
+        kinds = np.searchsorted(orders @ base, ranks @ base)
+        blocks = np.split(kinds, np.cumsum(people)[:-1])
+        counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
+        gram = list(gram_blocks(orders, asked.kernel))
+        return _Tables(counts, partial(kernel_distance, gram=gram))
+    starts = None
+    if sample.unit == "respondent":
+        sizes = np.concatenate([_rows_each(part) for part in encoded._parts])
+        starts = np.cumsum(sizes) - sizes
+    gram = list(gram_blocks(ranks, asked.kernel, starts))
+    return _Tables(_one_kind_each(people), partial(kernel_distance, gram=gram))
+
+
+def _choice_tables(encoded: EncodedGroups, asked: Comparison) -> _Tables:
+    sample, k = encoded.sample, len(encoded.sample.items)
+    statistic = chi_square if asked.statistic == "chi-square" else total_variation
+    if sample.unit == "row" or sample.max_rows == 1:
+        counts = [
+            part._rows if part._sizes is None else np.bincount(part._rows, minlength=k)
+            for part in encoded._parts
+        ]
+        return _Tables(np.array(counts, dtype=np.int64), statistic)
+    # the shares of each respondent's rows by category
+    features = []
+    for part in encoded._parts:
+        sizes = _rows_each(part)
+        person = np.repeat(np.arange(len(sizes)), sizes)
+        table = np.bincount(person * k + part._rows, minlength=len(sizes) * k).reshape(-1, k)
+        features.append(table / sizes[:, None])
+    people = [len(block) for block in features]
+    return _Tables(
+        _one_kind_each(people), partial(total_variation, features=np.concatenate(features))
+    )
+
+
+def _rows_each(part: EncodedSample) -> IntArray:
+    """Return how many rows each respondent of a sample has."""
+    assert part._sizes is not None
+    return part._sizes
+
+
+def _one_kind_each(people: list[int]) -> IntArray:
+    """Return a table in which each respondent is a kind of its own."""
+    counts = np.zeros((len(people), sum(people)), dtype=np.int64)
+    counts[np.repeat(np.arange(len(people)), people), np.arange(sum(people))] = 1
+    return counts

@@ -1,0 +1,318 @@
+"""The result of a test that compares samples."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from privrank import __version__, tables
+from privrank.checks import check_alpha
+from privrank.release import DECISION, PVALUE, STATISTIC, Part, Release
+from privrank.results.guarantee import (
+    caption,
+    column_name,
+    format_pvalue,
+    noise_source,
+    promise,
+    release_facts,
+    seed_notes,
+    spent,
+    title,
+    units,
+)
+from privrank.statistics.comparison import Comparison, effect_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["ClosenessResult"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ClosenessResult:
+    """A private comparison of samples: a p-value or a decision, and an effect if one was paid for.
+
+    The statistic behind the p-value stays secret: beside the p-value it would tell more than
+    epsilon allows.
+
+    Parameters
+    ----------
+    release : Release
+        What the mechanism let out.
+    alpha : float
+        Significance level.
+    asked : Comparison
+        What was computed and released, as public numbers define it.
+    secret_labels : bool
+        Whether who is in which sample is protected, too.
+    """
+
+    release: Release
+    alpha: float
+    asked: Comparison = field(repr=False)
+    secret_labels: bool = False
+
+    def __repr__(self) -> str:
+        """Show the shape and the guarantee."""
+        sample = self.release.sample
+        shown = "" if self.pvalue is None else f", {format_pvalue(self.pvalue)}"
+        return (
+            f"<ClosenessResult: {len(sample.groups)} groups, {len(sample.items)} items, "
+            f"epsilon = {self.epsilon:g}{shown}>"
+        )
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The items, or the categories."""
+        return self.release.sample.items
+
+    @property
+    def groups(self) -> pd.Series[int]:
+        """Sizes of the samples; declared lower bounds where labels are secret."""
+        names, sizes = zip(*self.release.sample.groups, strict=True)
+        return pd.Series(sizes, index=pd.Index(names, name="group"), name="nobs")
+
+    @property
+    def nobs(self) -> int:
+        """Number of units in all samples."""
+        return self.release.sample.nobs
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon spent, that of an effect included."""
+        return self.release.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta spent."""
+        return self.release.delta
+
+    @property
+    def pvalue(self) -> float | None:
+        """The p-value; None when a decision alone was released."""
+        part = self.release.parts.get(PVALUE)
+        return None if part is None else float(part.values[0] * part.step)
+
+    @property
+    def reject(self) -> bool:
+        """Whether H0 is rejected at level alpha."""
+        if self.pvalue is None:
+            return bool(self.release.parts[DECISION].values[0])
+        return self.pvalue <= self.alpha
+
+    @property
+    def _effect(self) -> Part | None:
+        return self.release.parts.get(STATISTIC)
+
+    @property
+    def effect(self) -> float | None:
+        """The noisy distance of the samples, not below zero; None unless an effect was released."""
+        part = self._effect
+        return None if part is None else max(float(part.values[0] * part.step), 0.0)
+
+    def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
+        """Return a confidence interval for the distance of the two laws.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level; by default the level of the test.
+
+        Returns
+        -------
+        low, high : float
+
+        Raises
+        ------
+        ValueError
+            If no effect was released, for more than two groups, or for a chi-square statistic,
+            which estimates no distance.
+        """
+        part = self._effect
+        if part is None:
+            raise ValueError(
+                "no effect was released: fit with effect_epsilon=... for a distance and its "
+                "interval."
+            )
+        sample = self.release.sample
+        if len(sample.groups) != 2 or self.asked.statistic == "chi-square" or self.secret_labels:
+            raise ValueError(
+                "an interval needs two groups of public sizes and a distance, total variation or a "
+                "kernel's: compare two groups with method='auto'."
+            )
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        noisy = float(part.values[0] * part.step)
+        return effect_interval(noisy, self.asked, sample, part.law.scale * part.step, level)
+
+    def _interval(self) -> tuple[float, float] | None:
+        try:
+            return self.conf_int()
+        except ValueError:
+            return None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row with the p-value, the decision and the effect."""
+        low, high = self._interval() or (None, None)
+        return pd.DataFrame(
+            {
+                "pvalue": [self.pvalue],
+                "reject": [self.reject],
+                "effect": [self.effect],
+                "lower": [low],
+                "upper": [high],
+                "epsilon": [self.epsilon],
+                "delta": [self.delta],
+                "nobs": [self.nobs],
+            },
+            index=pd.Index([f"ClosenessTest, {self.asked.name}"], name="test"),
+        )
+
+    def summary(self) -> tables.Table:
+        """Return the table a paper can print: groups, noise, p-value, decision, effect."""
+        sample = self.release.sample
+        rankings = sample.kind == "rankings"
+        decision = "reject H0" if self.reject else "do not reject"
+        columns, row = ["", "p-value", "decision"], [self.asked.name, "", decision]
+        if self.pvalue is not None:
+            row[1] = "<=0.0001" if self.pvalue <= 1e-4 else f"{self.pvalue:.4f}"
+        if self.effect is not None:
+            columns.append("effect")
+            row.append(f"{self.effect:.4f}")
+        interval = self._interval()
+        if interval is not None:
+            columns += [f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]"]
+            row += [f"{interval[0]:.4f}", f"{interval[1]:.4f}"]
+        at_least = "at least " if self.secret_labels else ""
+        sizes = ", ".join(f"{name} {at_least}{size}" for name, size in sample.groups)
+        return tables.Table(
+            title=title("Test of Closeness", self.release),
+            header=(
+                ("Items:" if rankings else "Categories:", str(len(sample.items))),
+                *units(self.release),
+                ("Groups:", str(len(sample.groups))),
+                ("Permutations:", f"{self.release.constants['permutations']:.0f}"),
+                ("Level:", f"{self.alpha:g}"),
+                ("Mechanism:", self._mechanism()),
+                ("Noise scale:", self._scale()),
+                ("Noise source:", noise_source(self.release)),
+                *spent(self.release),
+            ),
+            columns=tuple(columns),
+            rows=(tuple(row),),
+            notes=(
+                f"H0: the {sample.kind} of all groups have the same law. H1: they have not. "
+                f"Groups: {sizes}.",
+                self._verdict(),
+                *self._effect_words(interval),
+                promise(self.release, self._protected()),
+                *seed_notes([self.release]),
+            ),
+        )
+
+    def _mechanism(self) -> str:
+        if self.release.source == "none":
+            return "permutation test"
+        return {"pvalue": "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}[
+            self.asked.form
+        ]
+
+    def _scale(self) -> str:
+        if self.asked.form == "bit":
+            return "none, one bit"
+        return f"{self.release.constants['scale']:.4g} (sensitivity {self.asked.reach:.4g})"
+
+    def _protected(self) -> str:
+        what = "rankings" if self.release.sample.kind == "rankings" else "choices"
+        if self.secret_labels:
+            return f"the {what} and who is in which group"
+        return f"the {what}; who is in which group is taken as public"
+
+    def _verdict(self) -> str:
+        verb = "is" if self.reject else "is not"
+        if self.pvalue is not None:
+            noisy = " The p-value accounts for the privacy noise."
+            return (
+                f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}."
+                f"{noisy if self.release.source != 'none' else ''}"
+            )
+        if self.asked.form == "decision":
+            return (
+                f"H0 {verb} rejected at level {self.alpha:g}, fixed beforehand. This method "
+                f"releases the decision alone, so there is no p-value."
+            )
+        return (
+            f"The bit says that the laws {'differ' if self.reject else 'do not differ'}. It is no "
+            f"test of a stated level: how often it errs depends on the numbers of units and "
+            f"categories."
+        )
+
+    def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
+        part = self._effect
+        if part is None:
+            return ()
+        words = f"The effect is the {self.asked.name} of the samples with noise of its own"
+        if self.release.source != "none":
+            words += f", for epsilon {part.epsilon:.4g} of the total"
+        if interval is None:
+            return (words + ".",)
+        return (
+            f"{words}; with {100 * (1 - self.alpha):g} % confidence the distance of the laws lies "
+            f"between {interval[0]:.3f} and {interval[1]:.3f}.",
+        )
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Draw the effect with its interval.
+
+        Raises
+        ------
+        ValueError
+            If no effect was released: of a p-value there is nothing to draw.
+        """
+        from privrank import plots
+
+        low, high = self.conf_int()
+        return plots.effect(
+            self.effect or 0.0,
+            (low, high),
+            label=self.asked.name,
+            caption=f"Closeness, {caption(self.release)}",
+            level=1 - self.alpha,
+            ax=ax,
+        )
+
+    def to_json(self) -> str:
+        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
+        return json.dumps(
+            {
+                "privrank": __version__,
+                "result": "ClosenessTest",
+                "settings": {
+                    "alpha": self.alpha,
+                    "secret_labels": self.secret_labels,
+                },
+                "estimates": {
+                    "pvalue": self.pvalue,
+                    "reject": self.reject,
+                    "effect": self.effect,
+                },
+                "release": self.release.to_record(),
+            }
+        )
+
+    def _column(self) -> tables.Column:
+        facts = (
+            ("p-value", "" if self.pvalue is None else f"{self.pvalue:.4f}"),
+            (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
+            ("effect", "" if self.effect is None else f"{self.effect:.4f}"),
+            *release_facts(self.release),
+        )
+        nothing = pd.Series(np.empty(0))
+        return tables.Column(column_name(self.release), nothing, nothing, facts)
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
