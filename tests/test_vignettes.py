@@ -63,7 +63,7 @@ def prose(text):
 
 
 def test_both_surveys_have_a_vignette():
-    assert [path.stem for path in SCRIPTS] == ["immigration", "uniformity", "university"]
+    assert [path.stem for path in SCRIPTS] == ["groups", "immigration", "uniformity", "university"]
 
 
 def test_vignette_runs_as_a_script(vignette):
