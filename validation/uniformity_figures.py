@@ -43,10 +43,10 @@ def printed_unif(ranks: np.ndarray, order: tuple[int, ...]) -> bool:
 
 
 def printed_two_sample(ranks: np.ndarray, order: tuple[int, ...]) -> bool:
-    """2SAMP as printed: Kendall distance below its mean by sqrt(m^3 log(2 / alpha) / 12)."""
+    """2SAMP as printed: Kendall distance below its mean by sqrt(m^3 log(1 / alpha) / 12)."""
     m = ranks.shape[1]
     distance = m * (m - 1) // 2 - two_rankings(m).value(ranks, order) * two_rankings(m).step
-    return bool(distance <= m * (m - 1) / 4 - math.sqrt(m**3 * math.log(2 / ALPHA) / 12))
+    return bool(distance <= m * (m - 1) / 4 - math.sqrt(m**3 * math.log(1 / ALPHA) / 12))
 
 
 def exact(statistic: object, alpha: float = ALPHA) -> Callable:

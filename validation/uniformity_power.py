@@ -59,7 +59,7 @@ def rejections_of(m: int, n: int) -> dict:
 
 def main() -> None:
     started = time.time()
-    replicates = arguments(__doc__, 1_000)
+    replicates = arguments(__doc__, 400)
     rows = []
     for cell, ((m, n), gaps) in enumerate(SETTINGS.items(), 2000):
         rejections = rejections_of(m, n)
