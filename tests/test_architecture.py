@@ -19,9 +19,10 @@ LAYERS = (
     ("conversion", "design", "mallows", "nulls", "nulltables", "optim", "paircounts", "release")
     + ("simulate",)
     + ("encode", "encode.comparisons", "encode.frames", "encode.samples")
-    + ("statistics", "statistics.borda", "statistics.categories", "statistics.concordance")
-    + ("statistics.interval", "statistics.onebit", "statistics.pairs", "statistics.statistic")
-    + ("statistics.uniform",),
+    + ("statistics", "statistics.binary", "statistics.borda", "statistics.categories")
+    + ("statistics.classical", "statistics.concordance", "statistics.fit", "statistics.interval")
+    + ("statistics.mallowsnull", "statistics.omnibus", "statistics.onebit", "statistics.orders")
+    + ("statistics.pairs", "statistics.statistic", "statistics.uniform"),
     ("effects", "evidence", "inference", "plan", "power")
     + ("mechanisms", "mechanisms.comparisons", "mechanisms.samples")
     + ("results", "results.btl", "results.columns", "results.guarantee", "results.ranktest")
