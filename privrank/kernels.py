@@ -19,6 +19,8 @@ __all__ = [
     "distance_pmf",
     "insertion_ranks",
     "insertion_search",
+    "inversion_scores",
+    "inversion_sums",
     "kendall_distance",
     "kendall_rows",
     "kendall_to_center",
@@ -397,3 +399,40 @@ def subset_values(low: FloatArray, high: FloatArray, soft: bool) -> FloatArray:
             least -= np.log(total)
         values[subset] = least
     return values
+
+
+@_compiled
+def inversion_scores(ranks: IntArray, scores: IntArray) -> IntArray:
+    """Return for each ranking the sum of scores[b - a] over its inverted pairs of columns a < b.
+
+    Given an (n, m) matrix of ranks and m scores, of which the first is not used. A pair is
+    inverted where the later column has the smaller rank. O(n m^2).
+    """
+    n, m = ranks.shape
+    out, ahead = np.zeros(n, np.int64), scores[1:]
+    for row in range(n):
+        total = 0
+        for a in range(m - 1):
+            rank, later = ranks[row, a], ranks[row, a + 1 :]
+            for i in range(len(later)):
+                total += ahead[i] if later[i] < rank else 0
+        out[row] = total
+    return out
+
+
+@_compiled
+def inversion_sums(ranks: IntArray, weights: IntArray) -> IntArray:
+    """Return for each pair of columns a < b the summed weights of the rankings that invert it.
+
+    Given an (n, m) matrix of ranks and n weights; the (m, m) result is zero on and below its
+    diagonal. O(n m^2).
+    """
+    n, m = ranks.shape
+    out = np.zeros((m, m), np.int64)
+    for row in range(n):
+        weight = weights[row]
+        for a in range(m - 1):
+            rank, later, sums = ranks[row, a], ranks[row, a + 1 :], out[a, a + 1 :]
+            for i in range(len(later)):
+                sums[i] += weight if later[i] < rank else 0
+    return out

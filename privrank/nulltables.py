@@ -7,9 +7,10 @@ what is kept changes how long a fit takes, never its result.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from privrank.progress import PATIENCE, Progress
 
-__all__ = ["FULL", "null_draws", "public_generator", "uniform_rankings"]
+__all__ = ["FULL", "fingerprint", "null_draws", "public_generator", "uniform_rankings"]
 
 IntArray = NDArray[np.int64]
 Draw = Callable[[np.random.Generator], int | IntArray]
@@ -38,6 +39,16 @@ def public_generator(method: str, *sizes: int) -> np.random.Generator:
     """Return the generator of a public null table, seeded by its name and sizes alone."""
     key = [zlib.crc32(method.encode()), TABLE_VERSION, *sizes]
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+
+
+def fingerprint(numbers: Sequence[float]) -> int:
+    """Return 64 bits that stand for these numbers, as a size of a table whose law they decide.
+
+    The first bytes of the SHA-256 digest of their binary64 forms: the same numbers give the same
+    public sequence on every machine, and others, but for one chance in 2^64, another one.
+    """
+    exact = np.asarray(numbers, dtype="<f8") + 0.0  # there is one zero
+    return int.from_bytes(hashlib.sha256(exact.tobytes()).digest()[:8], "little")
 
 
 def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:

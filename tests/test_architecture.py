@@ -20,24 +20,19 @@ LAYERS = (
     + ("simulate",)
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
     + ("consensus.pivoting",)
-    + ("encode", "encode.comparisons", "encode.frames", "encode.groups", "encode.samples")
-    + ("statistics", "statistics.borda", "statistics.categories", "statistics.comparison")
-    + ("statistics.concordance",)
-    + ("statistics.gram", "statistics.interval", "statistics.onebit", "statistics.pairs")
-    + ("statistics.permutation", "statistics.smoothing", "statistics.statistic")
-    + ("statistics.uniform",),
+    + ("encode", "encode.comparisons", "encode.frames", "encode.groups", "encode.nulls")
+    + ("encode.samples",)
+    + ("statistics", "statistics.binary", "statistics.borda", "statistics.categories")
+    + ("statistics.classical", "statistics.comparison", "statistics.concordance")
+    + ("statistics.fit", "statistics.gram", "statistics.identity", "statistics.interval")
+    + ("statistics.mallowsnull", "statistics.omnibus", "statistics.onebit", "statistics.orders")
+    + ("statistics.pairs", "statistics.permutation", "statistics.smoothing")
+    + ("statistics.statistic", "statistics.uniform"),
     ("effects", "evidence", "inference", "plan", "power")
     + ("mechanisms", "mechanisms.closeness", "mechanisms.comparisons", "mechanisms.samples")
-    + (
-        "results",
-        "results.btl",
-        "results.closeness",
-        "results.columns",
-        "results.guarantee",
-        "results.ranktest",
-    )
-    + ("results.topk",),
-    ("archive", "btl", "closeness", "topk", "uniformity")
+    + ("results", "results.btl", "results.closeness", "results.columns", "results.guarantee")
+    + ("results.ranktest", "results.topk"),
+    ("archive", "btl", "closeness", "identity", "topk", "uniformity")
     + ("report", "report.__main__", "report.contents", "report.examples", "report.pages")
     + ("report.spending",),
 )

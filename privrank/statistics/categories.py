@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import combinations, permutations
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.nulls import Null
 from privrank.nulltables import FULL, null_draws
+from privrank.statistics.orders import count_orders, signs_of_orders
 from privrank.statistics.statistic import Statistic
 
 __all__ = ["MOST_ITEMS", "max_count", "omnibus_choices", "omnibus_rankings", "total_variation"]
@@ -203,19 +203,6 @@ def _max_null(n: int, k: int, draws: int) -> Null:
     return Null.of_draws(null_draws("largest count", (n, k), draw, draws))
 
 
-@cache
-def _all_rankings(m: int) -> tuple[IntArray, IntArray]:
-    """Return codes of all m! rankings, ascending, and their signs, (m!, m (m - 1) / 2)."""
-    ranks = np.array(list(permutations(range(1, m + 1))), dtype=np.int64)
-    pairs = np.array(list(combinations(range(m), 2)))
-    return _codes(ranks), np.sign(ranks[:, pairs[:, 1]] - ranks[:, pairs[:, 0]])
-
-
-def _codes(ranks: IntArray) -> IntArray:
-    m = ranks.shape[1]
-    return np.asarray(ranks @ (m + 1) ** np.arange(m - 1, -1, -1))
-
-
 @dataclass(frozen=True, slots=True)
 class _Omnibus:
     """The largest of several statistics in units of their sensitivities, each less a quantile.
@@ -237,7 +224,7 @@ class _Omnibus:
         """Return the whole numbers that the statistics are functions of."""
         whole = [int(excess(counts, self.n)), int(counts.max())]
         if self.m is not None:
-            sums = counts @ _all_rankings(self.m)[1]
+            sums = counts @ signs_of_orders(self.m)
             whole.append(int(sums @ sums))
         return np.array(whole, dtype=np.int64)
 
@@ -269,8 +256,7 @@ class _Omnibus:
         return int(self.lattice(self.scaled(self.parts(counts))))
 
     def of_ranks(self, ranks: IntArray, order: Order) -> int:
-        place = np.searchsorted(_all_rankings(ranks.shape[1])[0], _codes(ranks))
-        return self.of_counts(np.bincount(place, minlength=self.k), order)
+        return self.of_counts(count_orders(ranks), order)
 
     def null(self, draws: int) -> Null:
         return Null.of_draws(self.lattice(self.table(self.label, draws)))

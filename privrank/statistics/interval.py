@@ -1,4 +1,4 @@
-"""Confidence interval for a total variation distance from uniformity, from a noisy statistic."""
+"""Confidence intervals for a total variation distance from the null, from a noisy statistic."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from privrank.noise import DiscreteLaplace
 from privrank.nulltables import public_generator
 from privrank.statistics.categories import excess
+from privrank.statistics.fit import Probabilities, is_uniform, total_variation_from
 
-__all__ = ["tv_interval"]
+__all__ = ["interval_from", "least_mean", "tv_interval"]
 
 FloatArray = NDArray[np.float64]
 
@@ -78,12 +79,72 @@ def tv_interval(
         return _mass(_two_level(k, tau, size), noisy, n, law, upper=False) > alpha / 2
 
     low, _ = _boundary(lambda tau: not above(tau), 0.0, most)
-    _, high = _boundary(lambda tau: below(tau, _least_mean(n, k, tau)), 0.0, most)
-    centre = _least_mean(n, k, high)
+    _, high = _boundary(lambda tau: below(tau, least_mean(n, k, tau)[0]), 0.0, most)
+    centre = least_mean(n, k, high)[0]
     sizes = {min(max(round(ratio * centre), 1), k - 1) for ratio in _SPREAD} - {centre}
     for size in sorted(sizes):
         _, high = _boundary(lambda tau, size=size: below(tau, size), high, most)  # type: ignore[misc]
     return low, max(low, high)
+
+
+def interval_from(
+    noisy: int, n: int, p: Probabilities, law: DiscreteLaplace, alpha: float
+) -> tuple[float, float]:
+    """Return an interval of coverage at least 1 - alpha for the total variation distance from p.
+
+    Parameters
+    ----------
+    noisy : int
+        Released value of `total_variation_from(n, p)`.
+    n : int
+        Number of choices.
+    p : tuple of float
+        Null probabilities; for equal ones the interval is `tv_interval`.
+    law : DiscreteLaplace
+        Law of the noise in `noisy`.
+    alpha : float
+        Probability that the interval may miss, shared evenly by both sides.
+
+    Returns
+    -------
+    low, high : float
+        Within [0, 1 - min p]; a single point where the noise has led beyond what can be.
+
+    Notes
+    -----
+    Let S be the distance of the shares from p, tau that of their true distribution P, k the number
+    of categories. S is convex in the shares, so E S >= tau; and by the triangle inequality
+    E S - tau <= E TV(shares, P) <= sum_x sqrt(P_x (1 - P_x) / n) / 2 <= sqrt((k - 1) / n) / 2, by
+    Cauchy and Schwarz. A replaced choice moves S by at most Delta, so by McDiarmid's inequality
+    P(S - E S >= t) and P(S - E S <= -t) are at most exp(-2 t^2 / (n Delta^2)). The noise L, in the
+    unit of S, is independent, so P(S + L - E S >= u) <= E exp(-2 ((u - L)+)^2 / (n Delta^2)), with
+    the mean over L summed exactly; so is the other tail. With u the least number where it is at
+    most alpha / 2, the interval [T - u - sqrt((k - 1) / n) / 2, T + u + step], T the released
+    statistic, covers tau with probability at least 1 - alpha: the released value is that of
+    S + L, rounded down by less than a step. It is shorter than one that bounds the deviations of
+    S and of L apart.
+    """
+    if is_uniform(p):
+        return tv_interval(noisy, n, len(p), law, alpha)
+    statistic = total_variation_from(n, p)
+    reach = math.ceil(law.scale * 40) + 1  # the noise beyond has a probability below 1e-17
+    noise = np.arange(-reach, reach + 1)
+    weights, spread = law.pmf(noise), math.sqrt(n / 2) * statistic.sensitivity
+
+    def unlikely(u: float) -> bool:
+        # in lattice steps: n Delta^2 / 2 is the squared spread
+        bound = np.exp(-((np.maximum(u - noise, 0.0) / spread) ** 2))
+        return float(weights @ bound) + 1e-15 <= alpha / 2
+
+    low, high = 0.0, reach + 10 * spread
+    while high - low > 0.5:
+        middle = (low + high) / 2
+        low, high = (low, middle) if unlikely(middle) else (middle, high)
+    bias = math.sqrt((len(p) - 1) / n) / 2
+    most = 1 - min(p)
+    lower = min(max((noisy - high) * statistic.step - bias, 0.0), most)
+    upper = min(max((noisy + high + 1) * statistic.step, 0.0), most)
+    return lower, max(lower, upper)
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
@@ -131,8 +192,10 @@ def _two_level(k: int, tau: float, size: int) -> FloatArray:
     return np.asarray(cells / cells.sum())
 
 
-def _least_mean(n: int, k: int, tau: float) -> int:
-    """Return the size at which the mean statistic under the two-level distributions is least.
+def least_mean(n: int, k: int, tau: float) -> tuple[int, float]:
+    """Return the size at which the mean statistic under two-level distributions is least, and it.
+
+    The mean is that of n S, which at tau = 0 is that under uniformity.
 
     E (M - c)+ = n p P(M' >= j - 1) - c P(M >= j), M binomial(n, p), M' binomial(n - 1, p),
     j = floor(c) + 1, c = n / k; a binomial tail is an incomplete beta function.
@@ -150,4 +213,5 @@ def _least_mean(n: int, k: int, tau: float) -> int:
         return np.asarray(n * p * shorter - n / k * longer)
 
     means = sizes * mean(1 / k + tau / sizes) + (k - sizes) * mean(1 / k - tau / (k - sizes))
-    return int(sizes[means.argmin()])
+    least_at = int(means.argmin())
+    return int(sizes[least_at]), float(means[least_at])

@@ -1,0 +1,167 @@
+"""Two categories: Tulap noise, exact p-values, and no private test that is more powerful."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.stats import binom
+
+from privrank.noise import DiscreteLaplace
+from privrank.nulltables import public_generator
+from privrank.statistics.binary import Tulap, binomial, binomial_interval, ump_pvalue
+from privrank.statistics.fit import binomial_law
+
+
+def law_of(epsilon):
+    return DiscreteLaplace(1 / epsilon)
+
+
+@pytest.mark.parametrize(
+    ("n", "p"), [(2, 0.5), (30, 0.1), (200, 0.9), (10**5, 1e-4), (2 * 10**5, 0.3)]
+)
+def test_binomial_law(n, p):
+    law = binomial_law(n, p)
+    exact = binom.pmf(np.arange(n + 1), n, p)
+    assert law == pytest.approx(exact, abs=1e-12)
+    assert binomial_law(5, 0.0).tolist() == [1, 0, 0, 0, 0, 0]
+    assert binomial_law(5, 1.0).tolist() == [0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_tulap_is_discrete_laplace_plus_uniform(epsilon):
+    law, noise = law_of(epsilon), Tulap(law_of(epsilon))
+    rng = public_generator("a test of Tulap noise")
+    drawn = np.sort(law.simulate(40_000, rng) + rng.random(40_000) - 0.5)
+    assert np.abs(noise.cdf(drawn) - np.arange(1, 40_001) / 40_000).max() < 1.95 / 200
+    x = np.linspace(-9, 9, 181)
+    assert noise.cdf(x) + noise.sf(x) == pytest.approx(np.ones(181), abs=1e-15)
+    # the closed form of Awan and Slavkovic: below 0 P(N <= x) = b^-[x] (b + {x - [x] + 1/2} ...
+    b, nearest = math.exp(-epsilon), np.rint(x)
+    closed = np.where(
+        x <= 0,
+        b**-nearest / (1 + b) * (b + (x - nearest + 0.5) * (1 - b)),
+        1 - b**nearest / (1 + b) * (b + (nearest - x + 0.5) * (1 - b)),
+    )
+    assert noise.cdf(x) == pytest.approx(closed, abs=1e-14)
+
+
+@pytest.mark.parametrize("alternative", ["larger", "smaller", "two-sided"])
+@pytest.mark.parametrize(("n", "p"), [(2, 0.5), (7, 0.3), (12, 0.9)])
+def test_statistics_are_private_and_their_nulls_exact(alternative, n, p):
+    statistic = binomial(n, p, alternative)
+    values = [statistic.value(np.array([m, n - m]), ()) for m in range(n + 1)]
+    assert max(abs(a - b) for a, b in zip(values, values[1:], strict=False)) == (
+        statistic.sensitivity
+    )
+    null = statistic.null(99)
+    assert null.draws is None
+    for value in values:
+        mass = sum(binom.pmf(m, n, p) for m in range(n + 1) if values[m] == value)
+        assert null.weights[null.values == value].sum() == pytest.approx(mass, abs=1e-14)
+    if alternative == "two-sided":
+        distances = [abs(m / n - p) for m in range(n + 1)]
+        assert np.array(values) * statistic.step == pytest.approx(distances, abs=statistic.step)
+    else:
+        assert values == sorted(values, reverse=alternative == "smaller")
+    assert pickle.loads(pickle.dumps(statistic)).sensitivity == statistic.sensitivity
+
+
+def rejection(n, p, law, alpha):
+    """P(the most powerful p-value is at most alpha | M = m), exactly, for m = 0..n.
+
+    Given R the p-value falls in U from its value without the lot by P(M + L = R), linearly.
+    """
+    reach = math.ceil(40 * law.scale)
+    released = np.arange(-reach, n + reach + 1)
+    full = np.array([ump_pvalue(int(r), n, p, law, -0.5) for r in released])
+    least = np.array([ump_pvalue(int(r), n, p, law, 0.5) for r in released])
+    share = np.clip((alpha - least) / np.maximum(full - least, 1e-300), 0, 1)
+    noise = law.pmf(released[None, :] - np.arange(n + 1)[:, None])
+    return noise @ share
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.37])
+@pytest.mark.parametrize(("n", "p", "epsilon"), [(5, 0.3, 1.0), (30, 0.5, 0.1), (20, 0.9, 2.0)])
+def test_pvalue_is_exactly_uniform(n, p, epsilon, alpha):
+    level = binomial_law(n, p) @ rejection(n, p, law_of(epsilon), alpha)
+    assert level == pytest.approx(alpha, abs=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p", "epsilon"), [(5, 0.3, 1.0), (30, 0.5, 0.1), (20, 0.9, 2.0)])
+def test_pvalue_without_the_lot_is_larger_by_no_more_than_a_boundary(n, p, epsilon):
+    law, null = law_of(epsilon), binomial(n, p, "larger").null(99)
+    for noisy in range(-8, n + 9):
+        plain = null.pvalue(noisy, law)
+        assert plain == pytest.approx(ump_pvalue(noisy, n, p, law, -0.5), abs=1e-14)
+        assert 0 <= plain - ump_pvalue(noisy, n, p, law, 0.3) <= math.tanh(epsilon / 2)
+    reach = math.ceil(40 / epsilon)
+    released = np.arange(-reach, n + reach + 1)
+    mass = binomial_law(n, p) @ law.pmf(released[None, :] - np.arange(n + 1)[:, None])
+    pvalues = np.array([null.pvalue(int(r), law) for r in released])
+    for alpha in (0.01, 0.05, 0.5):
+        assert mass[pvalues <= alpha].sum() <= alpha + 1e-12
+
+
+@pytest.mark.parametrize("other", [0.45, 0.7, 0.9])
+@pytest.mark.parametrize(("n", "p", "epsilon"), [(6, 0.4, 1.0), (20, 0.4, 0.3), (15, 0.2, 2.0)])
+def test_no_private_test_is_more_powerful(n, p, epsilon, other):
+    alpha, up = 0.05, math.exp(epsilon)
+    ours = rejection(n, p, law_of(epsilon), alpha)
+    power = binomial_law(n, other) @ ours
+    # the best private test at this one alternative is a linear program in P(reject | M = m)
+    rows, bounds = [binomial_law(n, p)], [alpha]
+    for a, b in [(m, m + 1) for m in range(n)] + [(m + 1, m) for m in range(n)]:
+        row = np.zeros(n + 1)
+        row[a], row[b] = 1, -up  # phi(a) <= e^eps phi(b)
+        rows.append(row)
+        bounds.append(0.0)
+        row = np.zeros(n + 1)
+        row[a], row[b] = up, -1  # 1 - phi(b) <= e^eps (1 - phi(a))
+        rows.append(row)
+        bounds.append(up - 1)
+        assert ours[a] <= up * ours[b] + 1e-13
+        assert 1 - ours[b] <= up * (1 - ours[a]) + 1e-13
+    best = linprog(-binomial_law(n, other), A_ub=np.array(rows), b_ub=bounds, bounds=(0, 1))
+    assert power == pytest.approx(-best.fun, abs=1e-8)
+    # continuous Laplace noise with its exact threshold is one of them
+    grid = np.linspace(-60 / epsilon, n + 60 / epsilon, 40_001)[:, None] - np.arange(n + 1)
+    tail = np.where(
+        grid > 0, np.exp(-epsilon * np.abs(grid)) / 2, 1 - np.exp(-epsilon * np.abs(grid)) / 2
+    )
+    at = int(np.argmax(tail @ binomial_law(n, p) <= alpha))
+    assert tail[at] @ binomial_law(n, other) <= power + 1e-9
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(4, 0.5), (40, 1.0), (40, 0.1)])
+def test_interval_covers_every_probability(n, epsilon):
+    law, alpha = law_of(epsilon), 0.1
+    reach = math.ceil(12 / epsilon)
+    released = np.arange(-reach, n + reach + 1)
+    ends = np.array([binomial_interval(int(r), n, law, alpha) for r in released])
+    assert (ends[:, 0] <= ends[:, 1]).all() and (np.diff(ends, axis=0) >= 0).all()
+    noise = law.pmf(released[None, :] - np.arange(n + 1)[:, None])
+    for p in np.linspace(0, 1, 21):
+        hit = (ends[:, 0] <= p) & (p <= ends[:, 1])
+        missed = binomial_law(n, p) @ (noise @ ~hit)
+        assert missed <= alpha + 1e-12
+    assert ends[0, 0] == 0.0 and ends[-1, 1] == 1.0
+
+
+def test_two_sided_power_is_near_that_of_the_better_side():
+    n, p, law = 200, 0.3, law_of(0.5)
+    two = binomial(n, p)
+    wide = DiscreteLaplace(law.scale * two.sensitivity)
+    threshold = two.null(99).threshold(0.05, wide)
+    values = np.array([two.value(np.array([m, n - m]), ()) for m in range(n + 1)])
+    reject = wide.tail(threshold - values)
+    assert binomial_law(n, p) @ reject == pytest.approx(0.05, abs=1e-3)
+    for other in (0.18, 0.42):
+        side = binomial(n, p, "larger" if other > p else "smaller")
+        level = side.null(99).threshold(0.05, law)
+        better = law.tail(
+            level - np.array([side.value(np.array([m, n - m]), ()) for m in range(n + 1)])
+        )
+        power, best = binomial_law(n, other) @ reject, binomial_law(n, other) @ better
+        assert 0.85 < power < best

@@ -1,0 +1,432 @@
+"""Given probabilities: sensitivities over all neighbours, nulls, the interval, published tests."""
+
+import math
+import pickle
+from collections import Counter
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from privrank import nulltables
+from privrank.noise import DiscreteLaplace
+from privrank.nulls import Null
+from privrank.nulltables import fingerprint, public_generator
+from privrank.statistics import categories, fit
+from privrank.statistics.classical import COINS, paninski, reduce_to_uniform, sigmoid_bit
+from privrank.statistics.fit import (
+    kendall_norm_from,
+    largest_excess,
+    omnibus_choices_from,
+    omnibus_rankings_from,
+    total_variation_from,
+)
+from privrank.statistics.interval import interval_from, tv_interval
+
+CASES = [
+    (2, (0.7, 0.3)),
+    (5, (0.9, 0.1)),
+    (4, (0.5, 0.25, 0.25)),
+    (4, (0.6, 0.4, 0.0)),
+    (7, (0.1, 0.2, 0.7)),
+    (3, (0.28, 0.24, 0.24, 0.24)),
+    (2, (0.3, 0.2, 0.2, 0.15, 0.15)),
+    (4, (1.0, 0.0, 0.0)),
+    (5, (0.4, 0.3, 0.2, 0.1)),
+]
+SKEWED = tuple(float(w) for w in np.arange(1, 7) / 21)
+
+
+def compositions(n, k):
+    if k == 1:
+        yield (n,)
+        return
+    for first in range(n + 1):
+        for rest in compositions(n - first, k - 1):
+            yield (first, *rest)
+
+
+def chance(counts, p):
+    ways = math.factorial(sum(counts))
+    for count in counts:
+        ways //= math.factorial(count)
+    return ways * math.prod(q**count for q, count in zip(p, counts, strict=True))
+
+
+def largest_move(values):
+    """Largest change of a value when one choice moves, over all counts."""
+    largest = 0
+    for counts, value in values.items():
+        for a, b in permutations(range(len(counts)), 2):
+            if counts[a]:
+                other = list(counts)
+                other[a] -= 1
+                other[b] += 1
+                largest = max(largest, abs(values[tuple(other)] - value))
+    return largest
+
+
+def values_of(statistic, n, k):
+    return {c: statistic.value(np.array(c), ()) for c in compositions(n, k)}
+
+
+@pytest.mark.parametrize(("n", "p"), CASES)
+def test_total_variation_is_exact_and_its_sensitivity_is_attained(n, p):
+    statistic = total_variation_from(n, p)
+    values = values_of(statistic, n, len(p))
+    unit = min(Fraction(1, n), max(map(Fraction, p)))
+    assert statistic.step == pytest.approx(float(unit) / 1024, rel=1e-12)
+    for counts, value in values.items():
+        distance = sum(max(Fraction(c, n) - Fraction(q), 0) for c, q in zip(counts, p, strict=True))
+        exact = 1024 * distance / unit
+        assert exact - 1 - Fraction(1, 10**6) <= value <= exact + Fraction(1, 10**6)
+    largest = largest_move(values)
+    assert largest <= statistic.sensitivity == 1024
+    if n * max(p) >= 1:
+        assert largest == 1024
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_total_variation_moves_by_no_more_than_claimed(seed):
+    rng = public_generator("a test of sensitivities", seed)
+    n, k = int(rng.integers(2, 7)), int(rng.integers(2, 6))
+    p = rng.dirichlet(np.full(k, [0.3, 1.0, 30.0][seed % 3]))
+    for make in (total_variation_from, largest_excess):
+        statistic = make(n, tuple(p.tolist()))
+        assert largest_move(values_of(statistic, n, k)) <= statistic.sensitivity == 1024
+
+
+def test_the_bound_by_the_largest_probability_is_needed_and_near():
+    # sparse: n max p < 1, so that 1 / n would be twice the noise that is needed
+    n, p = 2, (0.26, 0.25, 0.25, 0.24)
+    unit = total_variation_from(n, p).step * 1024
+    assert unit == pytest.approx(0.26)
+    assert 1000 <= largest_move(values_of(total_variation_from(n, p), n, 4)) <= 1024
+
+
+@pytest.mark.parametrize(("n", "p"), CASES)
+def test_largest_excess_moves_by_one_choice(n, p):
+    values = values_of(largest_excess(n, p), n, len(p))
+    assert largest_move(values) == 1024
+    for counts, value in values.items():
+        exact = max(c - n * q for c, q in zip(counts, p, strict=True))
+        assert value == pytest.approx(1024 * exact - 0.5, abs=0.5001)
+
+
+def test_equal_probabilities_have_the_exact_law_of_uniformity():
+    statistic, plain = total_variation_from(40, (0.2,) * 5), categories.total_variation(40, 5)
+    assert statistic.name != plain.name and statistic.sensitivity == plain.sensitivity
+    null, exact = statistic.null(99), plain.null(99)
+    assert null.draws is None and np.array_equal(null.values, exact.values)
+
+
+@pytest.mark.parametrize(("n", "p"), [(2, (0.7, 0.3)), (30, (0.9, 0.1)), (9, (1.0, 0.0))])
+def test_null_of_two_categories_is_exact(n, p):
+    statistic, found = total_variation_from(n, p), Counter()
+    for counts in compositions(n, 2):
+        found[statistic.value(np.array(counts), ())] += chance(counts, p)
+    null = statistic.null(99)
+    assert null.draws is None
+    assert dict(zip(null.values.tolist(), null.weights, strict=True)) == pytest.approx(
+        found, abs=1e-13
+    )
+
+
+@pytest.mark.parametrize("make", [total_variation_from, largest_excess, omnibus_choices_from])
+def test_drawn_nulls_are_the_law_over_all_counts(make):
+    n, p, found = 6, (0.5, 0.3, 0.2, 0.0), Counter()
+    statistic = make(n, p)
+    for counts in compositions(n, 4):
+        found[statistic.value(np.array(counts), ())] += chance(counts, p)
+    null = statistic.null(nulltables.FULL)
+    law = dict(zip(null.values.tolist(), null.weights, strict=True))
+    assert law.keys() <= {value for value, mass in found.items() if mass > 0}
+    values = np.array(sorted(found))
+    exact = np.cumsum([found[v] for v in values])
+    drawn = np.cumsum([law.get(v, 0.0) for v in values])
+    assert np.abs(exact - drawn).max() < 2.2 / math.sqrt(nulltables.FULL)
+
+
+def test_the_public_sequence_is_named_by_the_probabilities():
+    p = (0.5, 0.3, 0.2)
+    first, again = (total_variation_from(50, p).null(640) for _ in range(2))
+    assert np.array_equal(first.values, again.values)
+    assert fingerprint(p) == fingerprint([0.5, 0.3, 0.2]) != fingerprint((0.3, 0.5, 0.2))
+    assert fingerprint(p) != fingerprint((0.5, 0.3, math.nextafter(0.2, 1)))
+    assert fingerprint([-0.0]) == fingerprint([0.0])
+
+
+@pytest.mark.parametrize("make", [total_variation_from, omnibus_choices_from])
+def test_pvalues_keep_their_level(make):
+    n, p = 80, SKEWED
+    statistic = make(n, p)
+    law = DiscreteLaplace(statistic.sensitivity / 0.5)
+    null = statistic.null(nulltables.FULL)
+    rng = public_generator("a test of p-values under given probabilities", 1)
+    values = [statistic.value(row, ()) for row in rng.multinomial(n, np.array(p), 3000)]
+    for alpha in (0.01, 0.05, 0.2):
+        level = law.tail(null.threshold(alpha, law) - np.array(values)).mean()
+        assert level == pytest.approx(alpha, abs=4 * math.sqrt(alpha / 3000) + 0.004)
+
+
+# Rankings
+
+
+def random_table(m, seed):
+    rng = public_generator("a test of tables", m, seed)
+    return tuple(rng.dirichlet(np.ones(math.factorial(m))).tolist())
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (5, 2), (2, 3), (4, 3)])
+def test_kendall_norm_moves_by_no_more_than_its_sensitivity(n, m):
+    for seed in range(3):
+        statistic = kendall_norm_from(n, random_table(m, seed))
+        largest = largest_move(values_of(statistic, n, math.factorial(m)))
+        assert 850 < largest <= 1025 < statistic.sensitivity == 1026
+    point = (1.0, *[0.0] * (math.factorial(m) - 1))
+    values = values_of(kendall_norm_from(n, point), n, math.factorial(m))
+    assert largest_move(values) >= 1023  # one ranking reversed, the others at the centre
+
+
+def test_kendall_norm_in_its_own_unit():
+    n, m = 30, 3
+    p = random_table(m, 4)
+    orders = list(permutations(range(1, m + 1)))
+    signs = np.array(
+        [[np.sign(r[j] - r[i]) for i in range(m) for j in range(i + 1, m)] for r in orders]
+    )
+    rng = public_generator("a test of the Kendall norm")
+    counts = rng.multinomial(n, np.full(6, 1 / 6))
+    norm = np.linalg.norm((counts / n - np.array(p)) @ signs) / math.sqrt(3)
+    statistic = kendall_norm_from(n, p)
+    assert statistic.value(counts, ()) * statistic.step == pytest.approx(norm, abs=statistic.step)
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (2, 3), (3, 3)])
+def test_omnibus_of_rankings_moves_by_no_more_than_its_sensitivity(n, m):
+    statistic = omnibus_rankings_from(n, random_table(m, 7))
+    orders, largest = list(permutations(range(1, m + 1))), 0
+    for rows in product(orders, repeat=n):
+        here = statistic.value(np.array(rows), ())
+        for row in orders:
+            moved = statistic.value(np.array([row, *rows[1:]]), ())
+            largest = max(largest, abs(moved - here))
+    assert 700 < largest <= 1025 < statistic.sensitivity == 1026
+
+
+def test_omnibus_takes_quantiles_from_a_sequence_of_their_own():
+    n, p = 60, SKEWED
+    statistic = omnibus_choices_from(n, p)
+    whole = statistic.value.__self__
+    assert np.array_equal(
+        whole.quantiles(),
+        np.quantile(
+            nulltables.null_draws(
+                f"quantiles of the {whole.name}", whole.sizes, whole.simulated, 1_999
+            ),
+            0.975,
+            axis=0,
+            method="inverted_cdf",
+        ),
+    )
+    own = nulltables.null_draws(whole.name, whole.sizes, whole.simulated, 640)
+    other = nulltables.null_draws(
+        f"quantiles of the {whole.name}", whole.sizes, whole.simulated, 640
+    )
+    assert not np.array_equal(own, other)
+    names = []
+    with pytest.MonkeyPatch.context() as patch:
+        original = nulltables.null_draws
+
+        def noted(name, *arguments):
+            names.append(name)
+            return original(name, *arguments)
+
+        patch.setattr("privrank.statistics.omnibus.null_draws", noted)
+        null = statistic.null(640)
+    assert len(names) == len(set(names)) == 2
+    assert isinstance(null, Null) and null.draws == 640
+
+
+def test_omnibus_is_the_largest_of_its_parts():
+    n, m = 40, 3
+    p = random_table(m, 9)
+    statistic = omnibus_rankings_from(n, p)
+    ranks = nulltables.uniform_rankings(public_generator("a test of parts"), n, m)
+    orders = list(permutations(range(1, m + 1)))
+    counts = np.array([sum(tuple(row) == order for row in ranks.tolist()) for order in orders])
+    whole = statistic.value.keywords["value"].__self__
+    parts = [total_variation_from(n, p), largest_excess(n, p), kendall_norm_from(n, p)]
+    values = [part.value(counts, ()) for part in parts]
+    assert whole.values(counts, ()).tolist() == values
+    assert statistic.value(ranks, ()) == max(np.array(values) - whole.quantiles())
+    with pytest.raises(ValueError, match="2 to 6 items"):
+        omnibus_rankings_from(n, (0.5, 0.3, 0.2))
+
+
+def test_statistics_can_be_pickled():
+    for statistic in (
+        total_variation_from(9, (0.5, 0.3, 0.2)),
+        total_variation_from(9, (0.7, 0.3)),
+        largest_excess(9, (0.5, 0.3, 0.2)),
+        kendall_norm_from(9, (0.5, 0.5)),
+        omnibus_choices_from(9, (0.5, 0.3, 0.2)),
+        omnibus_rankings_from(9, (0.5, 0.5)),
+        paninski(9, 30),
+        sigmoid_bit(9, 4, 1.0, 0.2),
+    ):
+        assert pickle.loads(pickle.dumps(statistic)).name == statistic.name
+
+
+def test_power_is_that_of_the_total_variation_distance():
+    # Paninski's alternative of uniformity, seen as one of nearly equal probabilities
+    n, k, epsilon = 100, 6, 0.5
+    p = tuple((np.full(k, 1 / k) + np.array([1, -1, 0, 0, 0, 0]) * 1e-4).tolist())
+    statistic = total_variation_from(n, p)
+    law = DiscreteLaplace(statistic.sensitivity / epsilon)
+    threshold = statistic.null(nulltables.FULL).threshold(0.05, law)
+    cells = np.full(k, 1 / k) + 0.4 / k * np.array([1, -1, 1, -1, 1, -1])
+    rows = public_generator("a test of power").multinomial(n, cells, 2000)
+    values = np.array([statistic.value(row, ()) for row in rows])
+    assert law.tail(threshold - values).mean() == pytest.approx(0.81, abs=0.035)
+
+
+# The interval
+
+
+@pytest.mark.parametrize("cells", [(1, 2, 3, 4, 5, 6), (6, 5, 4, 3, 2, 1), (1, 1, 1, 1, 1, 16)])
+def test_interval_covers(cells):
+    n, truth = 300, np.array(cells) / 21
+    tau = np.abs(truth - np.array(SKEWED)).sum() / 2
+    statistic, law = total_variation_from(n, SKEWED), DiscreteLaplace(1024 / 0.5)
+    rng = public_generator("a test of intervals from given probabilities", *cells)
+    hits = 0
+    for row in rng.multinomial(n, truth, 60):
+        noisy = statistic.value(row, ()) + int(law.simulate((), rng))
+        low, high = interval_from(noisy, n, SKEWED, law, 0.05)
+        hits += low <= tau <= high
+        assert high - low < 0.33
+    assert hits >= 59
+
+
+def test_interval_deviation_is_a_bound_and_sharper_than_two():
+    n, law, alpha = 300, DiscreteLaplace(1024 / 0.5), 0.05
+    statistic = total_variation_from(n, SKEWED)
+    noisy = 120_000
+    low, high = interval_from(noisy, n, SKEWED, law, alpha)
+    deviation = high / statistic.step - noisy - 1
+    assert noisy - low / statistic.step == pytest.approx(
+        deviation + math.sqrt(5 / n) / 2 / statistic.step, abs=1
+    )
+    b = alpha / 4
+    apart = 1024 * math.sqrt(n * math.log(1 / b) / 2) + law.scale * math.log(1 / (2 * b))
+    assert deviation < 0.85 * apart
+    # the deviation of an extreme sub-Gaussian variable plus the noise is within it
+    rng = public_generator("a test of deviations")
+    values = rng.normal(0, 1024 * math.sqrt(n) / 2, 100_000) + law.simulate(100_000, rng)
+    assert np.mean(values >= deviation) < alpha / 2
+
+
+def test_interval_ends_stay_within_what_can_be():
+    law = DiscreteLaplace(2048.0)
+    ends = [interval_from(noisy, 100, (0.5, 0.3, 0.2), law, 0.1) for noisy in (-(10**6), 0, 10**6)]
+    assert ends[0] == (0.0, 0.0) and ends[2] == (0.8, 0.8)
+    assert ends[1][0] == 0.0 < ends[1][1] < 0.8
+    uniform = tv_interval(150, 60, 3, DiscreteLaplace(6.0), 0.1)
+    assert interval_from(150, 60, (1 / 3,) * 3, DiscreteLaplace(6.0), 0.1) == uniform
+
+
+# Published tests
+
+
+@pytest.mark.parametrize(
+    ("n", "k"), [(2, 2), (3, 2), (4, 2), (5, 2), (2, 3), (3, 3), (4, 3), (6, 4), (5, 5)]
+)
+def test_paninski(n, k):
+    statistic = paninski(n, k)
+    values = values_of(statistic, n, k)
+    assert largest_move(values) == statistic.sensitivity
+    found = Counter()
+    for counts, value in values.items():
+        assert value == n - counts.count(1)
+        found[value] += chance(counts, [1 / k] * k)
+    null = statistic.null(nulltables.FULL)
+    law = dict(zip(null.values.tolist(), null.weights, strict=True))
+    assert {v: law.get(v, 0.0) for v in found} == pytest.approx(found, abs=0.025)
+
+
+@pytest.mark.parametrize("p", [(0.5, 0.25, 0.25), (0.75, 0.25), (1.0, 0.0), (0.125, 0.875)])
+def test_reduction_maps_the_null_to_uniformity(p):
+    k = len(p)
+    share = [3 * k * Fraction(q) + 3 for q in p]
+    whole = [math.floor(x) for x in share]
+    rest = 6 * k - sum(whole)
+    # the middles of equal pieces, fine enough that no piece is cut by a threshold
+    keep = math.lcm(*(x.numerator for x in share))
+    spread = math.lcm(*whole, rest or 1)
+    grid = np.array(
+        [
+            (a, b, c, d)
+            for a in (0.25, 0.75)
+            for b in (np.arange(k) + 0.5) / k
+            for c in (np.arange(keep) + 0.5) / keep
+            for d in (np.arange(spread) + 0.5) / spread
+        ]
+    )
+    law = np.zeros(6 * k)
+    for cell, q in enumerate(p):
+        counts = np.zeros(k, dtype=np.int64)
+        counts[cell] = len(grid)
+        law += q * reduce_to_uniform(counts, p, grid) / len(grid)
+    assert law == pytest.approx(np.full(6 * k, 1 / (6 * k)), abs=1e-14)
+
+
+def test_reduction_moves_one_choice_at_a_time_and_shrinks_distances():
+    p, n = (0.6, 0.3, 0.1), 5
+    uniforms = public_generator("a test of the reduction").random((n, COINS))
+    for counts in compositions(n, 3):
+        assert reduce_to_uniform(np.array(counts), p, uniforms).sum() == n
+    # choices in other places keep their cells: all of one category, with the last one moved
+    for first, last in ((0, 1), (0, 2), (1, 2)):
+        counts, other = np.zeros((2, 3), dtype=np.int64)
+        counts[first] = n
+        other[first], other[last] = n - 1, 1
+        moved = reduce_to_uniform(counts, p, uniforms) - reduce_to_uniform(other, p, uniforms)
+        assert np.abs(moved).sum() <= 2
+    rng = public_generator("a test of the reduction", 1)
+    truth, many = np.array([0.1, 0.3, 0.6]), 200_000
+    mapped = reduce_to_uniform(rng.multinomial(many, truth), p, rng.random((many, COINS)))
+    distance = np.abs(mapped / many - 1 / 18).sum() / 2
+    assert 3 / 8 * 0.5 - 0.01 < distance < 0.25 + 0.01
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize(("n", "k"), [(2, 2), (6, 3), (3, 5), (5, 4), (4, 6)])
+def test_sigmoid_bit_is_private(n, k, epsilon):
+    bit = sigmoid_bit(n, k, epsilon, 0.3)
+    chances = {c: bit.probability(np.array(c), ()) for c in compositions(n, k)}
+    loss = 0.0
+    for answer in (lambda q: q, lambda q: 1 - q):
+        logs = {c: math.log(answer(q)) for c, q in chances.items()}
+        loss = max(loss, largest_move(logs))
+    assert 0.4 * epsilon < loss <= epsilon * (1 + 1e-12)
+
+
+def test_sigmoid_bit_is_no_test_of_a_level():
+    n, k, tolerance = 100, 6, 0.2
+    rng = public_generator("a test of the sigmoid bit")
+    null = rng.multinomial(n, np.full(k, 1 / k), 2000)
+    bit = sigmoid_bit(n, k, 0.1, tolerance)
+    assert np.mean([bit.probability(row, ()) for row in null]) == pytest.approx(0.37, abs=0.02)
+    # with the published gap and a constant of about 1 it is much the same
+    published = sigmoid_bit(n, k, 0.1, tolerance, c=1.0)
+    assert abs(published.probability(null[0], ()) - bit.probability(null[0], ())) < 0.05
+
+
+def test_the_order_of_tables_is_that_of_the_ranks():
+    assert fit.items_of((0.1,) * 720) == 6
+    ranks = np.array([[1, 3, 2], [3, 2, 1], [1, 3, 2]])
+    p = tuple(np.eye(6)[1].tolist())  # of 123, 132, 213, 231, 312, 321 the second
+    point = omnibus_rankings_from(3, p)
+    assert point.value(ranks[[0, 0, 0]], ()) < point.value(ranks, ())
