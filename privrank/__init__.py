@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privrank.checks import PrivrankWarning as PrivrankWarning
     from privrank.closeness import ClosenessTest as ClosenessTest
     from privrank.conversion import as_rankings as as_rankings
+    from privrank.identity import IdentityTest as IdentityTest
     from privrank.mallows import Mallows as Mallows
     from privrank.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.release import Release as Release
@@ -38,6 +39,7 @@ _HOME = {
     "BudgetExceeded": "privrank.budget",
     "ClosenessResult": "privrank.results",
     "ClosenessTest": "privrank.closeness",
+    "IdentityTest": "privrank.identity",
     "Mallows": "privrank.mallows",
     "PlackettLuce": "privrank.simulate",
     "PrivateBTL": "privrank.btl",

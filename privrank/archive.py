@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from privrank import btl, closeness, topk, uniformity
+from privrank import btl, closeness, identity, topk, uniformity
 from privrank.release import Release
 from privrank.results import BTLResult, ClosenessResult, RankTestResult, TopKResult
 
@@ -13,6 +13,7 @@ __all__ = ["from_json"]
 _REBUILD = {
     "BTLResult": btl.infer,
     "ClosenessTest": closeness.infer,
+    "IdentityTest": identity.infer,
     "TopKResult": topk.infer,
     "UniformityTest": uniformity.infer,
 }

@@ -137,3 +137,15 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     if len({str(label) for label in names}) != len(names):
         raise ValueError(f"{name} must be distinct: the same name is listed twice.")
     return names
+
+
+def check_tolerance(tolerance: object) -> None:
+    """Refuse what is neither None nor a total variation distance strictly between 0 and 1."""
+    if tolerance is None:
+        return
+    real = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not real or not 0 < float(tolerance) < 1:  # type: ignore[arg-type]
+        raise ValueError(
+            f"tolerance must be a total variation distance strictly between 0 and 1, "
+            f"got {tolerance!r}."
+        )

@@ -15,6 +15,7 @@ from privrank.design import Sample
 from privrank.mallows import Mallows
 from privrank.noise import DiscreteLaplace
 from privrank.release import STATISTIC, Release
+from privrank.statistics.identity import NullModel
 from privrank.statistics.statistic import RandomBit, Statistic
 
 __all__ = ["DetectableEffect", "check_power", "detectable_effect", "power_curve"]
@@ -39,7 +40,7 @@ class DetectableEffect:
     first_over_last : float or None
         Probability under that model that its first item is ranked before its last.
     total_variation : float or None
-        Total variation distance of the alternative from uniform; None if no effect has the power.
+        Total variation distance of the alternative from H0; None if no effect has the power.
     """
 
     power: float
@@ -60,7 +61,7 @@ class DetectableEffect:
             )
         return (
             f"Detected with power {self.power:g} at level {self.alpha:g}: {model}a total variation "
-            f"distance of {self.total_variation:.3g} from uniform."
+            f"distance of {self.total_variation:.3g} from H0."
         )
 
 
@@ -87,9 +88,46 @@ def _two_levels(sample: Sample, distance: float, rng: np.random.Generator) -> In
     return np.asarray(rng.multinomial(sample.nobs, np.maximum(p, 0.0)))
 
 
-def _family(sample: Sample) -> tuple[simulation.Sampler, float, float]:
+def _tilted(
+    sample: Sample, p: tuple[float, ...], distance: float, rng: np.random.Generator
+) -> IntArray:
+    """Return counts where the first half of the null's mass, by category, has grown."""
+    cells, raised = np.array(p), np.cumsum(p) <= 0.5 + 1e-12
+    if not raised.any():
+        raised[0] = True
+    share = cells[raised].sum()
+    cells[raised] *= 1 + distance / share
+    cells[~raised] *= max(1 - distance / (1 - share), 0.0)
+    return np.asarray(rng.multinomial(sample.nobs, cells / cells.sum()))
+
+
+def _dispersed(
+    sample: Sample, null: NullModel, effect: float, rng: np.random.Generator
+) -> IntArray:
+    """Return rankings around the same centre, theta smaller by the share `effect`."""
+    theta = null.theta * (1.0 - effect)
+    model = Mallows.from_theta(len(sample.items), theta, np.array(null.center))
+    return np.asarray(model.rvs(sample.nobs, rng))
+
+
+def _family(sample: Sample, null: NullModel | None) -> tuple[simulation.Sampler, float, float]:
     """Return the sampler, an effect to start from and the largest effect."""
     m, n = len(sample.items), sample.nobs
+    if null is not None and null.center:
+        return partial(_dispersed, sample, null), min(1.0 / n**0.5, 1.0), 1.0
+    if null is not None and null.probabilities:
+        if sample.kind == "rankings":
+            raise ValueError(
+                "the smallest detectable effect is defined for a Mallows null, for uniformity and "
+                "for choices, not for a table of rankings."
+            )
+        share = float(
+            np.cumsum(null.probabilities)[np.cumsum(null.probabilities) <= 0.5 + 1e-12].max(
+                initial=null.probabilities[0]
+            )
+        )
+        most = 1.0 - share
+        return partial(_tilted, sample, null.probabilities), min(0.5 * (m / n) ** 0.5, most), most
     if sample.kind == "rankings":
         return partial(_mallows, sample), min(2.0 / (m**1.5 * n**0.5), 1.0), MOST_THETA
     most = 1.0 - (m // 2) / m
@@ -108,10 +146,11 @@ def detectable_effect(
     alpha: float,
     target: float,
     replicates: int,
+    null: NullModel | None = None,
 ) -> DetectableEffect:
     """Return the smallest effect at which the test of this release has power `target`."""
     sample = release.sample
-    sampler, start, most = _family(sample)
+    sampler, start, most = _family(sample, null)
     effect = simulation.detectable(
         simulation.chance(asked, _law(release), threshold),
         sampler,
@@ -126,9 +165,18 @@ def detectable_effect(
         return DetectableEffect(target, alpha, None, None, None)
     if sample.kind == "choices":
         return DetectableEffect(target, alpha, None, None, effect)
-    model = Mallows.from_theta(len(sample.items), effect)
+    model, distance = _alternative(len(sample.items), effect, null)
     ahead = float(model.pair_probability(0, len(sample.items) - 1))
-    return DetectableEffect(target, alpha, model.phi, ahead, model.total_variation("uniform"))
+    return DetectableEffect(target, alpha, model.phi, ahead, distance)
+
+
+def _alternative(m: int, effect: float, null: NullModel | None) -> tuple[Mallows, float]:
+    """Return the Mallows model of an effect, its centre in order, and its distance from H0."""
+    if null is None or not null.center:
+        model = Mallows.from_theta(m, effect)
+        return model, model.total_variation("uniform")
+    model = Mallows.from_theta(m, null.theta * (1.0 - effect))
+    return model, model.total_variation(Mallows.from_theta(m, null.theta))
 
 
 def power_curve(
@@ -138,10 +186,11 @@ def power_curve(
     alpha: float,
     points: int,
     replicates: int,
+    null: NullModel | None = None,
 ) -> pd.DataFrame:
     """Return the power over a range of effects, from none to what is detected 99 times in 100."""
     sample = release.sample
-    sampler, start, most = _family(sample)
+    sampler, start, most = _family(sample, null)
     reject = simulation.chance(asked, _law(release), threshold)
     m, label = len(sample.items), asked.name
     widest = simulation.detectable(
@@ -156,9 +205,9 @@ def power_curve(
     ]
     frame = pd.DataFrame(rows, columns=["power", "std err"])
     if sample.kind == "rankings":
-        models = [Mallows.from_theta(m, float(effect)) for effect in effects]
-        frame.insert(0, "phi", [model.phi for model in models])
-        frame.insert(1, "total_variation", [model.total_variation("uniform") for model in models])
+        models = [_alternative(m, float(effect), null) for effect in effects]
+        frame.insert(0, "phi", [model.phi for model, _ in models])
+        frame.insert(1, "total_variation", [distance for _, distance in models])
     else:
         frame.insert(0, "total_variation", effects)
     return frame

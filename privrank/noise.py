@@ -27,12 +27,14 @@ __all__ = [
     "draw_one_each",
     "draw_orders",
     "draw_permutation",
+    "draw_uniforms",
     "draw_shuffles",
     "secret_generator",
     "source_of",
 ]
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 NoiseSource = Literal["secure", "seeded", "none"]
 
@@ -251,6 +253,14 @@ def draw_bit(probability: float, rng: np.random.Generator | None) -> int:
     """Return 1 with the given probability, else 0, to within 2^-53."""
     uniform = random.SystemRandom().random() if rng is None else rng.random()
     return int(uniform < probability)
+
+
+def draw_uniforms(rows: int, columns: int, rng: np.random.Generator | None) -> FloatArray:
+    """Return independent uniform numbers in [0, 1), multiples of 2^-53, shape (rows, columns)."""
+    if rng is not None:
+        return np.asarray(rng.random((rows, columns)))
+    words = np.frombuffer(os.urandom(8 * rows * columns), dtype=np.uint64).reshape(rows, columns)
+    return np.asarray((words >> np.uint64(11)) * 2.0**-53)
 
 
 def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from privrank.budget import Budget, pure_epsilon
 from privrank.checks import (
@@ -17,21 +15,21 @@ from privrank.checks import (
     check_delta,
     check_epsilon,
     check_rng,
+    check_tolerance,
 )
 from privrank.design import Sample
 from privrank.encode.samples import (
     EncodedSample,
-    encode_choices,
     encode_counts,
-    encode_rankings,
+    encode_data,
     sample_of_formula,
 )
 from privrank.mechanisms.samples import release_sample
 from privrank.nulltables import FULL
-from privrank.release import STATISTIC, Release, check_release
-from privrank.results.ranktest import RankTestResult
+from privrank.release import Release, check_release
+from privrank.results.ranktest import RankTestResult, find
 from privrank.statistics.statistic import RandomBit
-from privrank.statistics.uniform import Asked, UniformityMethod, ask, asked_of, remarks
+from privrank.statistics.uniform import UniformityMethod, ask, asked_of, remarks
 
 __all__ = ["UniformityTest", "infer"]
 
@@ -95,13 +93,7 @@ class UniformityTest:
         respondent: str | None = None,
         max_rows: int = 1,
     ) -> None:
-        if isinstance(rankings, pd.Series):
-            check_count("max_rows", max_rows, high=1)
-            self._encoded = encode_choices(rankings.to_frame("choice"), "choice", categories=items)
-        else:
-            self._encoded = encode_rankings(
-                rankings, items=items, respondent=respondent, max_rows=max_rows
-            )
+        self._encoded = encode_data(rankings, items=items, respondent=respondent, max_rows=max_rows)
 
     @classmethod
     def _of(cls, encoded: EncodedSample) -> Self:
@@ -220,7 +212,7 @@ class UniformityTest:
         check_choice("method", method, UniformityMethod)
         check_count("draws", draws, low=19)
         check_rng(rng)
-        _check_tolerance(tolerance)
+        check_tolerance(tolerance)
         xi = pure_epsilon(epsilon, delta)
         asked, constants = ask(
             method, self._encoded.sample, xi=xi, alpha=alpha, tolerance=tolerance
@@ -292,7 +284,7 @@ def infer(
     sample = release.sample
     asked, method = asked_of(release.mechanism, sample, release.constants)
     if found is None:
-        found = _find(release, asked, alpha, draws)
+        found = find(release, asked, alpha, draws)
     return RankTestResult(
         release=release,
         test="UniformityTest",
@@ -307,33 +299,8 @@ def infer(
     )
 
 
-def _find(release: Release, asked: Asked, alpha: float, draws: int) -> dict[str, Any]:
-    if isinstance(asked, RandomBit):
-        return {"pvalue": None, "threshold": None, "draws": None}
-    part = release.parts[STATISTIC]
-    observed = int(part.values[0])
-    null = asked.null(draws)
-    threshold = null.threshold(alpha, part.law)
-    return {
-        "pvalue": null.pvalue(observed, part.law),
-        "threshold": None if threshold is None else threshold * part.step,
-        "draws": null.draws,
-    }
-
-
 def _hypotheses(sample: Sample) -> tuple[str, str]:
     m = len(sample.items)
     if sample.kind == "choices":
         return f"all {m} categories are equally likely.", "some are more likely than others."
     return f"all orders of the {m} items are equally likely.", "some are more likely than others."
-
-
-def _check_tolerance(tolerance: object) -> None:
-    if tolerance is None:
-        return
-    real = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
-    if not real or not 0 < float(tolerance) < 1:  # type: ignore[arg-type]
-        raise ValueError(
-            f"tolerance must be a total variation distance strictly between 0 and 1, "
-            f"got {tolerance!r}."
-        )

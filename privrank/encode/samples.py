@@ -30,6 +30,7 @@ __all__ = [
     "EncodedSample",
     "encode_choices",
     "encode_counts",
+    "encode_data",
     "encode_rankings",
     "sample_of_formula",
 ]
@@ -189,6 +190,34 @@ def encode_choices(
     unit: Unit = "row" if respondent is None else "respondent"
     sample = Sample("choices", tuple(str(label) for label in labels), nobs, unit, bound)
     return EncodedSample(sample, rows.astype(np.int64), sizes)
+
+
+def encode_data(
+    data: object,
+    *,
+    items: object = None,
+    categories: object = None,
+    respondent: str | None = None,
+    max_rows: object = 1,
+) -> EncodedSample:
+    """Validate a rankings frame, or a categorical Series of choices, whichever is given.
+
+    `items` are the item columns of rankings; `categories`, or else `items`, those of choices.
+    """
+    if not isinstance(data, pd.Series):
+        if categories is not None:
+            raise ValueError(
+                "categories= is for choices: give rankings their items=, or choices as a Series or "
+                "with from_formula('choice ~ 1', data)."
+            )
+        return encode_rankings(data, items=items, respondent=respondent, max_rows=max_rows)
+    if respondent is not None or max_rows != 1:
+        raise ValueError(
+            "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
+            "respondent=...)."
+        )
+    declared = items if categories is None else categories
+    return encode_choices(data.to_frame("choice"), "choice", categories=declared)
 
 
 def encode_counts(counts: object, categories: object = None) -> EncodedSample:

@@ -14,9 +14,11 @@ from privrank.noise import (
     draw_bit,
     draw_one_each,
     draw_permutation,
+    draw_uniforms,
     source_of,
 )
 from privrank.release import DECISION, STATISTIC, Part, Release
+from privrank.statistics.classical import COINS, reduce_to_uniform
 from privrank.statistics.statistic import RandomBit, Statistic
 
 __all__ = ["release_sample"]
@@ -32,6 +34,7 @@ def release_sample(
     delta: float,
     by: str,
     constants: Mapping[str, float] | None = None,
+    reduced: tuple[float, ...] | None = None,
     budget: Budget | None,
     rng: np.random.Generator | None,
 ) -> Release:
@@ -49,6 +52,9 @@ def release_sample(
         Who spends, for the ledger.
     constants : mapping of str to float, optional
         Public constants that the release shall name.
+    reduced : tuple of float, optional
+        Null probabilities of choices that are first mapped to uniform ones
+        (:func:`privrank.statistics.classical.reduce_to_uniform`).
     budget : Budget or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -89,6 +95,8 @@ def release_sample(
         )
 
     data = _one_row_per_unit(encoded, rng)
+    if reduced is not None:
+        data = reduce_to_uniform(data, reduced, draw_uniforms(sample.nobs, COINS, rng))
     order = draw_permutation(len(sample.items), rng)
     if isinstance(asked, Statistic):
         value = np.array([asked.value(data, order)], dtype=np.int64)

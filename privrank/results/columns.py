@@ -19,7 +19,7 @@ Result = BTLResult | ClosenessResult | RankTestResult | TopKResult
 _TITLES: dict[type, str] = {
     BTLResult: "Bradley-Terry worths",
     ClosenessResult: "Tests of closeness",
-    RankTestResult: "Tests of uniformity",
+    RankTestResult: "Tests",
     TopKResult: "Win rates",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -27,14 +27,15 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.statistics.interval import tv_interval
+from privrank.statistics.identity import NullModel
+from privrank.statistics.interval import interval_from, tv_interval
 from privrank.statistics.statistic import RandomBit, Statistic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["RankTestResult"]
+__all__ = ["RankTestResult", "find"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -64,6 +65,10 @@ class RankTestResult:
         What else to know of the method.
     asked : Statistic or RandomBit
         What was released, as public numbers define it.
+    null_model : NullModel or None
+        What is tested, if it is not uniformity.
+    settings : tuple of (str, value)
+        Other arguments of the fit that the archive has to keep.
     """
 
     release: Release
@@ -76,6 +81,8 @@ class RankTestResult:
     draws: int | None
     notes: tuple[str, ...] = field(repr=False)
     asked: Statistic | RandomBit = field(repr=False)
+    null_model: NullModel | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -159,16 +166,26 @@ class RankTestResult:
         Raises
         ------
         ValueError
-            Unless the method is ``"tv"``, whose statistic estimates that distance.
+            Unless the statistic estimates that distance, as that of ``"tv"`` does.
         """
-        if self.method != "tv" or self._part is None:
+        if not self._measures_distance or self._part is None:
             raise ValueError(
                 f"method={self.method!r} does not estimate a distance: fit a sample of choices "
                 f"with method='tv' for a confidence interval."
             )
         level = self.alpha if alpha is None else check_alpha(alpha)
-        n, k = self.nobs, len(self.items)
-        return tv_interval(int(self._part.values[0]), n, k, self._part.law, level)
+        noisy, n, law = int(self._part.values[0]), self.nobs, self._part.law
+        if self.null_model is None:
+            return tv_interval(noisy, n, len(self.items), law, level)
+        return interval_from(noisy, n, self.null_model.probabilities, law, level)
+
+    @property
+    def _measures_distance(self) -> bool:
+        """Whether the statistic is the total variation distance of shares from the null."""
+        if self.method == "binary":
+            return ("alternative", "two-sided") in self.settings
+        chosen = self.release.mechanism.startswith("total variation distance")
+        return chosen and self.method in ("auto", "tv")
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
         """Return the smallest effect that this design detects, by simulation of public numbers.
@@ -313,7 +330,7 @@ class RankTestResult:
         )
 
     def _interval_words(self) -> tuple[str, ...]:
-        if self.method != "tv":
+        if not self._measures_distance:
             return ()
         low, high = self.conf_int()
         return (
@@ -366,6 +383,8 @@ class RankTestResult:
                 "privrank": __version__,
                 "result": self.test,
                 "settings": {
+                    **dict(self.settings),
+                    **({"null": self.null_model.to_record()} if self.null_model else {}),
                     "alpha": self.alpha,
                     "found": {
                         "pvalue": self.pvalue,
@@ -393,8 +412,27 @@ class RankTestResult:
         return self.summary().as_html()
 
 
-_TITLES: dict[str, str] = {"UniformityTest": "Test of Uniformity"}
+_TITLES: dict[str, str] = {
+    "IdentityTest": "Test of Identity",
+    "UniformityTest": "Test of Uniformity",
+}
 
 
 def _number(pvalue: float) -> str:
     return "<0.0001" if pvalue < 0.0001 else f"{pvalue:.4f}"
+
+
+def find(
+    release: Release, asked: Statistic | RandomBit, alpha: float, draws: int
+) -> dict[str, Any]:
+    """Return p-value, threshold and number of null draws of a release: post-processing."""
+    if isinstance(asked, RandomBit):
+        return {"pvalue": None, "threshold": None, "draws": None}
+    part = release.parts[STATISTIC]
+    null = asked.null(draws)
+    threshold = null.threshold(alpha, part.law)
+    return {
+        "pvalue": null.pvalue(int(part.values[0]), part.law),
+        "threshold": None if threshold is None else threshold * part.step,
+        "draws": null.draws,
+    }

@@ -1,0 +1,133 @@
+"""A user's null hypothesis, as public numbers: validated against the sample it is about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privrank.design import Sample
+from privrank.mallows import Mallows
+from privrank.statistics.identity import NullModel
+from privrank.statistics.orders import count_orders
+
+__all__ = ["read_null"]
+
+MOST_TABULATED = 6
+"""Most items whose m! orders can be given probabilities one by one."""
+
+TOTAL = 1e-9
+"""Probabilities may miss a sum of one by this much, and are divided by their sum."""
+
+
+def read_null(null: object, sample: Sample) -> NullModel:
+    """Return a null hypothesis about such a sample.
+
+    Raises
+    ------
+    ValueError, TypeError
+        One sentence, if it is none, or one about something else.
+    """
+    if isinstance(null, str):
+        if null != "uniform":
+            raise ValueError(
+                f"null must be 'uniform', a Mallows model or probabilities, got {null!r}."
+            )
+        k = len(sample.items)
+        return NullModel((1.0 / k,) * k) if sample.kind == "choices" else NullModel()
+    if isinstance(null, Mallows):
+        return _mallows(null, sample)
+    if sample.kind == "rankings":
+        return NullModel(_table(null, sample))
+    return NullModel(_shares(null, sample))
+
+
+def _mallows(null: Mallows, sample: Sample) -> NullModel:
+    if sample.kind != "rankings":
+        raise ValueError(
+            "null must give probabilities of the categories: a Mallows model is about rankings."
+        )
+    named = isinstance(null.items, tuple)
+    names = tuple(str(item) for item in null.items)
+    if len(names) != len(sample.items) or (named and set(names) != set(sample.items)):
+        raise ValueError(
+            "null must be a Mallows model of the same items as the rankings: build it with "
+            "Mallows(items, phi, center)."
+        )
+    if null.theta == 0:
+        return NullModel()
+    if math.isinf(null.theta):
+        raise ValueError(
+            "null must give every ranking a positive probability: use a Mallows model with phi "
+            "above 0."
+        )
+    place = {name: int(rank) for name, rank in zip(names, null.center, strict=True)}
+    center = [place[item] for item in sample.items] if named else null.center.tolist()
+    return NullModel(theta=float(null.theta), center=tuple(center))
+
+
+def _shares(null: object, sample: Sample) -> tuple[float, ...]:
+    """Return the probabilities of the categories, in their order."""
+    if isinstance(null, Mapping | pd.Series):
+        given = {str(label): value for label, value in null.items()}
+        if given.keys() - set(sample.items):
+            raise ValueError(
+                "null must give probabilities of the declared categories: one of its labels is "
+                "none of them."
+            )
+        return _probabilities([given.get(item, 0.0) for item in sample.items])
+    if isinstance(null, bytes) or not isinstance(null, Iterable):
+        raise TypeError(
+            f"null must be 'uniform', probabilities by category or, for rankings, a Mallows model, "
+            f"got {type(null).__name__}."
+        )
+    values = list(null)
+    if len(values) != len(sample.items):
+        raise ValueError(
+            f"null must give one probability per category: {len(values)} for "
+            f"{len(sample.items)} categories."
+        )
+    return _probabilities(values)
+
+
+def _table(null: object, sample: Sample) -> tuple[float, ...]:
+    """Return the probabilities of all rankings, in lexicographic order of their ranks."""
+    m = len(sample.items)
+    if not isinstance(null, pd.DataFrame) or "probability" not in null.columns:
+        raise TypeError(
+            f"null must be 'uniform', a Mallows model, or a DataFrame with the item columns and a "
+            f"column 'probability', got {type(null).__name__}."
+        )
+    if m > MOST_TABULATED:
+        raise ValueError(
+            f"null can list the rankings of at most {MOST_TABULATED} items, got {m}: use a Mallows "
+            f"model."
+        )
+    if not set(sample.items) <= set(null.columns):
+        raise ValueError("null must have a column for each item of the rankings: one is missing.")
+    ranks = null[list(sample.items)].to_numpy()
+    if not np.array_equal(np.sort(ranks, axis=1), np.tile(np.arange(1, m + 1), (len(ranks), 1))):
+        raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
+    values = null["probability"].to_numpy()
+    table = np.zeros(math.factorial(m))
+    for row, value in zip(ranks.astype(np.int64), values, strict=True):
+        table += count_orders(row[None, :]) * float(value)
+    return _probabilities(table.tolist())
+
+
+def _probabilities(values: list[Any]) -> tuple[float, ...]:
+    try:
+        p = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("null must hold numbers: at least one probability is none.") from None
+    if p.ndim != 1 or not np.isfinite(p).all() or (p < 0).any():
+        raise ValueError("null must hold probabilities: at least one is negative or missing.")
+    if abs(float(p.sum()) - 1.0) > TOTAL:
+        raise ValueError(
+            f"the probabilities of null must sum to 1, and these sum to {float(p.sum()):.6g}: "
+            f"divide them by their sum."
+        )
+    return tuple(float(value) for value in p / p.sum())

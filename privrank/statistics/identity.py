@@ -1,0 +1,205 @@
+"""Null hypotheses of a test of identity, and what each method releases against them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.design import Sample
+from privrank.mallows import Mallows
+from privrank.statistics import classical, fit, mallowsnull
+from privrank.statistics.binary import Alternative, binomial
+from privrank.statistics.borda import borda_norm, plain_norm
+from privrank.statistics.categories import MOST_ITEMS, omnibus_rankings, total_variation
+from privrank.statistics.orders import count_orders
+from privrank.statistics.statistic import RandomBit, Statistic
+
+__all__ = ["IdentityMethod", "NullModel", "ask", "reduction"]
+
+IdentityMethod = Literal[
+    "auto",
+    "tv",
+    "omnibus",
+    "max-count",
+    "kernel",
+    "distance",
+    "paninski",
+    "goldreich",
+    "sigmoid",
+    "binary",
+]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class NullModel:
+    """A public null hypothesis: probabilities of categories or of rankings, or a Mallows model.
+
+    Parameters
+    ----------
+    probabilities : tuple of float
+        Of the categories, or of all m! rankings in lexicographic order of their ranks; empty for a
+        Mallows model, or where all rankings are equally likely.
+    theta : float
+        Minus the logarithm of phi of a Mallows model.
+    center : tuple of int
+        Ranks of the items in its centre; empty otherwise.
+    """
+
+    probabilities: tuple[float, ...] = ()
+    theta: float = 0.0
+    center: tuple[int, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a JSON-ready mapping."""
+        return {
+            "probabilities": list(self.probabilities),
+            "theta": self.theta,
+            "center": list(self.center),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> NullModel:
+        """Rebuild from :meth:`to_record`."""
+        return cls(
+            tuple(float(p) for p in record["probabilities"]),
+            float(record["theta"]),
+            tuple(int(rank) for rank in record["center"]),
+        )
+
+    @property
+    def model(self) -> Mallows:
+        """The Mallows model."""
+        return Mallows.from_theta(len(self.center), self.theta, np.array(self.center))
+
+    @property
+    def words(self) -> str:
+        """The hypothesis in words."""
+        if self.center:
+            phi = math.exp(-self.theta)
+            return (
+                f"the rankings follow the Mallows model with phi = {phi:.4g} and the centre given."
+            )
+        if not self.probabilities:
+            return "all orders of the items are equally likely."
+        if len(set(self.probabilities)) == 1:
+            return "all categories are equally likely."
+        return "the categories have the probabilities given."
+
+
+def ask(
+    method: str,
+    null: NullModel,
+    sample: Sample,
+    *,
+    xi: float,
+    tolerance: float,
+    alternative: Alternative,
+) -> Statistic | RandomBit:
+    """Return what `method` releases of such a sample against `null`.
+
+    Parameters
+    ----------
+    method : str
+        One of :data:`IdentityMethod`.
+    null : NullModel
+        The hypothesis.
+    sample : Sample
+        Public facts.
+    xi : float
+        Pure privacy budget.
+    tolerance : float
+        Total variation distance that a sigmoid bit shall detect.
+    alternative : {"two-sided", "larger", "smaller"}
+        Side of a test of two categories.
+
+    Raises
+    ------
+    ValueError
+        In one sentence, where the method does not apply.
+    """
+    n = sample.nobs
+    table = _methods(null, sample)
+    if method not in table:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, table))} for {sample.kind} and this null, "
+            f"got {method!r}."
+        )
+    if alternative != "two-sided" and method != "binary":
+        raise ValueError(
+            f"alternative= is for method='binary', two categories: leave it out for "
+            f"method={method!r}."
+        )
+    p, k = null.probabilities, len(sample.items)
+    if method == "sigmoid":
+        if math.isinf(xi):
+            raise ValueError(
+                "method='sigmoid' releases a random bit, which needs a finite epsilon: use "
+                "method='tv' for the non-private test."
+            )
+        return classical.sigmoid_bit(n, k, xi, tolerance)
+    if method == "binary":
+        return binomial(n, p[0], alternative)
+    if sample.kind == "choices":
+        builders = {
+            "tv": fit.total_variation_from,
+            "omnibus": fit.omnibus_choices_from,
+            "max-count": fit.largest_excess,
+        }
+        if method == "paninski":
+            return classical.paninski(n, k)
+        if method == "goldreich":
+            return total_variation(n, classical.CELLS * k)
+        return builders["tv" if method == "auto" else method](n, p)
+    if null.center:
+        rankers = {
+            "omnibus": mallowsnull.omnibus_mallows,
+            "kernel": mallowsnull.clipped_kernel,
+            "distance": mallowsnull.clipped_distance,
+        }
+        if method == "auto":
+            method = "omnibus" if k <= mallowsnull.MOST_PAIRED else "distance"
+        return rankers[method](n, null.model)
+    if not p:
+        if method == "omnibus":
+            return omnibus_rankings(n, k)
+        return plain_norm(n, k) if math.isinf(xi) else borda_norm(n, k)
+    if method == "tv":
+        counted = fit.total_variation_from(n, p)
+        return Statistic(
+            counted.name,
+            counted.step,
+            counted.sensitivity,
+            partial(_counted, counted),
+            counted.null,
+        )
+    return fit.omnibus_rankings_from(n, p)
+
+
+def reduction(method: str, null: NullModel) -> tuple[float, ...] | None:
+    """Return the probabilities that Goldreich's reduction maps to uniform ones, if it is asked."""
+    return null.probabilities if method == "goldreich" else None
+
+
+def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
+    if sample.kind == "rankings":
+        if null.center:
+            pairs = len(sample.items) <= mallowsnull.MOST_PAIRED
+            return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
+        if not null.probabilities:
+            return ("auto", "omnibus") if len(sample.items) <= MOST_ITEMS else ("auto",)
+        return ("auto", "omnibus", "tv")
+    uniform = ("paninski", "sigmoid") if fit.is_uniform(null.probabilities) else ()
+    binary = ("binary",) if len(sample.items) == 2 else ()
+    return ("auto", "tv", "omnibus", "max-count", "goldreich", *uniform, *binary)
+
+
+def _counted(statistic: Statistic, ranks: IntArray, order: tuple[int, ...]) -> int:
+    return statistic.value(count_orders(ranks), order)

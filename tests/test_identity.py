@@ -1,0 +1,244 @@
+"""Tests of identity: levels and power against given nulls, intervals, refusals, archives."""
+
+import math
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest, kstest
+from searching import CANARY, ODD, has_canary, reachable
+
+import privrank as pr
+from privrank import nulltables
+
+SHARES = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
+
+
+def seeded(seed=7):
+    return np.random.default_rng(seed)
+
+
+def choices(n=300, shares=SHARES, null=SHARES, seed=1):
+    rng = seeded(seed)
+    counts = rng.multinomial(n, list(shares.values()))
+    return pr.IdentityTest.from_counts(dict(zip(shares, map(int, counts), strict=True)), null)
+
+
+def rankings(phi=0.8, null=0.8, n=200, m=5, seed=1, center=None):
+    ranks = pr.Mallows(m, phi, center).rvs(n, seeded(seed))
+    return pr.IdentityTest(ranks, pr.Mallows(m, null))
+
+
+def false_alarms(build, epsilon, replicates=200, **options):
+    hits = [build(k).fit(epsilon, rng=seeded(k), **options).pvalue for k in range(replicates)]
+    return np.array(hits)
+
+
+@pytest.mark.parametrize("method", ["auto", "omnibus", "max-count", "goldreich"])
+def test_choices_keep_their_level_and_find_other_shares(method):
+    options = {"method": method, "draws": 999}
+    pvalues = false_alarms(lambda k: choices(seed=k), 0.5, **options)
+    assert np.mean(pvalues <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+    assert kstest(pvalues, "uniform", alternative="greater").pvalue > 1e-3
+    other = {"a": 0.1, "b": 0.1, "c": 0.1, "d": 0.7}
+    assert choices(2000, other).fit(2.0, rng=seeded(), **options).pvalue < 0.01
+
+
+@pytest.mark.parametrize("method", ["auto", "kernel", "distance"])
+def test_mallows_nulls_keep_their_level_and_find_other_models(method):
+    options = {"method": method, "draws": 999}
+    pvalues = false_alarms(lambda k: rankings(n=60, m=6, seed=k), 1.0, **options)
+    assert np.mean(pvalues <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+    assert kstest(pvalues, "uniform").pvalue > 1e-3
+    center = None if method == "distance" else np.array([5, 4, 3, 2, 1, 6])
+    other = rankings(0.5 if center is None else 0.8, n=400, m=6, center=center)
+    assert other.fit(1.0, rng=seeded(), **options).pvalue < 0.01
+
+
+def test_two_categories_are_a_binomial_test():
+    counts = {"a": 32, "b": 18}
+    test = pr.IdentityTest.from_counts(counts, {"a": 0.5, "b": 0.5})
+    for alternative, word in (
+        ("two-sided", "two-sided"),
+        ("larger", "greater"),
+        ("smaller", "less"),
+    ):
+        result = test.fit(np.inf, method="binary", alternative=alternative)
+        assert result.pvalue == pytest.approx(binomtest(32, 50, alternative=word).pvalue, rel=1e-9)
+        assert result.draws is None
+    private = test.fit(1.0, method="binary", rng=seeded())
+    low, high = private.conf_int()
+    assert 0 <= low < 0.14 < high
+    pvalues = []
+    for k in range(300):
+        counts = {"a": int(seeded(k).binomial(50, 0.5))}
+        counts["b"] = 50 - counts["a"]
+        fresh = pr.IdentityTest.from_counts(counts, {"a": 0.5, "b": 0.5})
+        fit = fresh.fit(0.5, method="binary", alternative="larger", rng=seeded(k))
+        pvalues.append(fit.pvalue)
+    assert kstest(pvalues, "uniform", alternative="greater").pvalue > 1e-3
+
+
+def test_a_uniform_null_is_the_test_of_uniformity():
+    counts = {"a": 30, "b": 50, "c": 20}
+    one = pr.IdentityTest.from_counts(counts, "uniform").fit(1.0, rng=seeded())
+    two = pr.UniformityTest.from_counts(counts).fit(1.0, method="tv", rng=seeded())
+    assert one.pvalue == two.pvalue and one.conf_int() == two.conf_int()
+    ranks = pr.Mallows(5, 0.9).rvs(80, seeded())
+    one = pr.IdentityTest(ranks, "uniform").fit(1.0, draws=499, rng=seeded())
+    two = pr.UniformityTest(ranks).fit(1.0, draws=499, rng=seeded())
+    assert (one.pvalue, one.threshold) == (two.pvalue, two.threshold)
+    many = pr.IdentityTest.from_counts(np.ones(200, dtype=int), "uniform", range(200))
+    assert many.fit(5.0, method="paninski", draws=499, rng=seeded()).pvalue < 0.05
+
+
+def test_a_table_of_rankings_is_a_null():
+    model = pr.Mallows(["x", "y", "z"], 0.6)
+    table = pd.DataFrame(
+        [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]], columns=list("xyz")
+    )
+    table["probability"] = model.pmf(table[list("xyz")].to_numpy())
+    ranks = pd.DataFrame(model.rvs(300, seeded()), columns=list("xyz"))
+    for method in ("auto", "tv"):
+        fit = pr.IdentityTest(ranks, table).fit(1.0, method=method, draws=499, rng=seeded())
+        assert fit.pvalue > 0.01
+        reverse = pr.IdentityTest(4 - ranks, table).fit(1.0, method=method, draws=499, rng=seeded())
+        assert reverse.pvalue < 0.01
+
+
+def test_intervals_cover_and_names_are_matched():
+    distance = 0.15
+    shares = {"a": 0.35, "b": 0.3, "c": 0.25, "d": 0.1}
+    covered = []
+    for k in range(100):
+        low, high = choices(400, shares, seed=k).fit(0.5, draws=99, rng=seeded(k)).conf_int()
+        covered.append(low <= distance <= high)
+    assert np.mean(covered) >= 0.95
+    # a null's labels decide, not their order; a centre's as well
+    turned = dict(reversed(SHARES.items()))
+    one, two = (choices(null=null).fit(1.0, draws=99, rng=seeded()) for null in (SHARES, turned))
+    assert one.to_json() == two.to_json()
+    frame = pd.DataFrame(pr.Mallows(["x", "y", "z"], 0.3).rvs(200, seeded()), columns=list("xyz"))
+    fits = [
+        pr.IdentityTest(frame[list(order)], pr.Mallows(list(names), 0.3, center)).fit(
+            1.0, draws=499, rng=seeded()
+        )
+        for order, names, center in (
+            ("xyz", "xyz", None), ("zyx", "xyz", None), ("xyz", "yxz", np.array([2, 1, 3])),
+        )
+    ]  # fmt: skip
+    assert all(fit.pvalue > 0.01 for fit in fits)
+    assert fits[0].pvalue == fits[2].pvalue
+
+
+def test_detectable_effects():
+    effect = rankings(n=150).fit(1.0, draws=999, rng=seeded()).detectable_effect(replicates=100)
+    assert 0.8 < effect.phi <= 1 and 0 < effect.total_variation < 0.9
+    tilted = choices(200).fit(1.0, draws=999, rng=seeded()).detectable_effect(replicates=100)
+    assert 0.05 < tilted.total_variation < 0.4
+
+
+@pytest.mark.parametrize(
+    ("build", "options"),
+    [
+        (choices, {}),
+        (choices, {"method": "omnibus"}),
+        (choices, {"method": "goldreich"}),
+        (rankings, {}),
+        (rankings, {"method": "distance"}),
+        (lambda: choices(null="uniform"), {"method": "sigmoid", "tolerance": 0.2}),
+        (lambda: choices(shares={"a": 0.5, "b": 0.5}, null="uniform"), {"method": "binary"}),
+    ],
+)
+def test_archived_results_come_back_without_drawing(build, options, monkeypatch):
+    result = build().fit(1.0, 1e-6, rng=seeded(), **options, draws=499)
+    text, shown = result.to_json(), str(result.summary())
+    monkeypatch.setattr(nulltables, "_draw_blocks", None)
+    again = pr.from_json(text)
+    assert again.to_json() == text and str(again.summary()) == shown
+    assert str(pickle.loads(pickle.dumps(result)).summary()) == shown
+    words = " ".join(shown.split())
+    for part in ("Private Test of Identity", "H0:", "H1: they do not.", "SEEDED", "exp(1)"):
+        assert part in words
+    assert ("no stated level" in words or "no test of a stated level" in words) == (
+        options.get("method") == "sigmoid"
+    )
+
+
+def test_nothing_of_the_data_gets_out():
+    ranks = pd.DataFrame(pr.Mallows(4, 0.8).rvs(60, seeded()), columns=list("abcd"))
+    frame = ranks.assign(who=[f"{CANARY}-{k // 2}" for k in range(60)], number=ODD)
+    null = pr.Mallows(list("abcd"), 0.8)
+    test = pr.IdentityTest(frame, null, items=list("abcd"), respondent="who", max_rows=2)
+    result = test.fit(1.0, draws=99, rng=seeded(ODD))
+    for text in (repr(test), result.to_json(), str(result.summary()), str(pickle.dumps(result))):
+        assert CANARY not in text and str(ODD) not in text
+    for root in (test, result):
+        assert not [item for item in reachable(root) if has_canary(item) or item is frame]
+
+
+def refuse(null, data=None):
+    return pr.IdentityTest.from_counts({"a": 5, "b": 6, "c": 7} if data is None else data, null)
+
+
+REFUSED = {
+    "no sum": (lambda: refuse({"a": 0.5, "b": 0.4, "c": 0.4}), ["sum to 1", "1.3"]),
+    "negative": (lambda: refuse([0.5, 0.7, -0.2]), ["negative or missing"]),
+    "missing": (lambda: refuse([0.5, 0.5, np.nan]), ["negative or missing"]),
+    "too few": (lambda: refuse([0.5, 0.5]), ["2 for 3 categories"]),
+    "other labels": (lambda: refuse({"a": 0.5, "x": 0.5}), ["declared categories"]),
+    "words": (lambda: refuse(["one", "two", "three"]), ["numbers"]),
+    "a number": (lambda: refuse(0.5), ["null must be", "float"]),
+    "a word": (lambda: refuse("normal"), ["'uniform'", "'normal'"]),
+    "a model of rankings": (lambda: refuse(pr.Mallows(3, 0.5)), ["about rankings"]),
+    "other items": (
+        lambda: pr.IdentityTest(np.array([[1, 2, 3], [3, 1, 2]]), pr.Mallows(4, 0.5)),
+        ["same items"],
+    ),
+    "one ranking alone": (
+        lambda: pr.IdentityTest(np.array([[1, 2, 3], [3, 1, 2]]), pr.Mallows(3, 0.0)),
+        ["positive probability"],
+    ),
+    "probabilities of rankings": (
+        lambda: pr.IdentityTest(np.array([[1, 2, 3], [3, 1, 2]]), [0.5, 0.5]),
+        ["'probability'"],
+    ),
+    "method for this null": (
+        lambda: refuse(SHARES, dict.fromkeys(SHARES, 5)).fit(1.0, method="paninski"),
+        ["method must be one of", "this null"],
+    ),
+    "a side for all": (
+        lambda: refuse([0.2, 0.3, 0.5]).fit(1.0, alternative="larger"),
+        ["method='binary'"],
+    ),
+    "a bit without tolerance": (
+        lambda: refuse("uniform").fit(1.0, method="sigmoid"),
+        ["tolerance="],
+    ),
+    "a tolerance without a bit": (
+        lambda: refuse("uniform").fit(1.0, tolerance=0.1),
+        ["tolerance="],
+    ),
+    "a bit of nothing": (
+        lambda: refuse("uniform").fit(np.inf, method="sigmoid", tolerance=0.1),
+        ["finite epsilon"],
+    ),
+    "categories of rankings": (
+        lambda: pr.IdentityTest(np.array([[1, 2], [2, 1]]), "uniform", categories=["a"]),
+        ["categories= is for choices"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_is_refused_in_one_sentence(case):
+    build, words = REFUSED[case]
+    with pytest.raises((ValueError, TypeError)) as caught:
+        build()
+    message = str(caught.value)
+    assert message.endswith(".") and "\n" not in message
+    assert len(re.findall(r"[.?!](?=\s+[A-Z])", message)) == 0
+    for word in words:
+        assert word in message
