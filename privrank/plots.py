@@ -283,7 +283,7 @@ def power(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
     ax.axhline(alpha, color="0.35", lw=1.0, ls="--")
     ax.annotate(f"level {alpha:g}", (effect.iloc[-1], alpha), ha="right", va="bottom", color="0.35")
     ax.set_ylim(0.0, 1.02)
-    ax.set_xlabel("1 - phi of the Mallows model" if rankings else "total variation from uniform")
+    ax.set_xlabel("1 - phi of the Mallows model" if rankings else "total variation from H0")
     ax.set_ylabel("power")
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(caption, fontsize="medium", loc="left")

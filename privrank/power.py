@@ -19,6 +19,9 @@ __all__ = ["Chance", "chance", "detectable", "power"]
 
 IntArray = NDArray[np.int64]
 
+_LEAST = 2.0**-20
+"""Share of the first effect tried below which none is looked for."""
+
 Chance = Callable[[IntArray, tuple[int, ...]], float]
 Sampler = Callable[[float, np.random.Generator], IntArray]
 
@@ -111,7 +114,7 @@ def detectable(
             return None
         high = min(2.0 * high, most)
     low = high / 2.0
-    while curve.at(low, few)[0] >= target:
+    while curve.at(low, few)[0] >= target and low > _LEAST * start:
         low, high = low / 2.0, low
     points = [(effect, *curve.at(effect, replicates)) for effect in (low, high)]
     for _ in range(4):

@@ -61,6 +61,19 @@ def test_insertion_codes_are_a_bijection(m):
     np.testing.assert_array_equal(behind, codes)
 
 
+@pytest.mark.parametrize("m", [2, 3, 8, 40])
+def test_inversions_are_those_of_all_pairs(m):
+    rng = np.random.default_rng(m)
+    ranks, scores, weights = random_ranks(rng, 9, m), rng.integers(-9, 9, m), rng.integers(0, 9, 9)
+    pairs = np.array(list(itertools.combinations(range(m), 2)))
+    inverted = ranks[:, pairs[:, 1]] < ranks[:, pairs[:, 0]]
+    expected = inverted @ scores[pairs[:, 1] - pairs[:, 0]]
+    assert kernels.inversion_scores(ranks, scores).tolist() == expected.tolist()
+    sums = np.zeros((m, m), dtype=np.int64)
+    sums[pairs[:, 0], pairs[:, 1]] = weights @ inverted
+    assert np.array_equal(kernels.inversion_sums(ranks, weights), sums)
+
+
 def test_insertion_ranks_of_many_items():
     rng = np.random.default_rng(2)
     for m in (63, 64, 65, 1000):
@@ -80,6 +93,8 @@ a, b = (1 + np.argsort(rng.random((5, 40)), axis=1) for _ in range(2))
 print(kernels.kendall_rows(a, b).tolist(), kernels.kendall_to_center(a, b[0]).tolist())
 print(kernels.kendall_distance(a[0], b[0]))
 print(kernels.insertion_ranks((rng.random((2, 40)) * np.arange(1, 41)).astype(np.int64)).tolist())
+print(kernels.inversion_scores(a, np.arange(40)).tolist())
+print(kernels.inversion_sums(a, np.arange(5)).tolist())
 j = np.arange(1, 9)
 law = kernels.distance_pmf(0.7, 0.7**j, 0.3 / (1 - 0.7**j))
 print([round(float(p), 14) for p in law])

@@ -152,6 +152,13 @@ def test_the_public_sequence_is_named_by_the_probabilities():
     p = (0.5, 0.3, 0.2)
     first, again = (total_variation_from(50, p).null(640) for _ in range(2))
     assert np.array_equal(first.values, again.values)
+    # another p of as many categories has draws, and a law, of its own
+    other = (0.98, 0.01, 0.01)
+    null = total_variation_from(50, other).null(640)
+    rows = public_generator("a test of fingerprints").multinomial(50, other, 2000)
+    exact = np.array([total_variation_from(50, other).value(row, ()) for row in rows])
+    assert null.values @ null.weights == pytest.approx(exact.mean(), rel=0.15)
+    assert first.values @ first.weights > 2 * exact.mean()
     assert fingerprint(p) == fingerprint([0.5, 0.3, 0.2]) != fingerprint((0.3, 0.5, 0.2))
     assert fingerprint(p) != fingerprint((0.5, 0.3, math.nextafter(0.2, 1)))
     assert fingerprint([-0.0]) == fingerprint([0.0])

@@ -206,7 +206,13 @@ class RankTestResult:
         check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
         return detectable_effect(
-            self.release, self.asked, self._lattice_threshold, self.alpha, power, replicates
+            self.release,
+            self.asked,
+            self._lattice_threshold,
+            self.alpha,
+            power,
+            replicates,
+            self.null_model,
         )
 
     def power_curve(self, *, points: int = 9, replicates: int = 200) -> pd.DataFrame:
@@ -227,7 +233,13 @@ class RankTestResult:
         check_count("points", points, low=2)
         check_count("replicates", replicates, low=20)
         return power_curve(
-            self.release, self.asked, self._lattice_threshold, self.alpha, points, replicates
+            self.release,
+            self.asked,
+            self._lattice_threshold,
+            self.alpha,
+            points,
+            replicates,
+            self.null_model,
         )
 
     @property

@@ -100,10 +100,12 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     """
     if alternative == "two-sided":
         two = total_variation_from(n, (p, 1.0 - p))
-        return replace(two, name="two-sided count", null=partial(_folded_null, n, p))
+        return replace(
+            two, name="distance of the share from the null", null=partial(_folded_null, n, p)
+        )
     first = alternative == "larger"
     return Statistic(
-        name=f"{alternative} count",
+        name=f"count of the {'first' if first else 'second'} category",
         step=1.0,
         sensitivity=1,
         value=partial(_count, category=0 if first else 1),

@@ -44,7 +44,10 @@ _LARGEST = 2**22
 
 @dataclass(frozen=True, slots=True)
 class _Thresholds:
-    """The expected counts n p_x as whole numbers of 2^-bits, the largest power that int64 holds."""
+    """The expected counts n p_x as whole numbers of 2^-bits, as fine as int64 holds them.
+
+    For n below 2^40 that is 2^-10 or finer.
+    """
 
     n: int
     p: Probabilities
