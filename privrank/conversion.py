@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 
 from privrank import counting
 from privrank.checks import check_choice, check_items, check_rng
-from privrank.encode.frames import factorize, numbers, with_respondent_column
+from privrank.encode.frames import (
+    declared_items,
+    factorize,
+    item_codes,
+    numbers,
+    with_respondent_column,
+)
 from privrank.noise import draw_orders
 from privrank.simulate import blocks
 
@@ -228,7 +234,7 @@ def _read_orders(
     """Return the ranks, NaN where missing, of wide data with a column per place."""
     view, others = _open_wide(frame, respondent)
     columns = others if places is None else _check_places(places, others, respondent)
-    labels = _declared_items(frame, columns, items)
+    labels = declared_items(frame, columns, items)
     if not 1 <= len(columns) <= len(labels):
         raise ValueError(
             f"form='orders' needs between one place column and one for each of the {len(labels)} "
@@ -237,7 +243,7 @@ def _read_orders(
     table, index = _collect_wide(view, columns, respondent)
     ranks = np.full((len(table), len(labels)), np.nan)
     for place, name in enumerate(columns, start=1):
-        codes = _item_codes(table[name], labels, name)
+        codes = item_codes(table[name], labels, name)
         row = np.flatnonzero(codes >= 0)
         if not np.isnan(ranks[row, codes[row]]).all():
             raise ValueError(
@@ -276,7 +282,7 @@ def _read_long(
     if len(set(named.values())) < len(named):
         raise ValueError("respondent=, ranking=, item= and rank= must name different columns.")
     _check_numeric(view, [rank], "rank=")
-    labels = _declared_items(frame, [item], items)
+    labels = declared_items(frame, [item], items)
     table = counting.collect(view, list(named.values()))
     _check_rows(len(table))
 
@@ -286,7 +292,7 @@ def _read_long(
         _check_filled(table[name], name)
         own, values = factorize(table[name], name)
         code, _ = pd.factorize(code * len(values) + own)
-    codes = _item_codes(table[item], labels, item)
+    codes = item_codes(table[item], labels, item)
     if (codes < 0).any():
         raise ValueError(
             f"column {item!r} must name an item in every row: leave out rows without an item, or "
@@ -437,30 +443,3 @@ def _check_agreement(ranks: FloatArray, ties: Ties, missing: Missing) -> None:
                 "least one ranking leaves a rank above them empty: use missing='random' if the "
                 "places of the missing items are unknown, or number the ranked ones from 1."
             )
-
-
-def _declared_items(frame: object, columns: Sequence[Any], items: object) -> tuple[Any, ...]:
-    """Return the item labels from `items` or from the declared categories of the columns."""
-    if items is not None:
-        return check_items(items)
-    declared = {counting.declared_categories(frame, name) for name in columns}
-    categories = declared.pop() if len(declared) == 1 else None
-    if categories is None:
-        raise ValueError(
-            "items must be declared: pass items=[...] or make the columns with items' names "
-            "categorical with the same categories, because a list read off the answers would "
-            "reveal them."
-        )
-    return check_items(categories)
-
-
-def _item_codes(names: pd.Series[Any], labels: tuple[Any, ...], column: Any) -> IntArray:
-    """Return the position of each name in `labels`, -1 where it is missing."""
-    codes, values = factorize(names, column)
-    place = pd.Index(labels).get_indexer(pd.Index(values))
-    if (place < 0).any():
-        raise ValueError(
-            f"column {column!r} must hold declared items only: at least one name is not in "
-            f"items=, as the column's own distinct values compared with items= will show."
-        )
-    return np.asarray(np.append(place, -1)[codes], dtype=np.int64)

@@ -17,9 +17,14 @@ from numpy.typing import NDArray
 
 from privrank import counting
 from privrank.budget import Unit
-from privrank.checks import check_choice, check_count, check_flag, check_items
+from privrank.checks import check_choice, check_count, check_flag
 from privrank.design import Design, DesignKind
-from privrank.encode.frames import check_respondents, refuse_copy, with_respondent_column
+from privrank.encode.frames import (
+    check_respondents,
+    declared_items,
+    refuse_copy,
+    with_respondent_column,
+)
 from privrank.formula import parse
 from privrank.paircounts import check_connected, public_pairs
 
@@ -133,7 +138,7 @@ def encode_comparisons(
             f"-1 = second item preferred, missing = not answered: recode it, or convert numbers "
             f"held as objects with pandas.to_numeric."
         )
-    labels = _declared_items(frame, columns, items)
+    labels = declared_items(frame, (columns.item1, columns.item2), items)
 
     by = [
         name
@@ -219,20 +224,6 @@ def _check_columns(present: list[str], columns: ComparisonColumns) -> None:
             )
     if len(set(named.values())) < len(named):
         raise ValueError("item1=, item2=, outcome= and respondent= must name different columns.")
-
-
-def _declared_items(frame: object, columns: ComparisonColumns, items: object) -> tuple[Any, ...]:
-    """Return the item labels from `items` or from the columns' declared categories."""
-    if items is not None:
-        return check_items(items)
-    declared = counting.declared_categories(frame, columns.item1)
-    if declared is None or declared != counting.declared_categories(frame, columns.item2):
-        raise ValueError(
-            f"items must be declared: pass items=[...] or make {columns.item1!r} and "
-            f"{columns.item2!r} categorical with the same categories, because a list read off the "
-            f"answers would reveal them."
-        )
-    return check_items(declared)
 
 
 def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntArray:

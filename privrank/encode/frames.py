@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["check_respondents", "factorize", "numbers", "refuse_copy", "with_respondent_column"]
+from privrank import counting
+from privrank.checks import check_items
+
+__all__ = [
+    "check_respondents",
+    "declared_items",
+    "factorize",
+    "item_codes",
+    "numbers",
+    "refuse_copy",
+    "with_respondent_column",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -64,3 +76,30 @@ def factorize(values: pd.Series[Any], column: Any) -> tuple[IntArray, Any]:
 def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
     """Return numeric columns as floats, null and NaN both as NaN."""
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def item_codes(names: pd.Series[Any], labels: tuple[Any, ...], column: Any) -> IntArray:
+    """Return the position of each name in `labels`, -1 where it is missing."""
+    codes, values = factorize(names, column)
+    place = pd.Index(labels).get_indexer(pd.Index(values))
+    if (place < 0).any():
+        raise ValueError(
+            f"column {column!r} must hold declared items only: at least one name is not in "
+            f"items=, as the column's own distinct values compared with items= will show."
+        )
+    return np.asarray(np.append(place, -1)[codes], dtype=np.int64)
+
+
+def declared_items(frame: object, columns: Sequence[Any], items: object) -> tuple[Any, ...]:
+    """Return the item labels from `items` or from the declared categories of the columns."""
+    if items is not None:
+        return check_items(items)
+    declared = {counting.declared_categories(frame, name) for name in columns}
+    categories = declared.pop() if len(declared) == 1 else None
+    if categories is None:
+        raise ValueError(
+            "items must be declared: pass items=[...] or make the columns with items' names "
+            "categorical with the same categories, because a list read off the answers would "
+            "reveal them."
+        )
+    return check_items(categories)
