@@ -406,3 +406,15 @@ def test_bad_input_is_refused_in_one_sentence(case):
     assert len(re.findall(r"[.?!](?=\s+[A-Z])", message)) == 0
     for word in words:
         assert word in message
+
+
+def test_noise_of_p_value_and_effect_is_as_wide_as_epsilon_asks():
+    test = counts([90, 10, 30], [30, 80, 20])
+    fits = [test.fit(1.0, effect_epsilon=0.5, permutations=19, rng=seeded(k)) for k in range(200)]
+    part = fits[0].release.parts["statistic"]
+    assert 0.499 < part.sensitivity / part.law.scale <= 0.5
+    assert part.step * 1024 == pytest.approx(1 / 130)
+    spread = np.var([int(fit.release.parts["statistic"].values[0]) for fit in fits], ddof=1)
+    assert 0.6 < spread / part.law.variance < 1.7
+    # 2.25 reach / epsilon for the p-value
+    assert 2.25 / 130 <= fits[0].release.constants["scale"] < 2.26 / 130

@@ -181,3 +181,24 @@ def test_a_respondent_with_several_rows_is_protected_as_one():
         if sum(a != b for a, b in zip(one, other, strict=True)) == 1
     )
     assert 0.9 * epsilon < worst <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("kind", "method"), [case for case in CASES if case[1] != "bucket"])
+@pytest.mark.parametrize("epsilon", [0.1, 2.0])
+def test_the_noise_is_as_wide_as_epsilon_asks(kind, method, epsilon):
+    frame = frame_with_canaries()
+    formula = "a + b + c + d ~ 1" if kind == "rankings" else "choice ~ 1"
+    test = pr.UniformityTest.from_formula(formula, frame, respondent="who", max_rows=2)
+    part = test.fit(epsilon, method=method, draws=99).release.parts["statistic"]
+    assert epsilon * 0.999 < part.sensitivity / part.law.scale <= epsilon
+
+
+def test_the_noise_is_drawn_from_the_stated_law():
+    test, result = fitted("rankings", "pairs", epsilon=0.1)
+    part = result.release.parts["statistic"]
+    values = [
+        test.fit(0.1, method="pairs", rng=np.random.default_rng(k)).release.parts["statistic"]
+        for k in range(200)
+    ]
+    spread = np.var([int(one.values[0]) for one in values], ddof=1)
+    assert 0.6 < spread / part.law.variance < 1.7
