@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 
-from privrank import btl, topk, uniformity
+from privrank import aggregation, btl, topk, uniformity
 from privrank.release import Release
-from privrank.results import BTLResult, RankTestResult, TopKResult
+from privrank.results import AggregationResult, BTLResult, RankTestResult, TopKResult
 
 __all__ = ["from_json"]
 
-_REBUILD = {"BTLResult": btl.infer, "TopKResult": topk.infer, "UniformityTest": uniformity.infer}
+_REBUILD = {
+    "AggregationResult": aggregation.infer,
+    "BTLResult": btl.infer,
+    "TopKResult": topk.infer,
+    "UniformityTest": uniformity.infer,
+}
 
 
-def from_json(text: str) -> BTLResult | TopKResult | RankTestResult:
+def from_json(text: str) -> AggregationResult | BTLResult | TopKResult | RankTestResult:
     """Rebuild the result that ``to_json()`` of a result wrote.
 
     Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
@@ -25,7 +30,7 @@ def from_json(text: str) -> BTLResult | TopKResult | RankTestResult:
 
     Returns
     -------
-    BTLResult, TopKResult or RankTestResult
+    AggregationResult, BTLResult, TopKResult or RankTestResult
 
     Raises
     ------
@@ -38,5 +43,6 @@ def from_json(text: str) -> BTLResult | TopKResult | RankTestResult:
         rebuild = _REBUILD[record["result"]]
     except (TypeError, ValueError, KeyError, AttributeError):
         raise ValueError("text must be JSON written by a result's to_json().") from None
-    result: BTLResult | TopKResult | RankTestResult = rebuild(release, **settings)  # type: ignore[operator]
+    result: AggregationResult | BTLResult | TopKResult | RankTestResult
+    result = rebuild(release, **settings)  # type: ignore[operator]
     return result

@@ -180,7 +180,8 @@ class Sample:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared); one of them, drawn by lot, is used.
+        Rows a respondent may contribute (declared). A test uses one of them, drawn by lot; an
+        aggregation their mean.
     """
 
     kind: SampleKind

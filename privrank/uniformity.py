@@ -313,9 +313,9 @@ def _find(release: Release, asked: Asked, alpha: float, draws: int) -> dict[str,
     part = release.parts[STATISTIC]
     observed = int(part.values[0])
     null = asked.null(draws)
-    threshold = null.threshold(alpha, part.law)
+    threshold = null.threshold(alpha, part.laplace)
     return {
-        "pvalue": null.pvalue(observed, part.law),
+        "pvalue": null.pvalue(observed, part.laplace),
         "threshold": None if threshold is None else threshold * part.step,
         "draws": null.draws,
     }

@@ -19,17 +19,17 @@ LAYERS = (
     ("conversion", "design", "mallows", "nulls", "nulltables", "optim", "paircounts", "release")
     + ("simulate",)
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
-    + ("consensus.pivoting",)
+    + ("consensus.pivoting", "consensus.rules", "consensus.statements")
     + ("encode", "encode.comparisons", "encode.frames", "encode.samples")
     + ("statistics", "statistics.borda", "statistics.categories", "statistics.concordance")
     + ("statistics.gram", "statistics.interval", "statistics.onebit", "statistics.pairs")
     + ("statistics.permutation", "statistics.smoothing", "statistics.statistic")
     + ("statistics.uniform",),
-    ("effects", "evidence", "inference", "plan", "power")
-    + ("mechanisms", "mechanisms.comparisons", "mechanisms.samples")
-    + ("results", "results.btl", "results.columns", "results.guarantee", "results.ranktest")
-    + ("results.topk",),
-    ("archive", "btl", "topk", "uniformity")
+    ("effects", "evidence", "inference", "plan", "power", "rankplan")
+    + ("mechanisms", "mechanisms.aggregation", "mechanisms.comparisons", "mechanisms.samples")
+    + ("results", "results.aggregation", "results.btl", "results.columns")
+    + ("results.consensustable", "results.guarantee", "results.ranktest", "results.topk"),
+    ("aggregation", "archive", "btl", "topk", "uniformity")
     + ("report", "report.__main__", "report.contents", "report.examples", "report.pages")
     + ("report.spending",),
 )
@@ -167,7 +167,7 @@ def test_only_mechanisms_opens_an_encoded(module):
         f"{room}.{name}": held
         for room in ("encode", "mechanisms")
         for name, held in (("comparisons", COMPARISONS), ("samples", SAMPLES))
-    }
+    } | {"mechanisms.aggregation": SAMPLES}
     assert used == opened.get(module, set())
 
 
@@ -235,7 +235,8 @@ def test_only_budget_makes_spendings(module):
     assert module == "budget" or not names & {"Spending"}
     # A fit spends in one place, so that nothing is drawn that was not reserved. The report enters
     # what its archived releases spent when they were made.
-    spenders = ("budget", "mechanisms.comparisons", "mechanisms.samples", "report.spending")
+    spenders = ("budget", "report.spending", "mechanisms.aggregation", "mechanisms.comparisons")
+    spenders += ("mechanisms.samples",)
     assert module in spenders or not attribute_uses(module, {"reserve"})
 
 
@@ -244,8 +245,8 @@ def test_mechanisms_and_inference_know_no_frames():
     without = ("budget", "evidence", "formula", "inference", "noise", "nulls", "optim")
     assert [
         module
-        for module in (*without, "mechanisms.comparisons", "mechanisms.samples")
-        if uses(module, "pandas")
+        for module in MODULES
+        if (module in without or module.startswith("mechanisms")) and uses(module, "pandas")
     ] == []
 
 

@@ -1,8 +1,16 @@
 """Frozen result classes: the release, numbers computed from it, tables and plots on demand."""
 
+from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult, HomogeneityResult
 from privrank.results.columns import summary_col
 from privrank.results.ranktest import RankTestResult
 from privrank.results.topk import TopKResult
 
-__all__ = ["BTLResult", "HomogeneityResult", "RankTestResult", "TopKResult", "summary_col"]
+__all__ = [
+    "AggregationResult",
+    "BTLResult",
+    "HomogeneityResult",
+    "RankTestResult",
+    "TopKResult",
+    "summary_col",
+]

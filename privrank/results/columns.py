@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from privrank import tables
+from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.guarantee import seed_notes
 from privrank.results.ranktest import RankTestResult
@@ -13,9 +14,10 @@ from privrank.results.topk import TopKResult
 
 __all__ = ["summary_col"]
 
-Result = BTLResult | RankTestResult | TopKResult
+Result = AggregationResult | BTLResult | RankTestResult | TopKResult
 
 _TITLES: dict[type, str] = {
+    AggregationResult: "Borda scores and consensus ranks",
     BTLResult: "Bradley-Terry worths",
     RankTestResult: "Tests",
     TopKResult: "Win rates",
@@ -23,7 +25,7 @@ _TITLES: dict[type, str] = {
 
 
 def summary_col(
-    results: Sequence[BTLResult | TopKResult | RankTestResult],
+    results: Sequence[Result],
     *,
     names: Sequence[str] | None = None,
 ) -> tables.Table:

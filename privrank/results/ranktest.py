@@ -168,7 +168,7 @@ class RankTestResult:
             )
         level = self.alpha if alpha is None else check_alpha(alpha)
         n, k = self.nobs, len(self.items)
-        return tv_interval(int(self._part.values[0]), n, k, self._part.law, level)
+        return tv_interval(int(self._part.values[0]), n, k, self._part.laplace, level)
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
         """Return the smallest effect that this design detects, by simulation of public numbers.
@@ -295,7 +295,9 @@ class RankTestResult:
         part = self._part
         if part is None:
             return "none, one bit"
-        return f"{part.step * part.law.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
+        return (
+            f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
+        )
 
     def _verdict(self) -> str:
         verb = "is" if self.reject else "is not"
@@ -337,7 +339,7 @@ class RankTestResult:
 
         null = self.null()
         assert self._part is not None and self.statistic is not None
-        edges, mass = null.bins(self._part.law)
+        edges, mass = null.bins(self._part.laplace)
         words = f"{_TITLES[self.test]}, {caption(self.release)}"
         return plots.null_law(
             np.asarray(edges * self._part.step, dtype=np.float64),
