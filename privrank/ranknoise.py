@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtr, ndtri
 
 from privrank.noise import draw_below, draw_one_each
 from privrank.radius import Radius, step_rate
@@ -20,6 +20,9 @@ from privrank.radius import Radius, step_rate
 __all__ = ["CubeNoise", "PermutohedronNoise", "spanning_tree", "tree_point"]
 
 IntArray = NDArray[np.int64]
+
+_RADII = 4000
+"""Radii over which the law of a coordinate is summed up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +76,51 @@ class CubeNoise:
             return 0.0
         return (self._radius.mean_of(2) + self._radius.mean_of(1)) / 3.0
 
-    def half_width(self, alpha: float, coordinates: int = 1) -> float:
-        """Return the least h at which any coordinate exceeds h with at most `alpha`.
+    def half_width(self, alpha: float, coordinates: int = 1, blur: float = 0.0) -> float:
+        """Return the h that any coordinate of the noise exceeds with at most `alpha`.
 
-        Given 1, for one coordinate, or the dimension, for all at once. Given the radius R > h the
-        coordinates are inside together with probability ((2 h + 1) / (2 R + 1))^coordinates.
+        Parameters
+        ----------
+        alpha : float
+            Probability.
+        coordinates : int, default 1
+            How many coordinates are looked at, at most the dimension.
+        blur : float, default 0
+            Standard deviation of independent normal errors added to the coordinates.
+
+        Returns
+        -------
+        float
+
+        Notes
+        -----
+        **Statistic.** Given the radius R coordinates are independent, uniform on -R..R. Without
+        blur each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform law on
+        [-R - 1/2, R + 1/2] plus a normal one, whose integral is x Phi(x) + phi(x).
         """
         if self._radius is None:
-            return 0.0
+            return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
         last = self._radius.low + len(self._radius.weights)
         radii, mass = self._radius.law(last + math.ceil(40 * self._radius.scale))
+        if len(radii) > _RADII:  # a grid of radii: their spread is small beside their mean
+            start = np.arange(0, len(radii), len(radii) // _RADII)
+            mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)
+            radii = mean / np.maximum(mass, 1e-300)
+        wide = radii + 0.5
 
-        def outside(h: int) -> float:
-            inside = np.minimum((2.0 * h + 1.0) / (2.0 * radii + 1.0), 1.0) ** coordinates
-            return float(mass @ (1.0 - inside))
+        def integral(x: NDArray[np.float64]) -> NDArray[np.float64]:
+            z = x / blur
+            return np.asarray(blur * (z * ndtr(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))
 
-        low, high = -1, int(radii[-1])
+        def outside(h: float) -> float:
+            edge = h + 0.5
+            if blur > 0:
+                inside = (integral(edge + wide) - integral(edge - wide)) / wide - 1.0
+            else:
+                inside = edge / wide
+            return float(mass @ (1.0 - np.clip(inside, 0.0, 1.0) ** coordinates))
+
+        low, high = -1, math.ceil(float(radii[-1]) + 40 * blur)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if outside(middle) <= alpha else (middle, high)

@@ -74,10 +74,10 @@ def fraction_interval(
     **Statistic.** For the sample, the fraction plus and minus the exact quantile q of the noise:
     of the largest coordinate, when all intervals shall hold at once. For the population, all p
     with (w - p)^2 <= q^2 + z^2 p (1 - p) / n: Wilson's interval with noise, where w is the
-    fraction, brought into [0, 1], and z the normal quantile (Sidak's for all at once). It is exact
-    where either error prevails, and hypotenuses of quantiles err on the wide side in between. A
-    unit with several rankings has a mean that varies less than p (1 - p), which errs on that side
-    too.
+    fraction, brought into [0, 1], and z the normal quantile (Sidak's for all at once). For cube
+    noise q is such that this is exact at p = 1/2: its coordinates share a radius, so that the
+    largest of their sums with sampling errors is above the hypotenuse of the two largest. A unit
+    with several rankings has a mean that varies less than p (1 - p), which errs on the wide side.
     """
     w = np.clip(fractions, 0.0, 1.0)
     noise = step * law.half_width(alpha, coordinates)
@@ -85,6 +85,9 @@ def fraction_interval(
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
     each = -math.expm1(math.log1p(-alpha) / coordinates)
     spread = float(ndtri(0.5 * each)) ** 2 / units
+    if isinstance(law, CubeNoise):
+        both = step * law.half_width(alpha, coordinates, 0.5 / math.sqrt(units) / step)
+        noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
     middle = (w + 0.5 * spread) / (1.0 + spread)
     square = (w**2 - noise**2) / (1.0 + spread)
     half = np.sqrt(np.maximum(middle**2 - square, 0.0))
@@ -161,7 +164,8 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     is estimated by moments and the surface's deviation from 1/2 shrunk by 2 o^2 / (2 o^2 + c).
     Given s the fraction is normal about the surface and the observation, weighted as their
     variances say. The misfit s is integrated out over a grid, with its likelihood from the
-    residuals, as the data often say little about it; a prior that treats all s alike.
+    residuals, as the data often say little about it; a prior that treats all magnitudes
+    of s alike, and none besides.
     """
     m = len(fractions)
     if m < 2:
@@ -170,9 +174,8 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     surface = expit(shrunk.scores[:, None] - shrunk.scores)
     total = variance
     if target == "population":
-        inside = np.clip(surface, 0.5 / units, 1.0 - 0.5 / units)
-        first = np.triu_indices(m, 1)
-        total += float((inside * (1.0 - inside))[first].mean()) / units
+        inside = np.clip(surface, 0.5 / units, 1.0 - 0.5 / units)[np.triu_indices(m, 1)]
+        total += float((inside * (1.0 - inside)).mean()) / units
     if total == 0.0:
         return np.asarray(0.5 * (1.0 + np.sign(fractions - fractions.T)))
     slope = surface * (1.0 - surface)
@@ -187,7 +190,7 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     squares = float((residual**2).sum()) / 2
     misfits = np.append(0.0, np.geomspace(0.003, 0.5, 24)) ** 2
     log = -0.5 * (freedom * np.log(total + misfits) + squares / (total + misfits))
-    shares = np.exp(log - log.max()) * np.append(0.003, np.gradient(np.sqrt(misfits[1:])))
+    shares = np.exp(log - log.max())
     spread = float((shrunk.scores**2).sum()) / (m - 1)
     found = np.zeros((m, m))
     for share, misfit in zip(shares / shares.sum(), misfits, strict=True):

@@ -107,7 +107,7 @@ class AggregationResult:
         """Whether the order is shown to be the best one of the numbers it was found in."""
         return self.release.constants.get("gap") == 0.0
 
-    def _pairs(self) -> tuple[Part, FloatArray]:
+    def _fractions(self) -> tuple[Part, FloatArray]:
         """Return the released pairs, and the fractions with items in the consensus order."""
         if self.fractions is None:
             raise ValueError(
@@ -119,12 +119,12 @@ class AggregationResult:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise in a pair fraction."""
-        part, _ = self._pairs()
+        part, _ = self._fractions()
         return math.sqrt(part.noise_variance) / self.nobs
 
     def fraction_frame(self) -> pd.DataFrame:
         """Return the noisy fractions that place row before column, in the consensus order."""
-        _, fractions = self._pairs()
+        _, fractions = self._fractions()
         names = pd.Index(self.order, name="item")
         return pd.DataFrame(fractions, index=names, columns=names.rename("over"))
 
@@ -146,7 +146,7 @@ class AggregationResult:
             standard deviation above 0.3.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
-        part, matrix = self._pairs()
+        part, matrix = self._fractions()
         law, n = part.law, self.nobs
         assert isinstance(law, DiscreteLaplace | DiscreteGaussian | CubeNoise)
         first, second = np.triu_indices(len(matrix), 1)
@@ -214,7 +214,7 @@ class AggregationResult:
             score = m - part.values * (part.step / n)
             noise = math.sqrt(part.noise_variance) / n
         else:
-            part, matrix = self._pairs()
+            part, matrix = self._fractions()
             score = np.empty(m)
             score[self.places] = matrix.sum(axis=1) - 0.5
             noise = math.sqrt((m - 1) * part.noise_variance) / n
@@ -329,9 +329,7 @@ class AggregationResult:
         )
 
     def _column(self) -> tables.Column:
-        ranks = [
-            (f"rank of {item}", str(rank)) for item, rank in self.consensus.sort_index().items()
-        ]
+        ranks = self.consensus.loc[list(self.items)]
         params = errors = pd.Series(np.empty(0))
         if len(self.release.parts) > 1:
             frame = self.borda().loc[list(self.items)]

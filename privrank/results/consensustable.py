@@ -45,7 +45,7 @@ def consensus_table(result: AggregationResult) -> tables.Table:
         (
             str(item),
             *(
-                "" if pd.isna(value) else form.get(column, "{:.3f}").format(value)
+                "" if pd.isna(value) else form.get(str(column), "{:.3f}").format(value)
                 for column, value in zip(columns, row, strict=True)
             ),
         )
