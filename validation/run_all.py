@@ -15,6 +15,7 @@ STUDIES = (
     "uniformity_level",
     "uniformity_power",
     "uniformity_figures",
+    "aggregation",
 )
 
 
