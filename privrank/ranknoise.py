@@ -96,7 +96,7 @@ class CubeNoise:
         -----
         **Statistic.** Given the radius R coordinates are independent, uniform on -R..R. Without
         blur each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform law on
-        [-R - 1/2, R + 1/2] plus a normal one, whose integral is x Phi(x) + phi(x).
+        [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) + phi(x).
         """
         if self._radius is None:
             return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
@@ -113,18 +113,19 @@ class CubeNoise:
             return np.asarray(blur * (z * ndtr(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))
 
         def outside(h: float) -> float:
-            edge = h + 0.5
             if blur > 0:
-                inside = (integral(edge + wide) - integral(edge - wide)) / wide - 1.0
+                inside = (integral(h + wide) - integral(h - wide)) / wide - 1.0
             else:
-                inside = edge / wide
+                inside = (h + 0.5) / wide
             return float(mass @ (1.0 - np.clip(inside, 0.0, 1.0) ** coordinates))
 
-        low, high = -1, math.ceil(float(radii[-1]) + 40 * blur)
+        # whole steps without blur, and a hundredth of its spread with it
+        unit = 0.01 * blur if blur > 0 else 1.0
+        low, high = -1, math.ceil((float(radii[-1]) + 40 * blur) / unit)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if outside(middle) <= alpha else (middle, high)
-        return float(high)
+            low, high = (low, middle) if outside(middle * unit) <= alpha else (middle, high)
+        return high * unit
 
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""

@@ -199,7 +199,7 @@ def test_intervals_cover(delta):
 
 
 def test_cube_noise_intervals_are_exact_at_one_half():
-    law, n, rng = CubeNoise.calibrate(15, 1, 1.0), 100, seeded(2)
+    law, n, rng = CubeNoise.calibrate(15, 1, 0.2), 2500, seeded(2)
     p = np.full(15, 0.5)
     hits = {1: [], 15: []}
     for _ in range(1500):
