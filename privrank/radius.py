@@ -79,7 +79,8 @@ class Radius:
         if high - low > _LARGEST_TABLE or high > _LARGEST_RADIUS:
             raise ValueError(
                 f"epsilon is too small for this many items: the noise would have a radius of "
-                f"{mode:.0f} lattice steps, at {rate:.3g} of privacy loss each."
+                f"{mode:.0f} lattice steps, at {rate:.3g} of privacy loss each; use a larger "
+                f"epsilon, or fewer rows per respondent."
             )
         k = np.arange(low, high + 1)
         # relative to the mode, so that no large logarithm is rounded

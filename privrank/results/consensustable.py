@@ -57,7 +57,7 @@ def consensus_table(result: AggregationResult) -> tables.Table:
             ("Items:", str(len(result.items))),
             *units(result.release),
             ("Consensus:", _found(result)),
-            ("Intervals for:", f"the {result.target}"),
+            *([("Intervals for:", f"the {result.target}")] if len(columns) > 1 else []),
             ("Mechanism:", _mechanism(result)),
             ("Noise scale:", _scale(result)),
             ("Noise source:", noise_source(result.release)),
@@ -123,7 +123,7 @@ def _notes(result: AggregationResult) -> list[str]:
             f"{pairs} pairs on average ({level} interval {low:.3f} to {high:.3f})."
         )
     if release.mechanism == "exponential mechanism" and release.source != "none":
-        notes.append("Its privacy assumes idealised arithmetic.")
+        notes.append("The privacy of this mechanism assumes idealised arithmetic.")
     if "gap" in release.constants and not result.proven:
         gap = release.constants["gap"]
         notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
