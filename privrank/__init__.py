@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from privrank import datasets as datasets
     from privrank import simulate as simulate
+    from privrank.aggregation import PrivateRankAggregation as PrivateRankAggregation
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
     from privrank.budget import Budget as Budget
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from privrank.mallows import Mallows as Mallows
     from privrank.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.release import Release as Release
+    from privrank.results import AggregationResult as AggregationResult
     from privrank.results import BTLResult as BTLResult
     from privrank.results import ClosenessResult as ClosenessResult
     from privrank.results import RankTestResult as RankTestResult
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from privrank.uniformity import UniformityTest as UniformityTest
 
 _HOME = {
+    "AggregationResult": "privrank.results",
     "BTLResult": "privrank.results",
     "Budget": "privrank.budget",
     "BudgetExceeded": "privrank.budget",
@@ -43,6 +46,7 @@ _HOME = {
     "Mallows": "privrank.mallows",
     "PlackettLuce": "privrank.simulate",
     "PrivateBTL": "privrank.btl",
+    "PrivateRankAggregation": "privrank.aggregation",
     "PrivateTopK": "privrank.topk",
     "PrivrankWarning": "privrank.checks",
     "RankTestResult": "privrank.results",

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 
-from privrank import btl, closeness, identity, topk, uniformity
+from privrank import aggregation, btl, closeness, identity, topk, uniformity
 from privrank.release import Release
-from privrank.results import BTLResult, ClosenessResult, RankTestResult, TopKResult
+from privrank.results import (
+    AggregationResult,
+    BTLResult,
+    ClosenessResult,
+    RankTestResult,
+    TopKResult,
+)
 
 __all__ = ["from_json"]
 
 _REBUILD = {
+    "AggregationResult": aggregation.infer,
     "BTLResult": btl.infer,
     "ClosenessTest": closeness.infer,
     "IdentityTest": identity.infer,
@@ -19,7 +26,10 @@ _REBUILD = {
 }
 
 
-def from_json(text: str) -> BTLResult | ClosenessResult | RankTestResult | TopKResult:
+Result = AggregationResult | BTLResult | ClosenessResult | RankTestResult | TopKResult
+
+
+def from_json(text: str) -> Result:
     """Rebuild the result that ``to_json()`` of a result wrote.
 
     Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
@@ -31,7 +41,7 @@ def from_json(text: str) -> BTLResult | ClosenessResult | RankTestResult | TopKR
 
     Returns
     -------
-    BTLResult, ClosenessResult, RankTestResult or TopKResult
+    AggregationResult, BTLResult, ClosenessResult, RankTestResult or TopKResult
 
     Raises
     ------
@@ -44,5 +54,5 @@ def from_json(text: str) -> BTLResult | ClosenessResult | RankTestResult | TopKR
         rebuild = _REBUILD[record["result"]]
     except (TypeError, ValueError, KeyError, AttributeError):
         raise ValueError("text must be JSON written by a result's to_json().") from None
-    result: BTLResult | ClosenessResult | RankTestResult | TopKResult = rebuild(release, **settings)  # type: ignore[operator]
+    result: Result = rebuild(release, **settings)  # type: ignore[operator]
     return result

@@ -104,7 +104,8 @@ class Design:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared).
+        Rows a respondent may contribute (declared). A test of one sample uses one of them, drawn by
+        lot; comparisons of samples and aggregations use their mean.
     distinct_pairs : bool
         Whether a respondent compares each pair at most once (declared).
     ties : bool
@@ -180,7 +181,8 @@ class Sample:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared).
+        Rows a respondent may contribute (declared). A test of one sample uses one of them, drawn by
+        lot; comparisons of samples and aggregations use their mean.
     groups : tuple of (str, int)
         Names and numbers of units of the samples that are compared; empty where there is one.
         Sizes that are not public are declared lower bounds.

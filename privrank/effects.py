@@ -136,7 +136,7 @@ def _family(sample: Sample, null: NullModel | None) -> tuple[simulation.Sampler,
 
 def _law(release: Release) -> DiscreteLaplace:
     part = release.parts.get(STATISTIC)
-    return DiscreteLaplace(0.0) if part is None else part.law
+    return DiscreteLaplace(0.0) if part is None else part.laplace
 
 
 def detectable_effect(

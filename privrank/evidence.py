@@ -110,7 +110,7 @@ def evidence(release: Release) -> Evidence:
         return Evidence(
             score - score.mean(),
             pairs,
-            edge_law=part.law,
+            edge_law=part.laplace,
             edge_step=part.step,
             count_variance=count_variance,
         )
@@ -121,7 +121,7 @@ def evidence(release: Release) -> Evidence:
         return Evidence(
             score - score.mean(),
             pairs,
-            item_law=part.law,
+            item_law=part.laplace,
             item_step=0.5 * part.step,
             count_variance=count_variance,
             random_pairs=pairs.origin == "equal",

@@ -87,8 +87,8 @@ def _smallest(private: Callable[[float], bool], low: float) -> float:
     return high * (1.0 + 1e-12)
 
 
-def lattice_delta(scale: float, epsilon: float, coordinates: int) -> float:
-    """Return the delta of discrete Gaussian noise on counts that one unit moves by 1 each.
+def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1) -> float:
+    """Return the delta of discrete Gaussian noise on counts that one unit moves by `reach` each.
 
     Parameters
     ----------
@@ -97,7 +97,9 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int) -> float:
     epsilon : float
         At least 0.
     coordinates : int
-        D, the most counts that differ between neighbours, each by 1.
+        D, the most counts that differ between neighbours.
+    reach : int, default 1
+        r, the most that one count differs.
 
     Returns
     -------
@@ -107,10 +109,12 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int) -> float:
 
     Notes
     -----
-    **Privacy.** Neighbours that differ in fewer counts are the same mechanism with coordinates
-    left out, which is post-processing; and the law is symmetric. So let all D counts go up by 1.
-    The privacy loss at noise x is (2 S + D) / (2 scale^2) with S the sum of the x_k, and delta =
-    E max(0, 1 - exp(epsilon - loss)).
+    **Privacy.** The law is log-concave, so the set that tells it from itself moved by d >= 0 best
+    is a half-line, and P(X <= c) - e^epsilon P(X <= c - d) grows with d for every c: a smaller
+    move is dominated by a larger one at every epsilon, hence in every composition. The law is
+    symmetric too. So let all D counts go up by r.
+    The privacy loss at noise x is r (2 S + r D) / (2 scale^2) with S the sum of the x_k, and
+    delta = E max(0, 1 - exp(epsilon - loss)).
 
     S is nearly discrete Gaussian with scale tau = scale sqrt(D): by |x|^2 = s^2 / D +
     |x - s / D|^2 its mass at s is exp(-s^2 / (2 tau^2)) times the sum of exp(-|y|^2 / (2
@@ -121,8 +125,8 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int) -> float:
     the other sign, so |v|^2, the mean over D of the squared differences of all pairs, is at least
     |z|^2 / 2. Hence eta < 5 D exp(-pi^2 scale^2), below 1e-25 at scale 3 for any D up to 1e12.
 
-    So up to 1 + 3 eta delta is a sum over the integers s above t = epsilon scale^2 - D / 2 of
-    p(s) - e^epsilon p(s + D), with p the discrete Gaussian mass, whose normaliser is at least
+    So up to 1 + 3 eta delta is a sum over the integers s above t = epsilon scale^2 / r - r D / 2 of
+    p(s) - e^epsilon p(s + r D), with p the discrete Gaussian mass, whose normaliser is at least
     tau sqrt(2 pi) (Poisson summation again). The terms are log-concave in s, as p and
     1 - exp(-x) are: their sum is at most their integral, which is `gaussian_delta`, plus their
     maximum, which is at most p(max(t, 0)).
@@ -130,22 +134,23 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int) -> float:
     if scale < SMALLEST_LATTICE_SCALE:
         raise ValueError(f"the scale must be at least {SMALLEST_LATTICE_SCALE}, got {scale}.")
     tau = scale * math.sqrt(coordinates)
-    start = epsilon * scale**2 - 0.5 * coordinates
+    start = epsilon * scale**2 / reach - 0.5 * coordinates * reach
     if tau > _SUMMED:
         peak = math.exp(-0.5 * (max(start, 0.0) / tau) ** 2) / (tau * math.sqrt(2 * math.pi))
         return min(
-            gaussian_delta(scale, epsilon, math.sqrt(coordinates)) + peak * (1.0 + 1e-9), 1.0
+            gaussian_delta(scale, epsilon, reach * math.sqrt(coordinates)) + peak * (1.0 + 1e-9),
+            1.0,
         )
     first = math.floor(start) + 1
     # what is left out is below exp(-800) of the largest term, far less than the slack
     s = first + np.arange(math.ceil(40 * tau) + max(0, -first))
-    loss = (s + 0.5 * coordinates) / scale**2
+    loss = reach * (s + 0.5 * coordinates * reach) / scale**2
     terms = np.exp(-0.5 * (s / tau) ** 2) * -np.expm1(np.minimum(epsilon - loss, 0.0))
     total = math.fsum(terms) / (tau * math.sqrt(2 * math.pi))
     return min(total * (1.0 + 1e-9) + 1e-300, 1.0)
 
 
-def lattice_scale(epsilon: float, delta: float, coordinates: int) -> float:
+def lattice_scale(epsilon: float, delta: float, coordinates: int, reach: int = 1) -> float:
     """Return the smallest scale, at least 3, at which `lattice_delta` is at most `delta`.
 
     Parameters
@@ -155,7 +160,9 @@ def lattice_scale(epsilon: float, delta: float, coordinates: int) -> float:
     delta : float
         In (0, 1).
     coordinates : int
-        The most counts that differ between neighbours, each by 1.
+        The most counts that differ between neighbours.
+    reach : int, default 1
+        The most that one count differs.
 
     Returns
     -------
@@ -164,7 +171,7 @@ def lattice_scale(epsilon: float, delta: float, coordinates: int) -> float:
     """
 
     def private(scale: float) -> bool:
-        return lattice_delta(scale, epsilon, coordinates) <= delta
+        return lattice_delta(scale, epsilon, coordinates, reach) <= delta
 
     smallest = SMALLEST_LATTICE_SCALE
     if private(smallest):

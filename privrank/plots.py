@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["effect", "null_law", "pairwise", "power", "win_rates", "worth"]
+__all__ = ["consensus", "effect", "null_law", "pairwise", "power", "win_rates", "worth"]
 
 FloatArray = NDArray[np.float64]
 
@@ -122,7 +122,14 @@ def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
     return figure
 
 
-def pairwise(probabilities: pd.DataFrame, caption: str, *, ax: Axes | None = None) -> Figure:
+def pairwise(
+    probabilities: pd.DataFrame,
+    caption: str,
+    heading: str = "Win probabilities",
+    label: str = "P(row preferred to column)",
+    *,
+    ax: Axes | None = None,
+) -> Figure:
     """Draw win probabilities, row item over column item, as a heat map centred on one half.
 
     Parameters
@@ -131,6 +138,8 @@ def pairwise(probabilities: pd.DataFrame, caption: str, *, ax: Axes | None = Non
         Square, items in the order to draw.
     caption : str
         The guarantee, printed as the title.
+    heading, label : str
+        What is drawn, in the title and beside the scale.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -164,8 +173,52 @@ def pairwise(probabilities: pd.DataFrame, caption: str, *, ax: Axes | None = Non
                         fontsize="small",
                         color="white" if dark else "0.15",
                     )
-    figure.colorbar(image, ax=ax, label="P(row preferred to column)", shrink=0.8)
-    ax.set_title(f"Win probabilities, {caption}", fontsize="medium", loc="left")
+    figure.colorbar(image, ax=ax, label=label, shrink=0.8)
+    ax.set_title(f"{heading}, {caption}", fontsize="medium", loc="left")
+    return figure
+
+
+def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
+    """Draw a consensus order, best on top, with a line between groups that are separated.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A consensus's ``to_frame()``: Borda scores with intervals where they were released, groups
+        where pairs were.
+    alpha : float
+        Significance level of the bars.
+    caption : str
+        The guarantee, printed as the title.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    figure, ax = _axes(ax, (6.4, 0.42 * len(frame) + 1.5))
+    rows = np.arange(len(frame))[::-1]
+    ax.set_yticks(rows, [f"{rank}  {item}" for item, rank in frame["rank"].items()])
+    ax.set_ylim(-0.6, len(frame) - 0.4)
+    if "borda" in frame:
+        ax.hlines(rows, frame["lower"], frame["upper"], color=_FULL, lw=2.5, zorder=1)
+        ax.scatter(frame["borda"], rows, color=_INK, s=32, zorder=3)
+        ax.set_xlabel(
+            f"Borda score: items placed behind, on average;\n"
+            f"{100 * (1 - alpha):g} % intervals, privacy noise included"
+        )
+    else:
+        ax.scatter(np.zeros(len(frame)), rows, color=_INK, s=32)
+        ax.set_xticks([])
+        ax.set_xlabel("the order alone was released")
+    if "group" in frame:
+        ends = np.flatnonzero(np.diff(frame["group"]))
+        for row in rows[ends] - 0.5:
+            ax.axhline(row, color=_CHOSEN, lw=1.0, ls="--", zorder=0)
+        ax.set_xlabel(f"{ax.get_xlabel()}; lines part items that are separated")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(f"Consensus, {caption}", fontsize="medium", loc="left")
     return figure
 
 

@@ -79,7 +79,8 @@ class Radius:
         if high - low > _LARGEST_TABLE or high > _LARGEST_RADIUS:
             raise ValueError(
                 f"epsilon is too small for this many items: the noise would have a radius of "
-                f"{mode:.0f} lattice steps, at {rate:.3g} of privacy loss each."
+                f"{mode:.0f} lattice steps, at {rate:.3g} of privacy loss each; use a larger "
+                f"epsilon, or fewer rows per respondent."
             )
         k = np.arange(low, high + 1)
         # relative to the mode, so that no large logarithm is rounded
@@ -106,6 +107,14 @@ class Radius:
         while step < 0:
             step = int(law.draw(np.zeros(1, dtype=np.int64), rng)[0])
         return self.low + len(self.weights) + step
+
+    def law(self, reach: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the radii up to `reach` with their probabilities; the rest is not listed."""
+        beyond = np.arange(1, max(math.ceil(reach) - self.low - len(self.weights) + 1, 0) + 1)
+        q = math.exp(-1.0 / self.scale)
+        mass = np.concatenate((self.weights, self.tail * (1.0 - q) * q ** (beyond - 1.0)))
+        total = float(self.weights.sum(dtype=np.float64)) + self.tail
+        return self.low + np.arange(len(mass), dtype=np.float64), mass / total
 
     def mean_of(self, power: int) -> float:
         """Return E R^power for power 1 or 2; the tail enters by the moments of a geometric law."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, ndtr, ndtri
 
 from privrank.noise import draw_below, draw_one_each
 from privrank.radius import Radius, step_rate
@@ -18,6 +20,9 @@ from privrank.radius import Radius, step_rate
 __all__ = ["CubeNoise", "PermutohedronNoise", "spanning_tree", "tree_point"]
 
 IntArray = NDArray[np.int64]
+
+_RADII = 4000
+"""Radii over which the law of a coordinate is summed up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,57 @@ class CubeNoise:
             return 0.0
         return (self._radius.mean_of(2) + self._radius.mean_of(1)) / 3.0
 
+    def half_width(self, alpha: float, coordinates: int = 1, blur: float = 0.0) -> float:
+        """Return the h that any coordinate of the noise exceeds with at most `alpha`.
+
+        Parameters
+        ----------
+        alpha : float
+            Probability.
+        coordinates : int, default 1
+            How many coordinates are looked at, at most the dimension.
+        blur : float, default 0
+            Standard deviation of independent normal errors added to the coordinates.
+
+        Returns
+        -------
+        float
+
+        Notes
+        -----
+        **Statistic.** Given the radius R coordinates are independent, uniform on -R..R. Without
+        blur each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform law on
+        [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) + phi(x).
+        """
+        if self._radius is None:
+            return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
+        last = self._radius.low + len(self._radius.weights)
+        radii, mass = self._radius.law(last + math.ceil(40 * self._radius.scale))
+        if len(radii) > _RADII:  # a grid of radii: their spread is small beside their mean
+            start = np.arange(0, len(radii), len(radii) // _RADII)
+            mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)
+            radii = mean / np.maximum(mass, 1e-300)
+        wide = radii + 0.5
+
+        def integral(x: NDArray[np.float64]) -> NDArray[np.float64]:
+            z = x / blur
+            return np.asarray(blur * (z * ndtr(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))
+
+        def outside(h: float) -> float:
+            if blur > 0:
+                inside = (integral(h + wide) - integral(h - wide)) / wide - 1.0
+            else:
+                inside = (h + 0.5) / wide
+            return float(mass @ (1.0 - np.clip(inside, 0.0, 1.0) ** coordinates))
+
+        # whole steps without blur, and a hundredth of its spread with it
+        unit = 0.01 * blur if blur > 0 else 1.0
+        low, high = -1, math.ceil((float(radii[-1]) + 40 * blur) / unit)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if outside(middle * unit) <= alpha else (middle, high)
+        return high * unit
+
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""
         values = np.asarray(values, dtype=np.int64)
@@ -116,6 +172,14 @@ class PermutohedronNoise:
     fineness grows the law is the K-norm mechanism's: Gamma(m, 1 / epsilon) times a uniform point
     of K.
 
+    **Moments.** Let M_m be the mean squared length of a uniform point of the centred permutohedron,
+    half of K. Cut it into pyramids over its facets. The facet of a set of k items is a product of
+    two such bodies, of k and m - k items, at squared distance k (m - k) m / 4, and its pyramid has
+    the share C(m, k) k^(k-1) (m - k)^(m-k-1) / (2 (m - 1) m^(m-2)) of the volume together with
+    the others of its size. A uniform point of a pyramid over a facet is a uniform point of that
+    facet, times t with E t^2 = (m - 1) / (m + 1), so M_m is (m - 1) / (m + 1) times the mean of
+    k (m - k) m / 4 + M_k + M_(m-k).
+
     References
     ----------
     Hardt and Talwar (2010), https://doi.org/10.1145/1806689.1806786; Awan and Slavkovic (2021),
@@ -135,16 +199,24 @@ class PermutohedronNoise:
         object.__setattr__(self, "_radius", radius)
 
     @classmethod
-    def calibrate(cls, items: int, epsilon: float) -> PermutohedronNoise:
-        """Return the law whose loss is at most `epsilon` when one ranking is replaced.
+    def calibrate(cls, items: int, epsilon: float, steps: int = 1) -> PermutohedronNoise:
+        """Return the law whose loss is at most `epsilon` when one unit is replaced.
 
-        The fineness is the power of two that makes the rate at most 1 / 16: drawing a whole
-        radius then adds less than 1 / (16 m) of its mean.
+        The unit moves the totals by `steps` times a point of K: one ranking by one. The fineness
+        is the power of two that makes the rate at most 1 / 16: drawing a whole radius then adds
+        less than 1 / (16 m) of its mean.
         """
         if math.isinf(epsilon):
             return cls(items, math.inf, 1)
-        fineness = 2 ** math.ceil(math.log2(max(16.0 * epsilon, 1.0)))
-        return cls(items, step_rate(fineness, epsilon), fineness)
+        fineness = 2 ** math.ceil(math.log2(max(16.0 * epsilon / steps, 1.0)))
+        return cls(items, step_rate(steps * fineness, epsilon), fineness)
+
+    @property
+    def variance(self) -> float:
+        """Variance of one coordinate, in squared lattice steps, to a relative 1 / radius^2."""
+        if self._radius is None:
+            return 0.0
+        return 4.0 * _permutohedron_moment(self.items) / self.items * self._radius.mean_of(2)
 
     def draw(self, totals: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
@@ -158,6 +230,21 @@ class PermutohedronNoise:
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
         turn = 2 * draw_below(2, rng) - 1
         return self.fineness * totals + turn * tree_point(spanning_tree(word, m), steps, radius)
+
+
+@cache
+def _permutohedron_moment(items: int) -> float:
+    """Return the mean squared length of a uniform point of the centred permutohedron."""
+    moment = np.zeros(items + 1)
+    for m in range(2, items + 1):
+        k = np.arange(1.0, m)
+        rest = m - k
+        log = gammaln(m + 1) - gammaln(k + 1) - gammaln(rest + 1) - (m - 2) * math.log(m)
+        log += (k - 1) * np.log(k) + (rest - 1) * np.log(rest)
+        share = np.exp(log) / (2 * (m - 1))
+        facet = k * rest * m / 4 + moment[1:m] + moment[m - 1 : 0 : -1]
+        moment[m] = (m - 1) / (m + 1) * float(share @ facet)
+    return float(moment[items])
 
 
 def spanning_tree(word: IntArray, items: int) -> IntArray:

@@ -8,25 +8,31 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.design import Design, Sample, own
-from privrank.noise import DiscreteLaplace, NoiseSource
+from privrank.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
+from privrank.ranknoise import CubeNoise, PermutohedronNoise
 
 __all__ = [
     "DECISION",
     "DESIGN_EFFECT",
     "MOMENTS",
     "NET",
+    "ORDER",
+    "PAIRS",
     "PAIR_COUNTS",
     "PVALUE",
+    "SCORE",
     "STATISTIC",
+    "TOTALS",
     "WINS",
     "WORTHS",
+    "Law",
     "Mechanism",
     "Part",
     "Release",
@@ -45,8 +51,18 @@ WORTHS = "worths"
 DESIGN_EFFECT = "design_effect"
 PAIR_COUNTS = "pair_counts"
 STATISTIC, DECISION, PVALUE = "statistic", "decision", "p-value"
+PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments exist in non-private runs only."""
+
+Law = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
+
+_LAWS: dict[str, type[Law]] = {
+    "discrete Laplace": DiscreteLaplace,
+    "discrete Gaussian": DiscreteGaussian,
+    "cube": CubeNoise,
+    "permutohedron": PermutohedronNoise,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,17 +75,20 @@ class Part:
         Noisy statistic, in lattice steps.
     step : float
         Size of one lattice step in the statistic's own unit (0.5 for half wins).
-    law : DiscreteLaplace
-        Law of the noise, in lattice steps.
+    law : Law or None
+        Law of the noise, in lattice steps; None for values that no noise was added to, such as an
+        order found in noisy numbers.
     sensitivity : int
-        l1 sensitivity in lattice steps.
+        How far one unit moves the statistic, in lattice steps and as the law measures it: in l1 for
+        discrete Laplace, in each coordinate for discrete Gaussian and cube noise, in permutohedra
+        of rank differences for Borda totals.
     epsilon : float
         Share of the budget this part spent.
     """
 
     values: IntArray
     step: float
-    law: DiscreteLaplace
+    law: Law | None
     sensitivity: int
     epsilon: float
 
@@ -80,7 +99,37 @@ class Part:
     @property
     def noise_variance(self) -> float:
         """Noise variance per entry, in the statistic's own unit squared."""
-        return self.step**2 * self.law.variance
+        return 0.0 if self.law is None else self.step**2 * self.law.variance
+
+    @property
+    def laplace(self) -> DiscreteLaplace:
+        """The law of discrete Laplace noise.
+
+        Raises
+        ------
+        ValueError
+            If the noise has another law.
+        """
+        if not isinstance(self.law, DiscreteLaplace):
+            raise ValueError("release must have discrete Laplace noise, and this one has another.")
+        return self.law
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a JSON-ready mapping."""
+        return {
+            "values": self.values.tolist(),
+            "step": self.step,
+            "law": _law_record(self.law),
+            "sensitivity": self.sensitivity,
+            "epsilon": _number(self.epsilon),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Part:
+        """Rebuild from :meth:`to_record`; a part with a scale has discrete Laplace noise."""
+        law = DiscreteLaplace(record["scale"]) if "scale" in record else _law_of(record["law"])
+        epsilon = float(record["epsilon"])
+        return cls(record["values"], record["step"], law, record["sensitivity"], epsilon)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +140,7 @@ class Release:
     ----------
     mechanism : str
         What was released: ``"net wins"``, ``"win matrix"`` or ``"objective perturbation"`` of
-        paired comparisons, or the name of a test statistic.
+        paired comparisons, the name of a test statistic, or how a consensus was found.
     survey : Design or Sample
         Public facts of the survey.
     epsilon, delta : float
@@ -155,16 +204,7 @@ class Release:
             "epsilon": _number(self.epsilon),
             "delta": self.delta,
             "source": self.source,
-            "parts": {
-                name: {
-                    "values": part.values.tolist(),
-                    "step": part.step,
-                    "scale": part.law.scale,
-                    "sensitivity": part.sensitivity,
-                    "epsilon": _number(part.epsilon),
-                }
-                for name, part in self.parts.items()
-            },
+            "parts": {name: part.to_record() for name, part in self.parts.items()},
             "tie_break": list(self.tie_break),
             "constants": dict(self.constants),
         }
@@ -180,16 +220,7 @@ class Release:
             epsilon=float(record["epsilon"]),
             delta=record["delta"],
             source=record["source"],
-            parts={
-                name: Part(
-                    part["values"],
-                    part["step"],
-                    DiscreteLaplace(part["scale"]),
-                    part["sensitivity"],
-                    float(part["epsilon"]),
-                )
-                for name, part in record["parts"].items()
-            },
+            parts={name: Part.from_record(part) for name, part in record["parts"].items()},
             tie_break=tuple(record["tie_break"]),
             constants=record["constants"],
         )
@@ -220,6 +251,25 @@ def _survey(record: Mapping[str, Any]) -> Design | Sample:
     if record["kind"] in ("public", "private"):
         return Design.from_record(record)
     return Sample.from_record(record)
+
+
+def _law_record(law: Law | None) -> dict[str, Any] | None:
+    if law is None:
+        return None
+    (name,) = (name for name, kind in _LAWS.items() if kind is type(law))
+    parameters = {part.name: _number(getattr(law, part.name)) for part in fields(law) if part.init}
+    return {"name": name, **parameters}
+
+
+def _law_of(record: Mapping[str, Any] | None) -> Law | None:
+    if record is None:
+        return None
+    parameters: dict[str, Any] = {
+        name: math.inf if value == "inf" else value
+        for name, value in record.items()
+        if name != "name"
+    }
+    return _LAWS[record["name"]](**parameters)
 
 
 def _number(value: float) -> float | str:

@@ -27,7 +27,8 @@ from privrank.encode.samples import (
 from privrank.mechanisms.samples import release_sample
 from privrank.nulltables import FULL
 from privrank.release import Release, check_release
-from privrank.results.ranktest import RankTestResult, find
+from privrank.results.finding import find
+from privrank.results.ranktest import RankTestResult
 from privrank.statistics.statistic import RandomBit
 from privrank.statistics.uniform import UniformityMethod, ask, asked_of, remarks
 

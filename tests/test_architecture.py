@@ -19,7 +19,7 @@ LAYERS = (
     ("conversion", "design", "mallows", "nulls", "nulltables", "optim", "paircounts", "release")
     + ("simulate",)
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
-    + ("consensus.pivoting",)
+    + ("consensus.pivoting", "consensus.rules", "consensus.statements")
     + ("encode", "encode.comparisons", "encode.frames", "encode.groups", "encode.nulls")
     + ("encode.samples",)
     + ("statistics", "statistics.binary", "statistics.borda", "statistics.categories")
@@ -28,11 +28,18 @@ LAYERS = (
     + ("statistics.mallowsnull", "statistics.omnibus", "statistics.onebit", "statistics.orders")
     + ("statistics.pairs", "statistics.permutation", "statistics.smoothing")
     + ("statistics.statistic", "statistics.uniform"),
-    ("effects", "evidence", "inference", "plan", "power")
-    + ("mechanisms", "mechanisms.closeness", "mechanisms.comparisons", "mechanisms.samples")
-    + ("results", "results.btl", "results.closeness", "results.columns", "results.guarantee")
-    + ("results.ranktest", "results.topk"),
-    ("archive", "btl", "closeness", "identity", "topk", "uniformity")
+    ("effects", "evidence", "inference", "plan", "power", "rankplan")
+    + ("mechanisms", "mechanisms.aggregation", "mechanisms.closeness")
+    + ("mechanisms.comparisons", "mechanisms.samples")
+    + ("results", "results.aggregation", "results.btl", "results.closeness", "results.columns")
+    + (
+        "results.consensustable",
+        "results.finding",
+        "results.guarantee",
+        "results.ranktest",
+        "results.topk",
+    ),
+    ("aggregation", "archive", "btl", "closeness", "identity", "topk", "uniformity")
     + ("report", "report.__main__", "report.contents", "report.examples", "report.pages")
     + ("report.spending",),
 )
@@ -174,6 +181,7 @@ def test_only_mechanisms_opens_an_encoded(module):
     }
     # samples that are compared are opened with what each of them holds
     opened |= {"encode.groups": GROUPS, "mechanisms.closeness": GROUPS | SAMPLES}
+    opened |= {"mechanisms.aggregation": SAMPLES}
     assert used == opened.get(module, set())
 
 
@@ -239,7 +247,8 @@ def test_only_budget_makes_spendings(module):
     assert module == "budget" or not names & {"Spending"}
     # A fit spends in one place, so that nothing is drawn that was not reserved. The report enters
     # what its archived releases spent when they were made.
-    spenders = ("budget", "mechanisms.closeness", "mechanisms.comparisons")
+    spenders = ("budget", "mechanisms.aggregation", "mechanisms.closeness")
+    spenders += ("mechanisms.comparisons",)
     spenders += ("mechanisms.samples", "report.spending")
     assert module in spenders or not attribute_uses(module, {"reserve"})
 
@@ -249,8 +258,8 @@ def test_mechanisms_and_inference_know_no_frames():
     without = ("budget", "evidence", "formula", "inference", "noise", "nulls", "optim")
     assert [
         module
-        for module in (*without, "mechanisms.comparisons", "mechanisms.samples")
-        if uses(module, "pandas")
+        for module in MODULES
+        if (module in without or module.startswith("mechanisms")) and uses(module, "pandas")
     ] == []
 
 

@@ -66,6 +66,30 @@ def test_fewer_changed_counts_are_more_private():
         assert deltas == sorted(deltas)
 
 
+@pytest.mark.parametrize("moves", [(2,), (3,), (2, 2), (3, 3), (1, 3), (0, 3), (2, 3)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_counts_that_move_by_several_steps(moves, epsilon):
+    scale, k = 4.0, np.arange(-45, 46)
+    one = np.exp(-0.5 * (k / scale) ** 2)
+    one /= one.sum()
+    first, second = np.ones(1), np.ones(1)
+    for move in moves:
+        moved = np.exp(-0.5 * ((k + move) / scale) ** 2) * one[45]
+        first, second = np.multiply.outer(first, one), np.multiply.outer(second, moved)
+    exact = np.maximum(first - math.exp(epsilon) * second, 0.0).sum()
+    delta = lattice_delta(scale, epsilon, len(moves), max(moves))
+    assert exact <= delta
+    if len(set(moves)) == 1:  # the bound is attained where all counts move as far as they can
+        assert delta <= exact * (1 + 1e-8) + 1e-16
+
+
+def test_finer_lattices_cost_nothing():
+    for steps in (2, 60, 2520):
+        scale = lattice_scale(1.0, 1e-6, 45, steps)
+        assert lattice_delta(scale, 1.0, 45, steps) <= 1e-6
+        assert scale / steps == pytest.approx(lattice_scale(1.0, 1e-6, 45), rel=2e-3)
+
+
 @pytest.mark.parametrize("coordinates", [1, 3, 45, 4950])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_lattice_scale_is_near_the_continuous_one(coordinates, epsilon):

@@ -251,6 +251,43 @@ def test_permutohedron_noise_is_less_than_laplace_noise():
         assert draws.std() / (math.sqrt(2) * (m * m // 2)) == pytest.approx(ratio, rel=0.12)
 
 
+@pytest.mark.parametrize("m", [2, 3, 4, 10, 45])
+def test_permutohedron_variance(m):
+    noise, rng = PermutohedronNoise.calibrate(m, 1.0), np.random.default_rng(4)
+    draws = np.array([noise.draw(np.zeros(m), rng) for _ in range(2500)], dtype=float)
+    squares = (draws**2).mean(axis=1)
+    assert abs(squares.mean() - noise.variance) < 4 * squares.std() / 50
+    assert PermutohedronNoise.calibrate(m, math.inf).variance == 0
+
+
+@pytest.mark.parametrize("steps", [2, 6, 60])
+def test_permutohedron_noise_on_a_lattice_of_its_own(steps):
+    for epsilon in (0.3, 20.0):
+        noise = PermutohedronNoise.calibrate(5, epsilon, steps)
+        assert 0.99 * epsilon < steps * noise.fineness * (noise.rate + SLACK) <= epsilon
+        plain = PermutohedronNoise.calibrate(5, epsilon)
+        sizes = [law.variance / law.fineness**2 for law in (noise, plain)]
+        assert sizes[0] / steps**2 == pytest.approx(sizes[1], rel=0.05)
+
+
+@pytest.mark.parametrize(("dimension", "rate"), [(1, 0.3), (3, 0.5), (45, 0.2), (105, 0.004)])
+def test_cube_half_widths_are_quantiles(dimension, rate):
+    noise, rng = CubeNoise(dimension, rate), np.random.default_rng(5)
+    draws = np.array([noise.draw(np.zeros(dimension), rng) for _ in range(6000)])
+    blur = math.sqrt(noise.variance)
+    blurred = draws + blur * rng.normal(size=draws.shape)
+    for alpha in (0.05, 0.3):
+        error = 4 * math.sqrt(alpha / 6000)
+        for coordinates in {1, dimension}:
+            for errors, found in ((0.0, draws), (blur, blurred)):
+                h = noise.half_width(alpha, coordinates, errors)
+                outside = (np.abs(found[:, :coordinates]) > h).any(axis=1).mean()
+                below = (np.abs(found[:, :coordinates]) > h - 1).any(axis=1).mean()
+                assert outside < alpha + error and below > alpha - error
+    assert CubeNoise(3, math.inf).half_width(0.05) == 0
+    assert CubeNoise(3, math.inf).half_width(0.05, 1, 2.0) == pytest.approx(3.92, abs=0.01)
+
+
 def test_no_noise_and_too_much():
     values = np.array([1, 2, 3])
     for noise in (CubeNoise.calibrate(3, 1, math.inf), CubeNoise.calibrate(3, 0, 1.0)):

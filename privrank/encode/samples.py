@@ -319,7 +319,7 @@ def _frame_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> pd.Da
 
 def _enough(nobs: int) -> int:
     if nobs < 2:
-        raise ValueError(f"a test needs at least two units, got {nobs}: collect more answers.")
+        raise ValueError(f"at least two units are needed, got {nobs}: collect more answers.")
     return nobs
 
 

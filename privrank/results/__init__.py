@@ -1,5 +1,6 @@
 """Frozen result classes: the release, numbers computed from it, tables and plots on demand."""
 
+from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult, HomogeneityResult
 from privrank.results.closeness import ClosenessResult
 from privrank.results.columns import summary_col
@@ -7,6 +8,7 @@ from privrank.results.ranktest import RankTestResult
 from privrank.results.topk import TopKResult
 
 __all__ = [
+    "AggregationResult",
     "BTLResult",
     "ClosenessResult",
     "HomogeneityResult",

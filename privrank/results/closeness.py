@@ -147,7 +147,7 @@ class ClosenessResult:
             )
         level = self.alpha if alpha is None else check_alpha(alpha)
         noisy = float(part.values[0] * part.step)
-        return effect_interval(noisy, self.asked, sample, part.law.scale * part.step, level)
+        return effect_interval(noisy, self.asked, sample, part.laplace.scale * part.step, level)
 
     def _interval(self) -> tuple[float, float] | None:
         try:

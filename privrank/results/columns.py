@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from privrank import tables
+from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.closeness import ClosenessResult
 from privrank.results.guarantee import seed_notes
@@ -14,9 +15,10 @@ from privrank.results.topk import TopKResult
 
 __all__ = ["summary_col"]
 
-Result = BTLResult | ClosenessResult | RankTestResult | TopKResult
+Result = AggregationResult | BTLResult | ClosenessResult | RankTestResult | TopKResult
 
 _TITLES: dict[type, str] = {
+    AggregationResult: "Borda scores and consensus ranks",
     BTLResult: "Bradley-Terry worths",
     ClosenessResult: "Tests of closeness",
     RankTestResult: "Tests",
@@ -25,7 +27,7 @@ _TITLES: dict[type, str] = {
 
 
 def summary_col(
-    results: Sequence[BTLResult | TopKResult | RankTestResult],
+    results: Sequence[Result],
     *,
     names: Sequence[str] | None = None,
 ) -> tables.Table:

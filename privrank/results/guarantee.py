@@ -86,7 +86,7 @@ def _scales(release: Release) -> str:
     if WORTHS in release.parts:
         return f"{release.constants['lambda']:.4g}, ridge {release.constants['gamma']:.4g}"
     part = release.parts.get(NET) or release.parts[WINS]
-    return f"{part.step * part.law.scale:.4g} (sensitivity {part.step * part.sensitivity:g})"
+    return f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:g})"
 
 
 def _errors(release: Release, effect: float) -> str:

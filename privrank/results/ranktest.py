@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["RankTestResult", "find"]
+__all__ = ["RankTestResult"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -174,7 +174,7 @@ class RankTestResult:
                 f"with method='tv' for a confidence interval."
             )
         level = self.alpha if alpha is None else check_alpha(alpha)
-        noisy, n, law = int(self._part.values[0]), self.nobs, self._part.law
+        noisy, n, law = int(self._part.values[0]), self.nobs, self._part.laplace
         if self.null_model is None:
             return tv_interval(noisy, n, len(self.items), law, level)
         return interval_from(noisy, n, self.null_model.probabilities, law, level)
@@ -324,7 +324,9 @@ class RankTestResult:
         part = self._part
         if part is None:
             return "none, one bit"
-        return f"{part.step * part.law.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
+        return (
+            f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
+        )
 
     def _verdict(self) -> str:
         verb = "is" if self.reject else "is not"
@@ -366,7 +368,7 @@ class RankTestResult:
 
         null = self.null()
         assert self._part is not None and self.statistic is not None
-        edges, mass = null.bins(self._part.law)
+        edges, mass = null.bins(self._part.laplace)
         words = f"{_TITLES[self.test]}, {caption(self.release)}"
         return plots.null_law(
             np.asarray(edges * self._part.step, dtype=np.float64),
@@ -432,19 +434,3 @@ _TITLES: dict[str, str] = {
 
 def _number(pvalue: float) -> str:
     return "<0.0001" if pvalue < 0.0001 else f"{pvalue:.4f}"
-
-
-def find(
-    release: Release, asked: Statistic | RandomBit, alpha: float, draws: int
-) -> dict[str, Any]:
-    """Return p-value, threshold and number of null draws of a release: post-processing."""
-    if isinstance(asked, RandomBit):
-        return {"pvalue": None, "threshold": None, "draws": None}
-    part = release.parts[STATISTIC]
-    null = asked.null(draws)
-    threshold = null.threshold(alpha, part.law)
-    return {
-        "pvalue": null.pvalue(int(part.values[0]), part.law),
-        "threshold": None if threshold is None else threshold * part.step,
-        "draws": null.draws,
-    }

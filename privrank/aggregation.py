@@ -1,0 +1,282 @@
+"""Private rank aggregation: a consensus order, and how surely it holds."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from privrank.budget import Budget
+from privrank.checks import (
+    PrivrankWarning,
+    check_alpha,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_rng,
+)
+from privrank.consensus.rules import pair_matrix
+from privrank.consensus.statements import SUPPRESSED, Target, chances
+from privrank.design import own
+from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
+from privrank.mechanisms.aggregation import release_aggregation
+from privrank.rankplan import (
+    LARGEST_SHARE,
+    LEAST_SHARE,
+    AggregationMethod,
+    cautions,
+    plan_aggregation,
+)
+from privrank.release import ORDER, PAIRS, Release, check_release
+from privrank.results.aggregation import AggregationResult
+
+__all__ = ["PrivateRankAggregation", "infer"]
+
+
+class PrivateRankAggregation:
+    """A consensus order of rankings under differential privacy.
+
+    Which order agrees best with everybody's ranking, and which of its places are certain?
+
+    Parameters
+    ----------
+    rankings : data frame or ndarray of shape (n, m)
+        A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m,
+        complete and without ties. `privrank.as_rankings` makes one of other forms, and completes
+        answers with ties or missing items at random if you say so.
+    items : sequence of str, optional
+        The item columns; by default every column but the respondent's.
+    respondent : str, optional
+        Column, or pandas index level, that names the respondent of each row. The unit of privacy
+        is then a respondent with all their rows, whose mean counts as one vote on every pair.
+    max_rows : int, default 1
+        Public bound on the rows of a respondent, at most 10.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if the frame or an argument breaks a rule.
+
+    Notes
+    -----
+    **Privacy.** Neighbours replace one unit; the number of units is public. Everything comes from
+    noisy pair counts, noisy Borda totals, or one order; see :mod:`privrank.mechanisms.aggregation`.
+
+    **Statistic.** The default releases the counts of all pairs and takes the order with the fewest
+    disagreements (Kemeny's), after shrinking the counts as far as noise explains them
+    (:mod:`privrank.consensus.bayes`). Where pure privacy makes the counts too noisy it releases
+    Borda totals instead.
+
+    References
+    ----------
+    Alabi, Ghazi, Kumar and Manurangsi (2022), https://arxiv.org/abs/2112.14652; Hay, Elagina and
+    Miklau (2017); Yan, Li and Liu (2020), https://arxiv.org/abs/1908.04486.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> rankings = pr.Mallows(["tea", "coffee", "milk"], phi=0.6).rvs(400, np.random.default_rng(1))
+    >>> model = pr.PrivateRankAggregation(rankings, items=["tea", "coffee", "milk"])
+    >>> model.fit(epsilon=1.0, rng=np.random.default_rng(2)).order
+    ('tea', 'coffee', 'milk')
+    """
+
+    __slots__ = ("_encoded",)
+
+    def __init__(
+        self,
+        rankings: object,
+        *,
+        items: object = None,
+        respondent: str | None = None,
+        max_rows: int = 1,
+    ) -> None:
+        self._encoded = encode_rankings(
+            rankings, items=items, respondent=respondent, max_rows=max_rows
+        )
+
+    @classmethod
+    def from_formula(cls, formula: str, data: object, **arguments: Any) -> Self:
+        """Build the model from a formula that names the item columns.
+
+        Parameters
+        ----------
+        formula : str
+            ``"London + Paris + Milano ~ 1"``.
+        data : data frame
+            Frame with these columns.
+        **arguments
+            `respondent` and `max_rows`.
+
+        Returns
+        -------
+        PrivateRankAggregation
+        """
+        encoded = sample_of_formula(formula, data, arguments)
+        if encoded.sample.kind != "rankings":
+            raise ValueError(
+                f"formula must name at least two item columns on its left, got {formula!r}: write "
+                f"'a + b + c ~ 1'."
+            )
+        return cls._of(encoded)
+
+    @classmethod
+    def _of(cls, encoded: EncodedSample) -> Self:
+        model = cls.__new__(cls)
+        model._encoded = encoded
+        return model
+
+    def __repr__(self) -> str:
+        """Show the shape only."""
+        sample = self._encoded.sample
+        return f"<PrivateRankAggregation: {len(sample.items)} items, {sample.nobs} {sample.unit}s>"
+
+    def fit(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        method: AggregationMethod = "auto",
+        score_share: float | str = "auto",
+        target: Target = "population",
+        alpha: float = 0.05,
+        budget: Budget | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> AggregationResult:
+        """Spend `epsilon` once and return the consensus.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy budget to spend; ``numpy.inf`` for the non-private consensus.
+        delta : float, default 0
+            Privacy delta. A small one, such as 1e-6, makes Gaussian noise possible, which is much
+            less for more than about ten items.
+        method : str, default "auto"
+            ``"auto"``: all pair counts, by the law of least noise, and Kemeny's order of them
+            shrunken; with ``delta=0`` and noise above 0.012 per pair fraction, ``"borda"``.
+            ``"kemeny"``: Kemeny's order of the noisy counts as they are. ``"borda"``: the order of
+            noisy Borda totals, which says nothing about single pairs. To compare with:
+            ``"pairs-laplace"``, ``"kwiksort"``, ``"kwiksort-hay"`` and, for at most 20 items,
+            ``"exponential"``; the last three release an order alone. Non-private only:
+            ``"copeland"`` and ``"local-search"``.
+        score_share : float or "auto"
+            Share of the budget for the Kemeny score of the consensus, which needs noise of its own:
+            the order fits the noise of the counts it was found in. 0, or 0.05 to 0.5; ``"auto"`` is
+            0.1 where pair counts are released, and else 0.
+        target : {"population", "sample"}
+            What intervals are about: the population the units were drawn from, or these units.
+        alpha : float, default 0.05
+            One minus the confidence level.
+        budget : Budget, optional
+            Ledger to reserve from.
+        rng : numpy.random.Generator, optional
+            Seeded noise for studies; None, the default, is secure noise.
+
+        Returns
+        -------
+        AggregationResult
+
+        Raises
+        ------
+        ValueError, TypeError, BudgetExceeded
+            In one sentence, before any budget is spent.
+        """
+        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        check_choice("method", method, AggregationMethod)
+        check_choice("target", target, Target)
+        check_rng(rng)
+        share = _check_share(score_share)
+        plan = plan_aggregation(self._encoded.sample, epsilon, delta, method, share)
+        release = release_aggregation(
+            self._encoded, plan, epsilon=epsilon, delta=delta, budget=budget, rng=rng
+        )
+        for message in cautions(release):
+            warnings.warn(message, PrivrankWarning, stacklevel=2)
+        return infer(release, alpha=alpha, target=target)
+
+    @staticmethod
+    def from_release(
+        release: Release, *, alpha: float = 0.05, target: Target = "population"
+    ) -> AggregationResult:
+        """Read a release that was paid for already; nothing more is spent.
+
+        Parameters
+        ----------
+        release : Release
+            From a fit of this class.
+        alpha : float, default 0.05
+            One minus the confidence level.
+        target : {"population", "sample"}
+            What intervals are about.
+
+        Returns
+        -------
+        AggregationResult
+        """
+        check_release(release)
+        check_choice("target", target, Target)
+        return infer(release, alpha=check_alpha(alpha), target=target)
+
+
+def infer(
+    release: Release, *, alpha: float = 0.05, target: Target = "population"
+) -> AggregationResult:
+    """Read a consensus from a release: post-processing, nothing is spent.
+
+    Parameters
+    ----------
+    release : Release
+        Of a rank aggregation.
+    alpha : float
+        One minus the confidence level.
+    target : {"population", "sample"}
+        What intervals are about.
+
+    Returns
+    -------
+    AggregationResult
+
+    Raises
+    ------
+    ValueError
+        If the release is of another model.
+    """
+    n = release.sample.nobs
+    if ORDER not in release.parts:
+        raise ValueError(
+            f"release must hold an order, as PrivateRankAggregation makes it, and this one is of "
+            f"{release.mechanism}."
+        )
+    fractions = known = None
+    if PAIRS in release.parts:
+        part = release.parts[PAIRS]
+        fractions = pair_matrix(np.asarray(part.values * (part.step / n)))
+        variance = part.noise_variance / n**2
+        if math.sqrt(variance) <= SUPPRESSED:
+            known = chances(fractions, variance, n, target)
+    return AggregationResult(
+        release=release,
+        alpha=alpha,
+        target=target,
+        places=own(release.parts[ORDER].values, np.int64),
+        fractions=None if fractions is None else own(fractions, np.float64),
+        chances=None if known is None else own(known, np.float64),
+    )
+
+
+def _check_share(share: object) -> float | None:
+    """Return the share of the Kemeny score, None for the default."""
+    if isinstance(share, str) and share == "auto":
+        return None
+    real = isinstance(share, Real) and not isinstance(share, bool)
+    if not real or not (share == 0 or LEAST_SHARE <= float(share) <= LARGEST_SHARE):  # type: ignore[arg-type]
+        raise ValueError(
+            f"score_share must be 'auto', 0 or a share between {LEAST_SHARE:g} and "
+            f"{LARGEST_SHARE:g}, got {share!r}."
+        )
+    return float(share)  # type: ignore[arg-type]

@@ -1,0 +1,148 @@
+"""The summary of a rank aggregation: its table, and what it says in words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from privrank import tables
+from privrank.consensus.statements import FLAGGED
+from privrank.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.ranknoise import CubeNoise, PermutohedronNoise
+from privrank.rankplan import cautions, remedy
+from privrank.release import PAIRS, SCORE, TOTALS, Part
+from privrank.results.guarantee import noise_source, promise, seed_notes, spent, title, units
+
+if TYPE_CHECKING:
+    from privrank.results.aggregation import AggregationResult
+
+__all__ = ["consensus_table"]
+
+_LAWS: dict[type, str] = {
+    CubeNoise: "cube noise",
+    DiscreteGaussian: "discrete Gaussian",
+    DiscreteLaplace: "discrete Laplace",
+    PermutohedronNoise: "K-norm noise",
+}
+
+
+def consensus_table(result: AggregationResult) -> tables.Table:
+    """Return the table a paper can print: consensus, what separates it, the guarantee."""
+    frame = result.to_frame()
+    form = {"rank": "{:.0f}", "group": "{:.0f}"}
+    heads = {
+        "borda": "Borda",
+        "std_err": "std err",
+        "lower": f"[{result.alpha / 2:.3g}",
+        "upper": f"{1 - result.alpha / 2:.4g}]",
+        "over_next": "over next",
+        "probability": "P(right)",
+    }
+    columns = [c for c in frame if c != "probability" or result.chances is not None]
+    rows = tuple(
+        (
+            str(item),
+            *(
+                "" if pd.isna(value) else form.get(str(column), "{:.3f}").format(value)
+                for column, value in zip(columns, row, strict=True)
+            ),
+        )
+        for item, row in zip(frame.index, frame[columns].itertuples(index=False), strict=True)
+    )
+    return tables.Table(
+        title=title("Rank Aggregation", result.release),
+        header=(
+            ("Items:", str(len(result.items))),
+            *units(result.release),
+            ("Consensus:", _found(result)),
+            *([("Intervals for:", f"the {result.target}")] if len(columns) > 1 else []),
+            ("Mechanism:", _mechanism(result)),
+            ("Noise scale:", _scale(result)),
+            ("Noise source:", noise_source(result.release)),
+            *spent(result.release),
+        ),
+        columns=("", *(heads.get(str(c), str(c)) for c in columns)),
+        rows=rows,
+        notes=tuple(_notes(result)),
+    )
+
+
+def _found(result: AggregationResult) -> str:
+    gap = result.release.constants.get("gap")
+    rule = result.release.mechanism.rpartition(", ")[2]
+    return rule if gap is None else f"{rule}, {'proven' if gap == 0 else 'not proven best'}"
+
+
+def _main(result: AggregationResult) -> Part | None:
+    return result.release.parts.get(PAIRS) or result.release.parts.get(TOTALS)
+
+
+def _mechanism(result: AggregationResult) -> str:
+    if result.release.source == "none":
+        return "no noise"
+    part = _main(result)
+    if part is None:
+        return result.release.mechanism
+    noun = "pair counts" if PAIRS in result.release.parts else "Borda totals"
+    return f"{noun}, {_LAWS[type(part.law)]}"
+
+
+def _scale(result: AggregationResult) -> str:
+    part = _main(result)
+    if part is None:
+        return "none, an order"
+    noun = "fraction" if PAIRS in result.release.parts else "mean rank"
+    return f"sd {math.sqrt(part.noise_variance) / result.nobs:.4g} per {noun}"
+
+
+def _notes(result: AggregationResult) -> list[str]:
+    release, level = result.release, f"{100 * (1 - result.alpha):g} %"
+    notes = []
+    if len(release.parts) > 1:
+        notes.append(
+            f"Borda: mean number of items that an item is placed before, with {level} "
+            f"intervals for the {result.target}."
+        )
+    if PAIRS in release.parts:
+        words = "; ".join(", ".join(group) for group in result.groups if len(group) > 1)
+        notes.append(
+            f"Not separated, as simultaneous {level} intervals of neighbours cover 1/2: {words}."
+            if words
+            else f"All neighbours are separated by simultaneous {level} intervals."
+        )
+        notes += _chance_words(result)
+    if TOTALS in release.parts:
+        notes.append(remedy(release))
+    if SCORE in release.parts:
+        low, high = result.score_conf_int()
+        pairs = len(result.items) * (len(result.items) - 1) // 2
+        notes.append(
+            f"Kemeny score: a ranking differs from the consensus on {result.kemeny_score:.3f} of "
+            f"{pairs} pairs on average ({level} interval {low:.3f} to {high:.3f})."
+        )
+    if release.mechanism == "exponential mechanism" and release.source != "none":
+        notes.append("The privacy of this mechanism assumes idealised arithmetic.")
+    if "gap" in release.constants and not result.proven:
+        gap = release.constants["gap"]
+        notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
+    notes += [f"Warning: {caution}" for caution in cautions(release)]
+    notes.append(promise(release, "the rankings"))
+    sample = release.sample
+    if release.source != "none" and sample.unit == "row" and sample.max_rows > 1:
+        notes.append(
+            f"Epsilon {result.epsilon:g} is per ranking; a respondent with up to "
+            f"{sample.max_rows} rows is protected at {result.epsilon * sample.max_rows:g}."
+        )
+    if "score share" in release.constants:
+        notes.append(f"It includes {release.constants['score share']:.0%} for the score.")
+    return notes + seed_notes([release])
+
+
+def _chance_words(result: AggregationResult) -> list[str]:
+    if result.chances is None:
+        return ["The noise is too large for a probability that a pair is ordered rightly."]
+    words = "P(right): probability that an item is rightly before the next, by empirical Bayes"
+    rough = result.noise_sd > FLAGGED
+    return [words + (", which at this much noise may be overconfident." if rough else ".")]

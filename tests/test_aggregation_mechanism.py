@@ -1,0 +1,347 @@
+"""Rank aggregation is private for rows and respondents, and lets out only the release."""
+
+import math
+import pickle
+from fractions import Fraction
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chisquare
+from searching import CANARY, ODD, has_canary, reachable
+
+import privrank as pr
+from privrank import rankplan
+from privrank.consensus.orders import kemeny_score
+from privrank.design import Sample
+from privrank.encode.samples import EncodedSample, encode_rankings
+from privrank.gaussian import lattice_delta
+from privrank.mechanisms import aggregation as mechanism
+from privrank.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.radius import SLACK
+from privrank.ranknoise import CubeNoise, PermutohedronNoise
+from privrank.rankplan import plan_aggregation
+from privrank.release import ORDER, PAIRS, SCORE, TOTALS
+
+PRIVATE = ["auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"]
+CASES = [(method, delta) for method in PRIVATE for delta in (0.0, 1e-6)]
+
+
+def sample(m=4, n=50, max_rows=1):
+    unit = "respondent" if max_rows > 1 else "row"
+    return Sample("rankings", tuple("abcdefghijklmnopqrstuvwxyz"[:m]), n, unit, max_rows)
+
+
+def people(m, max_rows):
+    """All respondents: every sequence of at most so many rankings."""
+    orders = list(permutations(range(1, m + 1)))
+    return [rows for k in range(1, max_rows + 1) for rows in product(orders, repeat=k)]
+
+
+def votes_of(person, max_rows):
+    """The votes of one respondent, beside one other whose votes are known."""
+    m = len(person[0])
+    other = tuple(range(1, m + 1))
+    rows = np.array([*person, other])
+    frame = pd.DataFrame(rows, columns=list("abcd"[:m]))
+    frame["who"] = [0] * len(person) + [1]
+    encoded = encode_rankings(frame, respondent="who", max_rows=max_rows)
+    steps = rankplan.unit_steps(encoded.sample)
+    return mechanism._votes(encoded, steps) - steps * np.triu(np.ones((m, m), int), 1)
+
+
+@pytest.mark.parametrize(("m", "max_rows", "steps"), [(3, 1, 1), (3, 2, 2), (2, 3, 6), (4, 1, 1)])
+def test_what_a_respondent_can_move(m, max_rows, steps):
+    assert math.lcm(*range(1, max_rows + 1)) == steps
+    votes = {person: votes_of(person, max_rows) for person in people(m, max_rows)}
+    upper, pairs = np.triu_indices(m, 1), m * (m - 1) // 2
+    for table in votes.values():
+        off = ~np.eye(m, dtype=bool)
+        assert (table.diagonal() == 0).all() and (table + table.T == steps)[off].all()
+    cells = np.array([table[upper] for table in votes.values()])
+    moved = np.abs(cells[:, None] - cells[None])
+    assert moved.max() == steps and moved.sum(axis=2).max() == steps * pairs
+    totals = np.array([table.sum(axis=0) for table in votes.values()])
+    gaps = totals[:, None] - totals[None]
+    assert (gaps.sum(axis=2) == 0).all()
+    for j in range(1, m):
+        # within `steps` times K: no j items together gain more than j (m - j) steps
+        worst = max(gaps[..., list(group)].sum(axis=2).max() for group in combinations(range(m), j))
+        assert worst == steps * j * (m - j)
+    for order in permutations(range(m)):
+        scores = [kemeny_score(np.array(order), table) for table in votes.values()]
+        assert max(scores) - min(scores) == steps * pairs
+
+
+def spent(plan, m, epsilon, delta):
+    """Upper bound on the privacy loss of a plan's laws, from the sensitivities tested above."""
+    steps, pairs = plan.steps, m * (m - 1) // 2
+    if isinstance(plan.law, DiscreteGaussian):
+        assert plan.score is None  # the score is post-processing of the same counts
+        assert lattice_delta(plan.law.scale, epsilon, pairs, steps) <= delta
+        return epsilon
+    if plan.rule == "exponential mechanism":
+        return 2 * plan.rate * pairs * steps
+    if isinstance(plan.law, CubeNoise):
+        loss = Fraction(steps) * Fraction(plan.law.rate + SLACK)
+    elif isinstance(plan.law, PermutohedronNoise):
+        loss = Fraction(steps * plan.law.fineness) * Fraction(plan.law.rate + SLACK)
+    else:
+        loss = Fraction(plan.cap or pairs) * steps / Fraction(plan.law.scale)
+    for other in (plan.score, plan.fallback):
+        if other is not None:
+            loss += Fraction(pairs * steps) / Fraction(other.scale)
+    return float(loss)
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 5, 10])
+@pytest.mark.parametrize(("m", "epsilon"), [(2, 1.0), (4, 0.3), (10, 0.5), (10, 3.0), (16, 1.0)])
+def test_the_parts_of_every_plan_spend_no_more_than_epsilon(m, epsilon, max_rows):
+    for method, delta in CASES:
+        share = None if method in rankplan_order() else 0.2
+        plan = plan_aggregation(sample(m, 50, max_rows), epsilon, delta, method, share)
+        xi = epsilon - math.log1p(-delta)
+        loss = spent(plan, m, epsilon, delta)
+        assert 0.93 * epsilon < loss <= xi, (method, delta, plan)
+        if method == "auto" and delta:
+            kinds = CubeNoise if isinstance(plan.law, CubeNoise) else DiscreteGaussian
+            assert isinstance(plan.law, kinds) and plan.share == 0.2
+
+
+def rankplan_order():
+    return ("kwiksort", "kwiksort-hay", "exponential")
+
+
+def test_planted_faults_are_noticed(monkeypatch):
+    # the sensitivity of a row for a respondent, and a score whose share was not set aside
+    where = sample(5, 50, 3)
+    assert spent(plan_aggregation(where, 1.0, 0.0, "kemeny", None), 5, 1.0, 0.0) <= 1.0
+    with monkeypatch.context() as patch:
+        honest = CubeNoise.calibrate
+        patch.setattr(rankplan.CubeNoise, "calibrate", lambda d, s, e: honest(d, 1, e))
+        fault = plan_aggregation(where, 1.0, 0.0, "kemeny", None)
+        assert spent(fault, 5, 1.0, 0.0) > 5
+    with monkeypatch.context() as patch:
+        patch.setattr(rankplan, "split", lambda e, shares, main: {main: e, SCORE: 0.1 * e})
+        fault = plan_aggregation(where, 1.0, 0.0, "kemeny", None)
+        assert spent(fault, 5, 1.0, 0.0) > 1.05
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("method", ["kemeny", "pairs-laplace", "borda", "gaussian"])
+def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fault):
+    laws = (CubeNoise, DiscreteLaplace, PermutohedronNoise, DiscreteGaussian)
+    if fault:  # half the noise
+        for law in laws:
+            patch_half(monkeypatch, law)
+    rng = np.random.default_rng(3)
+    ranks = pr.Mallows(4, 0.9).rvs(40, rng)
+    model = pr.PrivateRankAggregation(ranks)
+    exact = model.fit(np.inf)
+    delta = 1e-2 if method == "gaussian" else 0.0
+    found, name = [], TOTALS if method == "borda" else PAIRS
+    for _ in range(600):
+        word = "auto" if method == "gaussian" else method
+        fit = model.fit(0.8, delta, method=word, rng=rng)
+        part = fit.release.parts[name]
+        clean = exact.release.parts[PAIRS].values
+        if method == "borda":
+            share = exact.fractions * 40
+            clean = part.law.fineness * np.rint(share.sum(axis=0) + 20)
+        found.append(part.values - clean)
+        score = fit.release.parts.get(SCORE)
+        if score is not None:
+            true = kemeny_score(fit.places, exact.fractions) * 40
+            found[-1] = np.append(
+                found[-1], (score.values[0] - true) / math.sqrt(score.law.variance)
+            )
+    if method == "gaussian":
+        assert isinstance(part.law, DiscreteGaussian)
+    spread = np.array(found, dtype=float)
+    ratios = [spread[:, : len(clean)].var() / part.law.variance]
+    if score is not None:
+        ratios.append(spread[:, -1].var())
+        # the score's noise has nothing to do with that of the pairs: no winner's curse
+        assert fault or abs(spread[:, -1].mean()) < 0.2
+    assert all(0.8 < ratio < 1.25 for ratio in ratios) != fault
+
+
+def patch_half(monkeypatch, law):
+    honest = law.draw
+
+    def draw(self, values, rng):
+        clean = getattr(self, "fineness", 1) * np.asarray(values)
+        return clean + (honest(self, values, rng) - clean) // 2
+
+    monkeypatch.setattr(law, "draw", draw)
+
+
+@pytest.mark.parametrize("max_rows", [1, 2])
+def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
+    epsilon, m = 0.9, 3
+    plan = plan_aggregation(sample(m, 2, max_rows), epsilon, 0.0, "exponential", None)
+    everybody = people(m, max_rows)
+    tables = {person: votes_of(person, max_rows) for person in everybody}
+    orders = [np.array(order) for order in permutations(range(m))]
+    other = tables[everybody[0]]
+
+    def law(person):
+        weights = np.exp([-plan.rate * kemeny_score(o, tables[person] + other) for o in orders])
+        return weights / weights.sum()
+
+    laws = np.log([law(person) for person in everybody])
+    worst = float(np.abs(laws[:, None] - laws[None]).max())
+    assert 0.4 * epsilon < worst <= epsilon
+    # and this is what a fit draws
+    rows = np.array([everybody[0][0], everybody[1][0]])
+    model, rng = pr.PrivateRankAggregation(rows), np.random.default_rng(1)
+    plan = plan_aggregation(sample(m, 2), epsilon, 0.0, "exponential", None)
+    counts = mechanism._votes(model._encoded, 1)
+    expected = np.exp([-plan.rate * kemeny_score(o, counts) for o in orders])
+    place = {tuple(o): k for k, o in enumerate(orders)}
+    seen = np.zeros(6)
+    for _ in range(1500):
+        fit = model.fit(epsilon, method="exponential", rng=rng)
+        seen[place[tuple(fit.places.tolist())]] += 1
+    assert chisquare(seen, 1500 * expected / expected.sum()).pvalue > 1e-4
+
+
+def test_small_sorts_fit_within_epsilon_exactly(monkeypatch):
+    """Two items: the order of KwikSort is one noisy count, whose law is known."""
+    epsilon = 0.7
+    for method in ("kwiksort", "kwiksort-hay"):
+        plan = plan_aggregation(sample(2, 3), epsilon, 0.0, method, None)
+        k = np.arange(-400, 401)
+        mass = plan.law.pmf(k)
+        ahead = [mass[2 * (count + k) > 3].sum() for count in range(4)]
+        losses = [math.log(b / a) for a, b in zip(ahead, ahead[1:], strict=False)]
+        assert 0.5 * epsilon < max(losses) <= epsilon
+
+
+def test_a_mean_of_rankings_counts_as_one_vote():
+    rng = np.random.default_rng(4)
+    sizes = rng.integers(1, 5, 40)
+    rows = pr.Mallows(4, 0.8).rvs(int(sizes.sum()), rng)
+    frame = pd.DataFrame(rows, columns=list("abcd"))
+    frame["who"] = np.repeat(np.arange(40), sizes)
+    shuffled = frame.sample(frac=1, random_state=1)
+    model = pr.PrivateRankAggregation(shuffled, respondent="who", max_rows=4)
+    fit = model.fit(np.inf)
+    before = (rows[:, :, None] < rows[:, None, :]).astype(float)
+    means = [before[frame["who"] == k].mean(axis=0) for k in range(40)]
+    expected = np.mean(means, axis=0) + 0.5 * np.eye(4)
+    np.testing.assert_allclose(fit.fractions, expected, atol=1e-12)
+    assert fit.nobs == 40 and fit.release.parts[PAIRS].step == pytest.approx(1 / 12)
+
+
+PEOPLE = 60
+
+
+def frame_with_canaries():
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.permuted(np.tile([1, 2, 3, 4], (2 * PEOPLE, 1)), axis=1))
+    frame.columns = list("abcd")
+    frame["who"] = np.repeat([f"{CANARY}-{k}" for k in range(PEOPLE)], 2)
+    frame["remark"], frame["number"] = f"{CANARY}-remark", ODD
+    frame.index = pd.Index([f"{CANARY}-row-{k}" for k in range(len(frame))], name="secret_index")
+    return frame
+
+
+def fitted(method, delta=0.0, frame=None, *, seed=ODD, **options):
+    frame = frame_with_canaries() if frame is None else frame
+    model = pr.PrivateRankAggregation.from_formula(
+        "a + b + c + d ~ 1", frame, respondent="who", max_rows=2
+    )
+    rng = None if seed is None else np.random.default_rng(seed)
+    return model, model.fit(2.0, delta, method=method, rng=rng, **options)
+
+
+@pytest.mark.parametrize(("method", "delta"), CASES)
+def test_no_canary_anywhere_and_no_way_to_the_data(method, delta):
+    frame = frame_with_canaries()
+    model, result = fitted(method, delta, frame)
+    summary, release = result.summary(), result.release
+    texts = [repr(result), repr(model), repr(release), release.to_json(), result.to_json()]
+    texts += [summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_csv()]
+    texts += [result.to_frame().to_csv(), pr.summary_col([result]).as_text()]
+    texts.append(pickle.dumps(result).decode("latin-1"))
+    for text in texts:
+        assert CANARY not in text and "secret_index" not in text and str(ODD) not in text
+        assert "PCG64" not in text
+    for root in (model, result):
+        objects = reachable(root)
+        assert not [item for item in objects if item is frame or has_canary(item)]
+        kinds = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+        assert not [item for item in objects if isinstance(item, (*kinds, pd.DataFrame))]
+    for item in reachable(result):
+        assert not isinstance(item, EncodedSample | pr.Budget | pr.PrivateRankAggregation)
+        if isinstance(item, np.ndarray) and item.size > 1000:
+            assert not np.issubdtype(item.dtype, np.integer) or item is weights_of(result)
+
+
+def weights_of(result):
+    """The table of radii, the only long array a release may lead to: a function of the law."""
+    for part in result.release.parts.values():
+        radius = getattr(part.law, "_radius", None)
+        if radius is not None:
+            return radius.weights
+    return None
+
+
+@pytest.mark.parametrize(("method", "delta"), CASES)
+def test_replay_gives_the_same_result_without_data(method, delta, monkeypatch):
+    _, result = fitted(method, delta)
+    text = result.to_json()
+    monkeypatch.setattr(mechanism, "_votes", None)
+    for again in (pr.from_json(text), pickle.loads(pickle.dumps(result))):
+        assert again.to_json() == text and str(again.summary()) == str(result.summary())
+        pd.testing.assert_frame_equal(again.to_frame(), result.to_frame(), check_exact=True)
+    release = pr.Release.from_json(result.release.to_json())
+    assert release.to_json() == result.release.to_json()
+    for name, part in result.release.parts.items():
+        assert release.parts[name].law == part.law
+        assert release.parts[name].noise_variance == part.noise_variance
+
+
+@pytest.mark.parametrize(("method", "delta"), [c for c in CASES if c[0] in PRIVATE[:4]])
+def test_two_data_sets_with_one_release_give_one_result(monkeypatch, method, delta):
+    one = frame_with_canaries()
+    other = one.assign(a=one["b"], b=one["a"])
+    for law in (CubeNoise, DiscreteLaplace, DiscreteGaussian, PermutohedronNoise):
+        monkeypatch.setattr(law, "draw", lambda self, values, rng: 70 + 9 * np.arange(len(values)))
+    results = [fitted(method, delta, frame)[1] for frame in (one, other)]
+    assert len({result.to_json() for result in results}) == 1
+    assert len({str(result.summary()) for result in results}) == 1
+
+
+def test_seeded_noise_says_so_and_secure_noise_differs():
+    for delta in (0.0, 1e-6):
+        seeded, again = (fitted("auto", delta)[1] for _ in range(2))
+        secure, other = (fitted("auto", delta, seed=None)[1] for _ in range(2))
+        assert seeded.to_json() == again.to_json()
+        assert "not for publication" in str(seeded.summary())
+        assert secure.to_json() != other.to_json() and "seeded" not in secure.to_json()
+        assert "not for publication" not in str(secure.summary())
+
+
+def test_nothing_is_read_before_the_budget_allows(monkeypatch):
+    model = pr.PrivateRankAggregation(pr.Mallows(4, 0.8).rvs(30, np.random.default_rng(1)))
+    monkeypatch.setattr(mechanism, "_votes", None)
+    budget = pr.Budget(epsilon=0.1, unit="row")
+    with pytest.raises(pr.BudgetExceeded):
+        model.fit(epsilon=1.0, budget=budget)
+    with pytest.raises(ValueError, match="protects one respondent"):
+        model.fit(epsilon=0.05, budget=pr.Budget(epsilon=1.0, unit="respondent"))
+    assert budget.spent == (0.0, 0.0)
+
+
+def test_an_old_record_of_a_part_is_still_read():
+    fit = pr.UniformityTest(np.array([[1, 2], [2, 1], [1, 2]])).fit(1.0)
+    record = fit.release.to_record()
+    part = record["parts"]["statistic"]
+    part["scale"] = part.pop("law")["scale"]
+    again = pr.Release.from_record(record)
+    assert again.to_json() == fit.release.to_json()
+    with pytest.raises(ValueError, match="discrete Laplace"):
+        _ = fitted("auto", 1e-6)[1].release.parts[ORDER].laplace
