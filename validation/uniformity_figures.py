@@ -120,24 +120,28 @@ def draw(name: str, title: str) -> None:
         rows = [row for row in rows if row[by] != "1"]
         for row in rows:
             row["test"] = row["method"] + (" (no noise)" if row[by] == "inf" else "")
-    panels = list(dict.fromkeys((row["items"], row["rankings"]) for row in rows))
+    tests = list(dict.fromkeys(row["test"] for row in rows))
+    colours = dict(zip(tests, pyplot.get_cmap("tab10").colors, strict=False))
+    groups: dict[tuple[str, str], list[dict]] = {}
+    for row in rows:
+        groups.setdefault((row["items"], row["rankings"]), []).append(row)
+    # a panel needs more than one effect for a curve
+    panels = {key: one for key, one in groups.items() if len({row["1 - phi"] for row in one}) > 1}
     figure, axes = pyplot.subplots(
-        1, len(panels), figsize=(3.6 * len(panels), 3.4), sharey=True, layout="constrained"
+        1, len(panels), figsize=(3.2 * len(panels) + 1.6, 3.4), sharey=True, layout="constrained"
     )
-    for axis, panel in zip(axes, panels, strict=True):
-        inside = [row for row in rows if (row["items"], row["rankings"]) == panel]
+    for axis, (panel, inside) in zip(axes, panels.items(), strict=True):
         for test in dict.fromkeys(row["test"] for row in inside):
-            points = [
-                (float(row["1 - phi"]), float(row["power"]))
-                for row in inside
-                if row["test"] == test
-            ]
-            axis.plot(*zip(*points, strict=True), marker="o", ms=3, label=test)
-        axis.set_xscale("log")
+            x = [float(row["1 - phi"]) for row in inside if row["test"] == test]
+            y = [float(row["power"]) for row in inside if row["test"] == test]
+            axis.plot(x, y, marker="o", ms=3, color=colours[test])
+        axis.axhline(ALPHA, color="0.6", lw=0.8, ls="--")
+        axis.ticklabel_format(axis="x", style="sci", scilimits=(-1, 2))
         axis.set_title(f"m = {panel[0]}, n = {panel[1]}", fontsize="medium")
         axis.set_xlabel("1 - phi")
     axes[0].set_ylabel("power")
-    axes[-1].legend(fontsize="x-small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    lines = [pyplot.Line2D([], [], color=colours[test], marker="o", ms=3) for test in tests]
+    figure.legend(lines, tests, fontsize="small", frameon=False, loc="outside right center")
     figure.suptitle(title, fontsize="medium")
     folder = OUT.parent.parent / "build" / "validation"
     folder.mkdir(parents=True, exist_ok=True)
