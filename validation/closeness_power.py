@@ -1,4 +1,4 @@
-"""Power of the tests of closeness, and uniform p-values where the samples have one law."""
+"""Power of the tests of closeness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import time
 
 import numpy as np
-from scipy.stats import kstest
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
@@ -70,7 +69,7 @@ def one(
 
 def main() -> None:
     started = time.time()
-    replicates = arguments(__doc__, 500)
+    replicates = arguments(__doc__, 300)
     command = "python validation/closeness_power.py"
     rows, cell = [], 5000
     for name, settings in SETTINGS.items():
@@ -97,46 +96,6 @@ def main() -> None:
                 )
             print(f"{name}, {kind} {k}: {time.time() - started:.0f} s", flush=True)
     write("closeness_power", "Power of the tests of closeness", command, rows, started)
-
-    uniform = []
-    for kind, k, sizes, epsilon in (
-        ("choices", 3, (30, 8), 0.5),
-        ("choices", 4, (10, 12), 1.0),
-        ("rankings", 4, (20, 7), 1.0),
-        ("rankings", 8, (9, 14), 2.0),
-    ):
-        cell += 1
-        pvalues = replicate(under_null, 10_000, kind, k, sizes, epsilon, cell=cell)
-        test = kstest(pvalues, "uniform")
-        uniform.append(
-            {
-                "data": kind,
-                "items": k,
-                "sizes": " and ".join(map(str, sizes)),
-                "epsilon": f"{epsilon:g}",
-                "replicates": len(pvalues),
-                "KS distance": f"{test.statistic:.4f}",
-                "KS p-value": f"{test.pvalue:.3f}",
-                "share below 0.05": f"{np.mean(np.array(pvalues) <= ALPHA):.4f}",
-            }
-        )
-    write("closeness_pvalues", "p-values of samples with one law", command, uniform, started)
-
-
-def under_null(
-    rng: np.random.Generator, kind: str, k: int, sizes: tuple[int, int], epsilon: float
-) -> float:
-    if kind == "choices":
-        p = np.arange(k, 0, -1) / (k * (k + 1) / 2)
-        labels = [str(c) for c in range(k)]
-        table = {
-            name: dict(zip(labels, rng.multinomial(n, p), strict=True))
-            for name, n in zip("xy", sizes, strict=True)
-        }
-        test = pr.ClosenessTest.from_counts(table)
-    else:
-        test = pr.ClosenessTest(*[pr.Mallows(k, 0.7).rvs(n, rng) for n in sizes])
-    return float(test.fit(epsilon, permutations=49, rng=rng).pvalue)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ STUDIES = (
     "uniformity_figures",
     "identity_power",
     "closeness_power",
+    "closeness_pvalues",
     "aggregation",
 )
 
