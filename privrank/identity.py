@@ -194,9 +194,10 @@ class IdentityTest:
             Choices: ``"auto"`` or ``"tv"``, the total variation distance, with a confidence
             interval; ``"omnibus"``; ``"max-count"``; ``"goldreich"``, the reduction to uniformity,
             which loses most of the power; for a uniform null ``"paninski"``, for many categories
-            and few choices, and ``"sigmoid"``, one bit without a stated level; for two categories
-            ``"binary"``, the most powerful test. Mallows null: ``"auto"`` or ``"omnibus"`` of the
-            two, ``"kernel"``, for another centre, and ``"distance"``, for another dispersion.
+            and few choices; for two categories ``"binary"``, the most powerful test; for both
+            ``"sigmoid"``, one bit without a stated level. Mallows null: ``"auto"`` or
+            ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for
+            another dispersion.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}

@@ -243,3 +243,19 @@ def test_bad_input_is_refused_in_one_sentence(case):
     assert len(re.findall(r"[.?!](?=\s+[A-Z])", message)) == 0
     for word in words:
         assert word in message
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_the_bit_of_two_categories_is_private_and_answers(epsilon):
+    from privrank.statistics.classical import binary_bit
+
+    n, p = 12, 0.3
+    bit = binary_bit(n, p, epsilon, 0.2)
+    chances = np.array([bit.probability(np.array([k, n - k]), ()) for k in range(n + 1)])
+    for law in (chances, 1 - chances):
+        assert np.abs(np.diff(np.log(law))).max() <= epsilon * (1 + 1e-9)
+        assert np.abs(np.diff(np.log(law))).max() > 0.5 * epsilon * min(1, 1 / epsilon)
+    test = pr.IdentityTest.from_counts({"a": 90, "b": 10}, {"a": 0.3, "b": 0.7})
+    result = test.fit(epsilon, method="sigmoid", tolerance=0.2, rng=seeded())
+    assert result.reject and result.pvalue is None
+    assert pr.from_json(result.to_json()).reject

@@ -15,7 +15,7 @@ from privrank.statistics.interval import least_mean
 from privrank.statistics.omnibus import drawn_null
 from privrank.statistics.statistic import RandomBit, Statistic
 
-__all__ = ["COINS", "CELLS", "paninski", "reduce_to_uniform", "sigmoid_bit"]
+__all__ = ["COINS", "CELLS", "binary_bit", "paninski", "reduce_to_uniform", "sigmoid_bit"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -143,10 +143,7 @@ class _Sigmoid:
 
     def probability(self, counts: IntArray, order: Order) -> float:
         z = int(excess(counts, self.n)) / min(self.n, self.k) - self.centre
-        x = self.epsilon * z
-        # 1 / (1 + e^-x), whose powers of e do not overflow
-        small = math.exp(-abs(x))
-        return (1.0 if x >= 0 else small) / (1.0 + small)
+        return _sigmoid(self.epsilon * z)
 
 
 def sigmoid_bit(
@@ -196,3 +193,54 @@ def sigmoid_bit(
         gap = c * min(tolerance**2 * math.sqrt(n / k), tolerance)
     centre = (mean + gap / 2) * max(n, k)
     return RandomBit("sigmoid of the distance", _Sigmoid(n, k, epsilon, centre).probability)
+
+
+@dataclass(frozen=True, slots=True)
+class _BinaryBit:
+    n: int
+    p: float
+    epsilon: float
+    tolerance: float
+
+    def probability(self, counts: IntArray, order: Order) -> float:
+        z = abs(int(counts[0]) - self.n * self.p) - self.tolerance * self.n / 2
+        return _sigmoid(self.epsilon * z)
+
+
+def binary_bit(n: int, p: float, epsilon: float, tolerance: float) -> RandomBit:
+    """Return the decision against a probability of two categories as one random bit.
+
+    Not a test of a level, as `sigmoid_bit` is not: the noisy count with an exact null law,
+    :func:`privrank.statistics.binary.binomial`, is one, and has more power.
+
+    Parameters
+    ----------
+    n : int
+        Number of choices, at least 2.
+    p : float
+        Null probability of the first category.
+    epsilon : float
+        Pure privacy budget, finite.
+    tolerance : float
+        Distance from p that is to be detected.
+
+    Returns
+    -------
+    RandomBit
+
+    Notes
+    -----
+    **Privacy.** Z = |M - n p| - n tolerance / 2 moves by at most 1 with the count M of the first
+    category, so the bit of probability sigma(epsilon Z) is private as in `sigmoid_bit`.
+
+    References
+    ----------
+    Acharya, Sun and Zhang (2018), Algorithm 3.
+    """
+    return RandomBit("sigmoid of the count", _BinaryBit(n, p, epsilon, tolerance).probability)
+
+
+def _sigmoid(x: float) -> float:
+    # 1 / (1 + e^-x), whose powers of e do not overflow
+    small = math.exp(-abs(x))
+    return (1.0 if x >= 0 else small) / (1.0 + small)

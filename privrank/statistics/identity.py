@@ -144,6 +144,8 @@ def ask(
                 "method='sigmoid' releases a random bit, which needs a finite epsilon: use "
                 "method='tv' for the non-private test."
             )
+        if k == 2:
+            return classical.binary_bit(n, p[0], xi, tolerance)
         return classical.sigmoid_bit(n, k, xi, tolerance)
     if method == "binary":
         return binomial(n, p[0], alternative)
@@ -196,9 +198,10 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
         if not null.probabilities:
             return ("auto", "omnibus") if len(sample.items) <= MOST_ITEMS else ("auto",)
         return ("auto", "omnibus", "tv")
+    if len(sample.items) == 2:
+        return ("auto", "tv", "omnibus", "max-count", "goldreich", "binary", "sigmoid")
     uniform = ("paninski", "sigmoid") if fit.is_uniform(null.probabilities) else ()
-    binary = ("binary",) if len(sample.items) == 2 else ()
-    return ("auto", "tv", "omnibus", "max-count", "goldreich", *uniform, *binary)
+    return ("auto", "tv", "omnibus", "max-count", "goldreich", *uniform)
 
 
 def _counted(statistic: Statistic, ranks: IntArray, order: tuple[int, ...]) -> int:
