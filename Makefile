@@ -41,7 +41,7 @@ validate: $(RUN) $(VENV)/.installed-docs
 bench: $(RUN) $(VENV)/.installed-bench
 	$(RUN) benchmarks/run.py
 	$(RUN) benchmarks/rankings.py
-	$(RUN) benchmarks/uniformity.py
+	$(THREADS) $(RUN) benchmarks/uniformity.py
 	$(RUN) benchmarks/closeness.py
 	$(RUN) benchmarks/aggregation.py
 

@@ -67,7 +67,7 @@ def rejections_of(sample: Sample, null: NullModel, epsilon: float, methods: tupl
 
 def main() -> None:
     started = time.time()
-    replicates = arguments(__doc__, 400)
+    replicates = arguments(__doc__, 300)
     rows: list[dict] = []
 
     def study(name: str, build: object, setting: tuple, rejections: dict, cell: int) -> None:
