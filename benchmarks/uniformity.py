@@ -70,10 +70,10 @@ def main() -> None:
             f"# Benchmarks of the test of uniformity\n\nCommand `make bench`, "
             f"{datetime.date.today()}, privrank {pr.__version__}, Python "
             f"{platform.python_version()}, {packages}. Medians of several runs in one process "
-            f"after an uncounted first one, with one BLAS thread. A test reads its frame, computes the certified "
-            f"statistic, draws secure noise and computes the p-value; its null table is kept "
-            f"from before. The last rows are data far from any model, on which the certificate "
-            f"takes longest.\n\n"
+            f"after an uncounted first one, with one BLAS thread. A test reads its frame, computes "
+            f"the certified statistic, draws secure noise and computes the p-value; its null table "
+            f"is kept from before. The last rows are data far from any model, on which the "
+            f"certificate takes longest.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n")
 
