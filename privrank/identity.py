@@ -31,6 +31,7 @@ from privrank.results.finding import find
 from privrank.results.ranktest import RankTestResult
 from privrank.statistics.binary import Alternative
 from privrank.statistics.identity import IdentityMethod, NullModel, ask, reduction
+from privrank.statistics.statistic import Statistic
 
 __all__ = ["IdentityTest", "infer"]
 
@@ -237,9 +238,12 @@ class IdentityTest:
             "tolerance": tolerance,
         }
         xi = pure_epsilon(epsilon, delta)
+        asked = _asked(settings, self._null, self._encoded, xi)
+        if isinstance(asked, Statistic):
+            asked.null(draws)  # public, and drawn before anything is spent: it may be interrupted
         release = release_sample(
             self._encoded,
-            _asked(settings, self._null, self._encoded, xi),
+            asked,
             epsilon=epsilon,
             delta=delta,
             by="IdentityTest",

@@ -29,7 +29,7 @@ from privrank.nulltables import FULL
 from privrank.release import Release, check_release
 from privrank.results.finding import find
 from privrank.results.ranktest import RankTestResult
-from privrank.statistics.statistic import RandomBit
+from privrank.statistics.statistic import RandomBit, Statistic
 from privrank.statistics.uniform import UniformityMethod, ask, asked_of, remarks
 
 __all__ = ["UniformityTest", "infer"]
@@ -218,6 +218,8 @@ class UniformityTest:
         asked, constants = ask(
             method, self._encoded.sample, xi=xi, alpha=alpha, tolerance=tolerance
         )
+        if isinstance(asked, Statistic):
+            asked.null(draws)  # public, and drawn before anything is spent: it may be interrupted
         release = release_sample(
             self._encoded,
             asked,

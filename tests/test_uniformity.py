@@ -294,3 +294,16 @@ def test_half_the_noise_would_be_noticed(monkeypatch):
     honest = DiscreteLaplace.simulate
     monkeypatch.setattr(DiscreteLaplace, "simulate", lambda law, *more: honest(law, *more) // 2)
     assert kstest(pvalues(), "uniform").pvalue < 1e-3
+
+
+def test_an_interrupted_null_table_costs_no_budget(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nulltables, "_draw_blocks", interrupted)
+    budget = pr.Budget(epsilon=1.0, unit="row")
+    with pytest.raises(KeyboardInterrupt):
+        pr.UniformityTest(consensus(77, 9)).fit(1.0, budget=budget)
+    with pytest.raises(KeyboardInterrupt):
+        pr.IdentityTest(consensus(77, 9), pr.Mallows(9, 0.7)).fit(1.0, budget=budget)
+    assert budget.spent == (0.0, 0.0)
