@@ -25,6 +25,7 @@ from privrank.encode.samples import (
     sample_of_formula,
 )
 from privrank.mechanisms.samples import release_sample
+from privrank.nulls import Null
 from privrank.nulltables import FULL
 from privrank.release import Release, check_release
 from privrank.results.finding import find
@@ -239,8 +240,8 @@ class IdentityTest:
         }
         xi = pure_epsilon(epsilon, delta)
         asked = _asked(settings, self._null, self._encoded, xi)
-        if isinstance(asked, Statistic):
-            asked.null(draws)  # public, and drawn before anything is spent: it may be interrupted
+        # public, and computed before anything is spent: that may be interrupted
+        law = asked.null(draws) if isinstance(asked, Statistic) else None
         release = release_sample(
             self._encoded,
             asked,
@@ -251,7 +252,9 @@ class IdentityTest:
             budget=budget,
             rng=rng,
         )
-        return infer(release, null=self._null.to_record(), alpha=alpha, draws=draws, **settings)
+        return infer(
+            release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law, **settings
+        )
 
 
 def _asked(
@@ -277,6 +280,7 @@ def infer(
     alpha: float = 0.05,
     draws: int = FULL,
     found: Mapping[str, Any] | None = None,
+    law: Null | None = None,
 ) -> RankTestResult:
     """Compute the test from a release: post-processing, nothing is spent.
 
@@ -294,6 +298,8 @@ def infer(
         Monte Carlo draws of the null law, where it is not exact.
     found : mapping, optional
         What was found from this release before and archived with it.
+    law : Null, optional
+        The null law of the statistic, if it is at hand.
 
     Returns
     -------
@@ -311,7 +317,7 @@ def infer(
     if asked.name != release.mechanism:
         raise ValueError("release must be of an IdentityTest, and this one is of another model.")
     if found is None:
-        found = find(release, asked, alpha, draws)
+        found = find(release, asked, alpha, draws, law)
     return RankTestResult(
         release=release,
         test="IdentityTest",

@@ -25,6 +25,7 @@ from privrank.encode.samples import (
     sample_of_formula,
 )
 from privrank.mechanisms.samples import release_sample
+from privrank.nulls import Null
 from privrank.nulltables import FULL
 from privrank.release import Release, check_release
 from privrank.results.finding import find
@@ -218,8 +219,8 @@ class UniformityTest:
         asked, constants = ask(
             method, self._encoded.sample, xi=xi, alpha=alpha, tolerance=tolerance
         )
-        if isinstance(asked, Statistic):
-            asked.null(draws)  # public, and drawn before anything is spent: it may be interrupted
+        # public, and computed before anything is spent: that may be interrupted
+        law = asked.null(draws) if isinstance(asked, Statistic) else None
         release = release_sample(
             self._encoded,
             asked,
@@ -230,7 +231,7 @@ class UniformityTest:
             budget=budget,
             rng=rng,
         )
-        return infer(release, alpha=alpha, draws=draws)
+        return infer(release, alpha=alpha, draws=draws, law=law)
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05, draws: int = FULL) -> RankTestResult:
@@ -260,6 +261,7 @@ def infer(
     alpha: float = 0.05,
     draws: int = FULL,
     found: Mapping[str, Any] | None = None,
+    law: Null | None = None,
 ) -> RankTestResult:
     """Compute the test from a release: post-processing, nothing is spent.
 
@@ -274,6 +276,8 @@ def infer(
     found : mapping, optional
         What was found from this release before and archived with it, taken instead of computed:
         p-value, threshold and draws.
+    law : Null, optional
+        The null law of the statistic, if it is at hand.
 
     Returns
     -------
@@ -287,7 +291,7 @@ def infer(
     sample = release.sample
     asked, method = asked_of(release.mechanism, sample, release.constants)
     if found is None:
-        found = find(release, asked, alpha, draws)
+        found = find(release, asked, alpha, draws, law)
     return RankTestResult(
         release=release,
         test="UniformityTest",

@@ -128,14 +128,14 @@ def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any
     options = {name: value for name, value in arguments.items() if name != "levels"}
     respondent, group = arguments.get("respondent"), parsed.right[0]
     frame = with_respondent_column(data, respondent)
-    if not rankings and options.get("categories") is None:
-        options["categories"] = _declared_choices(frame, parsed.left[0])
     view = counting.open_frame(frame, "data")
     wanted = [*parsed.left, group, *([respondent] if isinstance(respondent, str) else [])]
     present = counting.column_names(view)
     for column in wanted:
         if column not in present:
             raise ValueError(f"data has no column {column!r}: the formula names columns of data.")
+    if not rankings and options.get("categories") is None:
+        options["categories"] = counting.declared_categories(frame, parsed.left[0])
     levels = arguments.get("levels")
     if levels is None:
         levels = counting.declared_categories(frame, group)
@@ -169,13 +169,6 @@ def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any
         for block in blocks
     ]
     return _joined(parts, [str(label) for label in labels])
-
-
-def _declared_choices(frame: object, column: str) -> object:
-    counting.open_frame(frame, "data")
-    if column not in counting.column_names(counting.open_frame(frame, "data")):
-        raise ValueError(f"data has no column {column!r}: name the column of choices.")
-    return counting.declared_categories(frame, column)
 
 
 def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
