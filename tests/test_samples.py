@@ -133,6 +133,11 @@ BAD = {
     "missing counts": (lambda: counts({"x": 3, "y": np.nan}), ValueError, ["whole numbers"]),
     "counts of what": (lambda: counts([1, 2]), TypeError, ["categories"]),
     "counts too short": (lambda: counts([1, 2], list("xyz")), ValueError, ["2 counts for 3"]),
+    "counts beyond whole numbers": (
+        lambda: counts({"x": 10**20, "y": 3}),
+        ValueError,
+        ["add up to at most 1,000,000,000,000"],
+    ),
     "counts of words": (lambda: counts({"x": CANARY, "y": 1}), TypeError, ["not a number"]),
     "an undeclared count": (
         lambda: counts({"x": 3, "y": 1}, ["x", "z"]),

@@ -39,6 +39,10 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
+LARGEST_TOTAL = 10**12
+"""Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
+
+
 class EncodedSample:
     """Sensitive rankings or choices, and the public facts about them.
 
@@ -270,6 +274,11 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
         np.isfinite(table).all() and (table >= 0).all() and (table % 1 == 0).all()
     ):
         raise ValueError("counts must be whole numbers of at least 0: at least one is not.")
+    if table.sum() > LARGEST_TOTAL:
+        raise ValueError(
+            f"counts must add up to at most {LARGEST_TOTAL:,}, which is what whole-number "
+            f"statistics hold: count in larger units."
+        )
     nobs = int(table.sum())
     sample = Sample("choices", tuple(str(label) for label in labels), _enough(nobs), "row", 1)
     return EncodedSample(sample, table.astype(np.int64), None)
