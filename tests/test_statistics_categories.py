@@ -94,6 +94,11 @@ def test_statistic_in_its_own_unit_and_null_against_simulation(n, k):
     assert null.values @ null.weights == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.parametrize("make", [total_variation, max_count])
+def test_very_many_choices_take_no_memory(make):
+    assert make(10**12, 3).null(64).draws == 64
+
+
 def test_nulls_too_large_to_compute_are_drawn():
     null = total_variation(10**6, 24).null(640)
     assert null.draws == 640

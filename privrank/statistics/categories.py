@@ -120,6 +120,8 @@ def _excess_law(n: int, k: int) -> tuple[IntArray, FloatArray] | None:
     from scipy.fft import irfft, next_fast_len, rfft
     from scipy.special import gammaln
 
+    if n > _LARGEST:
+        return None
     cell, cut = _poisson(n, k), n // k
     over = float(cell[cut + 1 :].sum())
     big = np.arange(min(k, n // (cut + 1)) + 1)
@@ -153,6 +155,8 @@ def _max_law(n: int, k: int) -> tuple[IntArray, FloatArray] | None:
     """
     from scipy.fft import next_fast_len, rfft
 
+    if n // k > _LARGEST:
+        return None
     cell, least = _poisson(n, k), -(-n // k)
     points = int(next_fast_len(math.ceil(26 * math.sqrt(n)) + 100, real=True))
     if (len(cell) - least) * points > _LARGEST:
