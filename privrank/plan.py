@@ -13,7 +13,8 @@ from scipy.optimize import minimize_scalar
 from privrank.checks import check_choice
 from privrank.design import Design
 from privrank.evidence import MEAN_CURVATURE, default_ridge, nominal_information
-from privrank.mechanisms.comparisons import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Plan
+from privrank.mechanisms.comparisons import DEFAULT_SHARES, Plan
+from privrank.mechanisms.objective import LEAST_RIDGE, OUTPUT
 from privrank.release import DESIGN_EFFECT, PAIR_COUNTS
 from privrank.sensitivity import objective_scale
 

@@ -30,7 +30,8 @@ LAYERS = (
     + ("statistics.statistic", "statistics.uniform"),
     ("effects", "evidence", "inference", "plan", "power", "rankplan")
     + ("mechanisms", "mechanisms.aggregation", "mechanisms.closeness")
-    + ("mechanisms.comparisons", "mechanisms.samples")
+    + ("mechanisms.comparisons", "mechanisms.objective", "mechanisms.samples")
+    + ("mechanisms.tallies",)
     + ("results", "results.aggregation", "results.btl", "results.closeness", "results.columns")
     + (
         "results.consensustable",
@@ -174,11 +175,8 @@ def attribute_uses(module, attributes):
 def test_only_mechanisms_opens_an_encoded(module):
     used = attribute_uses(module, HELD)
     # encode fills them; reading them anywhere else would be a way round the budget
-    opened = {
-        f"{room}.{name}": held
-        for room in ("encode", "mechanisms")
-        for name, held in (("comparisons", COMPARISONS), ("samples", SAMPLES))
-    }
+    opened = {"encode.comparisons": COMPARISONS, "mechanisms.tallies": COMPARISONS}
+    opened |= {"encode.samples": SAMPLES, "mechanisms.samples": SAMPLES}
     # samples that are compared are opened with what each of them holds
     opened |= {"encode.groups": GROUPS, "mechanisms.closeness": GROUPS | SAMPLES}
     opened |= {"mechanisms.aggregation": SAMPLES}
@@ -254,8 +252,8 @@ def test_only_budget_makes_spendings(module):
 
 
 def test_mechanisms_and_inference_know_no_frames():
-    # formula reads text, mechanisms and inference read integers: none needs a frame
-    without = ("budget", "evidence", "formula", "inference", "noise", "nulls", "optim")
+    # mechanisms and inference read integers: none needs a frame
+    without = ("budget", "evidence", "inference", "noise", "nulls", "optim")
     assert [
         module
         for module in MODULES

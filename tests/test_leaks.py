@@ -427,7 +427,7 @@ def test_two_data_sets_with_one_release_give_one_result(monkeypatch, kind, name)
     assert before[0] != before[1]
     monkeypatch.setattr(noise_module.DiscreteLaplace, "draw", fixed)
     cells = np.array([0.5, -1.5, 2.5, 0.5])
-    monkeypatch.setattr("privrank.mechanisms.comparisons.draw_cells", lambda *_: cells)
+    monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", lambda *_: cells)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         results = [fitted(kind, name, frame)[1] for frame in (one, other)]

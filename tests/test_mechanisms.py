@@ -22,6 +22,7 @@ from privrank import Budget, optim
 from privrank.design import Design, PairCounts
 from privrank.encode.comparisons import ComparisonColumns, Encoded, encode_comparisons
 from privrank.mechanisms import comparisons as mechanisms
+from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import Plan, release_comparisons
 from privrank.noise import DiscreteLaplace
 from privrank.optim import fit_ridge, rounding_bound
@@ -73,7 +74,7 @@ def statistics(survey):
     table = {}
     for data in combinations_with_replacement(range(len(units)), n):
         encoded = encode(survey, [units[k] for k in data])
-        table[data] = {name: mechanisms._statistic(encoded, name) for name in names_of(survey)}
+        table[data] = {name: tallies.statistic(encoded, name) for name in names_of(survey)}
     return table
 
 
@@ -105,7 +106,7 @@ def prepare(survey, kind):
     units, n, *_ = SURVEYS[survey]
     encoded = encode(survey, units[:1] * n)
     if kind == "public":
-        encoded.design = replace(encoded.design, kind=kind, pairs=mechanisms._met(encoded))
+        encoded.design = replace(encoded.design, kind=kind, pairs=tallies.met(encoded))
     return encoded
 
 
@@ -197,7 +198,7 @@ def check_independence(seed):
             for _ in range(2)
         ]  # fmt: skip
         parts = [part for fit in fits for part in fit.parts.values()]
-        exact = [mechanisms._statistic(encoded, name) for fit in fits for name in fit.parts]
+        exact = [tallies.statistic(encoded, name) for fit in fits for name in fit.parts]
         draws.append(np.concatenate([p.values - a for p, a in zip(parts, exact, strict=True)]))
     correlation = np.corrcoef(np.sign(np.array(draws)), rowvar=False)
     # 91 correlations of 300 draws: 6 standard errors
@@ -457,19 +458,19 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         count[0], net[0] = 7, net[0] - 1
         count[1], net[1] = 9, net[1] + 1
         other = Encoded(one.design, (first, second, count, net), None)
-        noise = mechanisms._perturbation(one.design, 4.0, public)
+        noise = objective.perturbation(one.design, 4.0, public)
         silent = replace(noise, law=DiscreteLaplace(0.0))
         assert noise.sensitivity <= Fraction(noise.law.scale) * Fraction(0.01)
         w = rng.laplace(0, noise.scale, items)
-        theta = fit_ridge(0.5 * mechanisms._net(one) - w, mechanisms._met(one), 4.0).theta
-        edges = mechanisms._met(other)
-        w_other = 0.5 * mechanisms._net(other) - optim.pull(theta, edges) - 4.0 * theta
+        theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.met(one), 4.0).theta
+        edges = tallies.met(other)
+        w_other = 0.5 * tallies.net_wins(other) - optim.pull(theta, edges) - 4.0 * theta
         assert np.abs(w_other - w).sum() <= reach.gradient_l1
         steps = []
         for data, draw in ((one, w), (other, w_other)):
             middle = (np.floor(draw / noise.cell) + 0.5) * noise.cell
-            monkeypatch.setattr(mechanisms, "draw_cells", lambda *_, value=middle: value)
-            steps.append(mechanisms._draw_worths(data, silent, "newton", None).values)
+            monkeypatch.setattr(objective, "draw_cells", lambda *_, value=middle: value)
+            steps.append(objective.draw_worths(data, silent, "newton", None).values)
         most = max(most, np.abs(steps[0] - steps[1]).sum())
     assert most <= noise.sensitivity
 
@@ -481,13 +482,13 @@ def test_output_sensitivity_counts_the_rounding(items):
         tuple(map(str, range(items))), nobs=10**5, unit="row", max_rows=1, distinct_pairs=True,
         ties=True, kind="private", pairs=None,
     )  # fmt: skip
-    noise = mechanisms._perturbation(design, 4.0, {"worths": 0.99, "output": 0.01})
+    noise = objective.perturbation(design, 4.0, {"worths": 0.99, "output": 0.01})
     gap = noise.tolerance + 0.5 * math.sqrt(items) * noise.cell
-    before_rounding = 2 * math.sqrt(items) * gap / (4.0 * mechanisms.OUTPUT_STEP)
+    before_rounding = 2 * math.sqrt(items) * gap / (4.0 * objective.OUTPUT_STEP)
     assert noise.sensitivity >= before_rounding + items
     # why it matters: a tolerance of 1e-9 alone would spend far more than .01 on 10,000 items
     alone = 2 * math.sqrt(10_000) * 1e-9 / 4.0 / 0.01
-    assert 10_000 * mechanisms.OUTPUT_STEP / alone > 1.8
+    assert 10_000 * objective.OUTPUT_STEP / alone > 1.8
 
 
 @pytest.mark.filterwarnings("error")
@@ -495,7 +496,7 @@ def test_reading_the_data_never_warns():
     # a warning between reading and release would be an output that no noise protects
     for seed in range(8):
         encoded = counts_only(6, 2, np.random.default_rng(seed), kind="public")
-        encoded.design = replace(encoded.design, pairs=mechanisms._met(encoded))
+        encoded.design = replace(encoded.design, pairs=tallies.met(encoded))
         release(encoded, Plan(OBJECTIVE, {"output": 0.01}, 0.011), seed=seed)
 
 
@@ -524,7 +525,7 @@ def bounded_newton(monkeypatch):
 def test_small_ridge_is_certified_or_refused_before_spending(bounded_newton, kind, gamma):
     encoded = counts_only(6, 10**5, np.random.default_rng(0), kind=kind)
     if kind == "public":
-        encoded.design = replace(encoded.design, pairs=mechanisms._met(encoded))
+        encoded.design = replace(encoded.design, pairs=tallies.met(encoded))
     budget = Budget(epsilon=30.0)
     try:
         release(encoded, Plan(OBJECTIVE, {"output": 0.01}, gamma), 30.0, budget=budget)
@@ -607,7 +608,7 @@ def row_for_respondent(patch):
 
 
 def printed_lambda(patch):
-    patch.setattr(mechanisms, "objective_scale", lambda reach, gamma, epsilon: epsilon / 16)
+    patch.setattr(objective, "objective_scale", lambda reach, gamma, epsilon: epsilon / 16)
 
 
 def shares_above_one(patch):

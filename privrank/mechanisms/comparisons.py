@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.budget import Budget, check_budget, pure_epsilon, split
-from privrank.design import Design, PairCounts
+from privrank.design import Design
 from privrank.encode.comparisons import Encoded
-from privrank.noise import DiscreteLaplace, draw_cells, draw_permutation, source_of
-from privrank.optim import UNIT_ROUNDOFF, Solver, fit_ridge
+from privrank.mechanisms.objective import OUTPUT, draw_worths, perturbation
+from privrank.mechanisms.tallies import met, moments, statistic
+from privrank.noise import DiscreteLaplace, draw_permutation, source_of
+from privrank.optim import Solver
 from privrank.paircounts import check_connected
 from privrank.release import (
     DESIGN_EFFECT,
-    MOMENTS,
     NET,
     PAIR_COUNTS,
     WINS,
@@ -30,25 +30,13 @@ from privrank.release import (
     Part,
     Release,
 )
-from privrank.sensitivity import objective_scale
 
-__all__ = ["DEFAULT_SHARES", "OUTPUT", "Plan", "release_comparisons"]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-
-OUTPUT = "output"
+__all__ = ["DEFAULT_SHARES", "Plan", "release_comparisons"]
 
 DEFAULT_SHARES = {DESIGN_EFFECT: 0.10, PAIR_COUNTS: 0.30, OUTPUT: 0.01}
 """Default shares of epsilon for the side releases of a fit."""
 
 _WORTHS_SHARES = {WORTHS, OUTPUT}
-
-LEAST_RIDGE = 1 / 200
-"""Least ridge of objective perturbation, over its noise scale."""
-
-OUTPUT_STEP = 2.0**-30
-"""Grid on which objective perturbation publishes its worths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +108,12 @@ def release_comparisons(
     xi, hence to (epsilon, delta) (:func:`privrank.budget.pure_epsilon`). Each discrete Laplace part
     has scale l1 sensitivity / share (:class:`privrank.sensitivity.Reach`,
     :meth:`privrank.noise.DiscreteLaplace.calibrate`); the worths of objective perturbation are
-    covered by :func:`_draw_worths`.
+    covered by :func:`privrank.mechanisms.objective.draw_worths`.
     """
     design = encoded.design
     main = WORTHS if plan.mechanism == "objective perturbation" else plan.mechanism
     epsilons = split(pure_epsilon(epsilon, delta), dict(plan.shares), main)
-    perturbation = _perturbation(design, plan.gamma, epsilons) if main == WORTHS else None
+    noise = perturbation(design, plan.gamma, epsilons) if main == WORTHS else None
     laws = {name: _law(design, name, epsilons[name]) for name in epsilons.keys() - _WORTHS_SHARES}
     check_budget(budget)
     if budget is not None:
@@ -137,15 +125,15 @@ def release_comparisons(
         design = _observed(encoded, cluster=plan.cluster)
     parts: dict[str, Part] = {}
     constants: dict[str, float] = {}
-    if perturbation is not None:
-        parts[WORTHS] = _draw_worths(encoded, perturbation, solver, rng)
-        constants = {"lambda": perturbation.scale, "gamma": perturbation.gamma}
+    if noise is not None:
+        parts[WORTHS] = draw_worths(encoded, noise, solver, rng)
+        constants = {"lambda": noise.scale, "gamma": noise.gamma}
     for name in sorted(laws):
         sensitivity, law = laws[name]
-        noisy = law.draw(_statistic(encoded, name), rng)
+        noisy = law.draw(statistic(encoded, name), rng)
         parts[name] = Part(noisy, _step(design, name), law, sensitivity, epsilons[name])
     if plan.cluster and math.isinf(epsilon):
-        parts |= _moments(encoded)
+        parts |= moments(encoded)
     return Release(
         mechanism=plan.mechanism,
         survey=design,
@@ -179,158 +167,6 @@ def _observed(encoded: Encoded, *, cluster: bool) -> Design:
     design = encoded.design
     if design.pairs is not None and design.pairs.origin == "declared" and not cluster:
         return design
-    pairs = _met(encoded)
+    pairs = met(encoded)
     check_connected(pairs, design.items)
     return replace(design, pairs=pairs)
-
-
-def _met(encoded: Encoded) -> PairCounts:
-    first, second, count, _ = encoded._pairs
-    met = count > 0
-    return PairCounts(first[met], second[met], count[met], "observed")
-
-
-def _net(encoded: Encoded) -> IntArray:
-    first, second, _, net = encoded._pairs
-    m = len(encoded.design.items)
-    total = np.bincount(first, net, minlength=m) - np.bincount(second, net, minlength=m)
-    return total.astype(np.int64)
-
-
-def _statistic(encoded: Encoded, name: str) -> IntArray:
-    """Return the exact integer statistic of a part; sensitive."""
-    design = encoded.design
-    m = len(design.items)
-    if name == NET:
-        return _net(encoded)
-    if name == DESIGN_EFFECT:
-        return _spread(encoded)
-    first, second, count, net = encoded._pairs
-    # position of pair (i, j), i < j, among all pairs in lexicographic order
-    place = first * (2 * m - first - 1) // 2 + second - first - 1
-    pairs = m * (m - 1) // 2
-    if name == PAIR_COUNTS:
-        table = np.zeros(pairs, dtype=np.int64)
-        table[place] = count
-        return table
-    cells = np.zeros((2, pairs), dtype=np.int64)
-    cells[0, place], cells[1, place] = count + net, count - net
-    return (cells if design.ties else cells // 2).ravel()
-
-
-def _spread(encoded: Encoded) -> IntArray:
-    """Return the sum over respondents and items of the squared net wins."""
-    if encoded._answers is None:
-        raise ValueError("the design effect needs respondents: name them with respondent=.")
-    first, second, _, _ = encoded._pairs
-    person, pair, _, net = encoded._answers
-    m = len(encoded.design.items)
-    cell = np.concatenate((person * m + first[pair], person * m + second[pair]))
-    _, place = np.unique(cell, return_inverse=True)
-    by_cell = np.bincount(place, np.concatenate((net, -net)))
-    return np.array([by_cell @ by_cell], dtype=np.float64).astype(np.int64)
-
-
-def _moments(encoded: Encoded) -> dict[str, Part]:
-    """Return the non-private second moments over respondents of answers and counts by pair."""
-    from scipy.sparse import csr_array
-
-    if encoded._answers is None:
-        raise ValueError("cluster-robust errors need respondents: name them with respondent=.")
-    person, pair, count, net = encoded._answers
-    met = encoded._pairs[2] > 0
-    shape = (int(person.max()) + 1, len(met))
-    answers = csr_array((net, (person, pair)), shape=shape)[:, met]
-    counts = csr_array((count, (person, pair)), shape=shape)[:, met]
-    products = (answers.T @ answers, answers.T @ counts, counts.T @ counts)
-    return {
-        name: Part(product.toarray().ravel(), 1.0, DiscreteLaplace(0.0), 0, math.inf)
-        for name, product in zip(MOMENTS, products, strict=True)
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _Perturbation:
-    """Public numbers of one objective perturbation."""
-
-    gamma: float
-    scale: float
-    cell: float
-    tolerance: float
-    sensitivity: int
-    law: DiscreteLaplace
-    epsilon: float
-
-
-def _perturbation(design: Design, gamma: float, epsilons: Mapping[str, float]) -> _Perturbation:
-    """Fix the noise of objective perturbation from public numbers.
-
-    The tolerance of the minimiser is a few times the largest rounding error of a gradient that any
-    data set of this size can show: that of its sums, and that of a worth of size lambda / gamma
-    stored in double precision. A ridge so small that the latter would matter is refused.
-    """
-    spent = epsilons[WORTHS] + epsilons[OUTPUT]
-    if math.isinf(spent):
-        return _Perturbation(gamma, 0.0, 0.0, 0.0, 0, DiscreteLaplace(0.0), spent)
-    m = len(design.items)
-    scale = objective_scale(design.reach, gamma, epsilons[WORTHS])
-    if math.isinf(scale):
-        raise ValueError(
-            f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
-            f"penalty='auto', a larger penalty or method='counts'."
-        )
-    if gamma < LEAST_RIDGE * scale:
-        raise ValueError(
-            f"penalty {gamma:g} is too small for objective perturbation with noise of scale "
-            f"{scale:.3g}: use penalty='auto', a larger penalty or method='counts'."
-        )
-    answers = design.nobs * design.reach.effective_rows
-    sums = (m + 8) * (2.0 * answers + 50.0 * m * scale)
-    spacing = 50.0 * math.sqrt(m) * answers * (1.0 + scale / gamma)
-    worst = UNIT_ROUNDOFF * (sums + spacing)
-    tolerance = max(1e-8, 8.0 * worst)
-    cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
-    beta = tolerance + 0.5 * math.sqrt(m) * cell
-    sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
-    law = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
-    return _Perturbation(gamma, scale, cell, tolerance, sensitivity, law, spent)
-
-
-def _draw_worths(
-    encoded: Encoded, noise: _Perturbation, solver: Solver, rng: np.random.Generator | None
-) -> Part:
-    """Minimise the perturbed likelihood and publish the minimiser on a grid.
-
-    Notes
-    -----
-    **Privacy.** Let theta be the exact minimiser of
-    L(theta) + gamma |theta|^2 / 2 + w'theta, w Laplace(lambda): it is private at the share of
-    ``"worths"`` by :func:`privrank.sensitivity.objective_loss`. What is computed, theta_app, has
-    gradient norm at most beta for every data set: the solver's certified tolerance, which counts
-    the rounding of the gradient and of its target, plus sqrt(m) cell / 2 because w is known to
-    within half a cell. The objective is gamma-strongly
-    convex, so |theta_app - theta|_2 <= beta / gamma. Given theta, two neighbours' theta_app
-    therefore differ by at most 2 beta / gamma in l2, 2 sqrt(m) beta / gamma in l1, and after
-    rounding to the grid by one more step per coordinate. Discrete Laplace noise for that
-    sensitivity spends the share of ``"output"``. The tolerance is public; the solver iterates
-    until it is certified, however long that takes.
-
-    References
-    ----------
-    Cai, Chakraborty and Wang (2023), Algorithm 1; the approximate minimiser follows Iyengar et al.
-    (2019).
-    """
-    pairs = _met(encoded)
-    net = np.asarray(0.5 * _net(encoded), dtype=np.float64)
-    if noise.scale == 0.0:
-        theta = fit_ridge(net, pairs, noise.gamma, solver=solver).theta
-    else:
-        target: FloatArray = net - draw_cells(noise.scale, noise.cell, len(net), rng)
-        theta = fit_ridge(
-            target, pairs, noise.gamma, solver=solver, tolerance=noise.tolerance
-        ).theta
-    # clipping to what 64 bits hold brings no two worths further apart
-    steps = np.clip(np.rint(theta / OUTPUT_STEP), -(2.0**62), 2.0**62).astype(np.int64)
-    return Part(
-        noise.law.draw(steps, rng), OUTPUT_STEP, noise.law, noise.sensitivity, noise.epsilon
-    )

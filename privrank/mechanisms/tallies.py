@@ -1,0 +1,88 @@
+"""The sensitive counts of paired comparisons, read from an encoded data set.
+
+Exact integers, or their whole-number multiples; nothing here may leave the mechanisms that add
+noise to it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.design import PairCounts
+from privrank.encode.comparisons import Encoded
+from privrank.noise import DiscreteLaplace
+from privrank.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, Part
+
+__all__ = ["met", "moments", "net_wins", "statistic"]
+
+IntArray = NDArray[np.int64]
+
+
+def met(encoded: Encoded) -> PairCounts:
+    """Return the comparisons per pair; sensitive under a private design."""
+    first, second, count, _ = encoded._pairs
+    seen = count > 0
+    return PairCounts(first[seen], second[seen], count[seen], "observed")
+
+
+def net_wins(encoded: Encoded) -> IntArray:
+    """Return wins minus losses per item; sensitive."""
+    first, second, _, net = encoded._pairs
+    m = len(encoded.design.items)
+    total = np.bincount(first, net, minlength=m) - np.bincount(second, net, minlength=m)
+    return total.astype(np.int64)
+
+
+def statistic(encoded: Encoded, name: str) -> IntArray:
+    """Return the exact integer statistic of a part; sensitive."""
+    design = encoded.design
+    m = len(design.items)
+    if name == NET:
+        return net_wins(encoded)
+    if name == DESIGN_EFFECT:
+        return _spread(encoded)
+    first, second, count, net = encoded._pairs
+    # position of pair (i, j), i < j, among all pairs in lexicographic order
+    place = first * (2 * m - first - 1) // 2 + second - first - 1
+    pairs = m * (m - 1) // 2
+    if name == PAIR_COUNTS:
+        table = np.zeros(pairs, dtype=np.int64)
+        table[place] = count
+        return table
+    cells = np.zeros((2, pairs), dtype=np.int64)
+    cells[0, place], cells[1, place] = count + net, count - net
+    return (cells if design.ties else cells // 2).ravel()
+
+
+def _spread(encoded: Encoded) -> IntArray:
+    """Return the sum over respondents and items of the squared net wins."""
+    if encoded._answers is None:
+        raise ValueError("the design effect needs respondents: name them with respondent=.")
+    first, second, _, _ = encoded._pairs
+    person, pair, _, net = encoded._answers
+    m = len(encoded.design.items)
+    cell = np.concatenate((person * m + first[pair], person * m + second[pair]))
+    _, place = np.unique(cell, return_inverse=True)
+    by_cell = np.bincount(place, np.concatenate((net, -net)))
+    return np.array([by_cell @ by_cell], dtype=np.float64).astype(np.int64)
+
+
+def moments(encoded: Encoded) -> dict[str, Part]:
+    """Return the non-private second moments over respondents of answers and counts by pair."""
+    from scipy.sparse import csr_array
+
+    if encoded._answers is None:
+        raise ValueError("cluster-robust errors need respondents: name them with respondent=.")
+    person, pair, count, net = encoded._answers
+    seen = encoded._pairs[2] > 0
+    shape = (int(person.max()) + 1, len(seen))
+    answers = csr_array((net, (person, pair)), shape=shape)[:, seen]
+    counts = csr_array((count, (person, pair)), shape=shape)[:, seen]
+    products = (answers.T @ answers, answers.T @ counts, counts.T @ counts)
+    return {
+        name: Part(product.toarray().ravel(), 1.0, DiscreteLaplace(0.0), 0, math.inf)
+        for name, product in zip(MOMENTS, products, strict=True)
+    }
