@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privrank.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.release import Release as Release
     from privrank.results import AggregationResult as AggregationResult
+    from privrank.results import BTLRegressionResult as BTLRegressionResult
     from privrank.results import BTLResult as BTLResult
     from privrank.results import ClosenessResult as ClosenessResult
     from privrank.results import RankTestResult as RankTestResult
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AggregationResult": "privrank.results",
+    "BTLRegressionResult": "privrank.results",
     "BTLResult": "privrank.results",
     "Budget": "privrank.budget",
     "BudgetExceeded": "privrank.budget",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from privrank import aggregation, btl, closeness, identity, topk, uniformity
+from privrank import aggregation, btl, btlregression, closeness, identity, topk, uniformity
 from privrank.release import Release
 from privrank.results import (
     AggregationResult,
+    BTLRegressionResult,
     BTLResult,
     ClosenessResult,
     RankTestResult,
@@ -18,6 +19,7 @@ __all__ = ["from_json"]
 
 _REBUILD = {
     "AggregationResult": aggregation.infer,
+    "BTLRegressionResult": btlregression.infer,
     "BTLResult": btl.infer,
     "ClosenessTest": closeness.infer,
     "IdentityTest": identity.infer,
@@ -26,7 +28,14 @@ _REBUILD = {
 }
 
 
-Result = AggregationResult | BTLResult | ClosenessResult | RankTestResult | TopKResult
+Result = (
+    AggregationResult
+    | BTLRegressionResult
+    | BTLResult
+    | ClosenessResult
+    | RankTestResult
+    | TopKResult
+)
 
 
 def from_json(text: str) -> Result:
@@ -41,7 +50,7 @@ def from_json(text: str) -> Result:
 
     Returns
     -------
-    AggregationResult, BTLResult, ClosenessResult, RankTestResult or TopKResult
+    AggregationResult, BTLRegressionResult, BTLResult, ClosenessResult, RankTestResult or TopKResult
 
     Raises
     ------

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from privrank import btlregression
 from privrank.budget import Budget
 from privrank.checks import (
     PrivrankWarning,
@@ -25,7 +26,7 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.optim import Solver, fit_ridge
 from privrank.plan import DesignEffect, Method, plan_fit
 from privrank.release import WORTHS, Release, check_release
-from privrank.results import BTLResult
+from privrank.results import BTLRegressionResult, BTLResult
 
 __all__ = ["Link", "Noise", "PrivateBTL", "infer"]
 
@@ -141,15 +142,34 @@ class PrivateBTL:
         formula : str
             ``"item1 + item2 + outcome ~ 1"``, or ``"winner + loser ~ 1"`` for decided comparisons.
             Do not drop ties to get there: under a public design which rows remain would depend on
-            the answers.
+            the answers. In the place of 1, covariates of the units, as ``~ gender + study``: each
+            column of the model matrix changes every worth. ``first`` is the advantage of the item
+            that a row names first.
         data : data frame
-            Frame with these columns.
+            Frame with these columns; covariates are constant within a respondent.
         **arguments
-            The other arguments of :class:`PrivateBTL`, such as ``items=`` and ``respondent=``.
+            The other arguments of :class:`PrivateBTL`, such as ``items=`` and ``respondent=``, and
+
+            levels : mapping of str to sequence
+                Levels of covariates whose columns do not declare them (as categoricals do).
+            bounds : mapping of str to (low, high)
+                Bounds of numeric covariates, which need ``design="public"``.
+            item_formula, item_data : str, pandas frame
+                Item covariates: worths are linear combinations of the columns of
+                ``"prestige + city"``, read from a frame whose index names the items.
 
         Returns
         -------
         PrivateBTL
+
+        Notes
+        -----
+        **Privacy.** Covariates cut the units into groups by their declared levels, and net wins are
+        released by group and item. A unit is in one group, so this costs no more noise than one
+        group does (:attr:`privrank.sensitivity.Reach.net_l1`). A numeric covariate, scaled to
+        [-1, 1] by its bounds, multiplies net wins once more, and the noise with the number of such
+        sums. Under a public design it is public who has which covariates; under a private one the
+        sizes of the groups are released with noise, which has a share of epsilon.
         """
         model = cls.__new__(cls)
         link = arguments.pop("link", "logit")
@@ -176,7 +196,7 @@ class PrivateBTL:
         alpha: float = 0.05,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
-    ) -> BTLResult:
+    ) -> BTLResult | BTLRegressionResult:
         """Spend `epsilon` once and return the fit.
 
         Parameters
@@ -212,7 +232,7 @@ class PrivateBTL:
 
         Returns
         -------
-        BTLResult
+        BTLResult, or BTLRegressionResult for a model with covariates
 
         Raises
         ------
@@ -249,6 +269,8 @@ class PrivateBTL:
             budget=budget,
             rng=rng,
         )
+        if release.design.covariates is not None:
+            return btlregression.infer(release, penalty=penalty, alpha=alpha, warn=True)
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
@@ -274,6 +296,10 @@ class PrivateBTL:
         """
         check_release(release)
         check_choice("solver", solver, Solver)
+        if release.design.covariates is not None:
+            raise ValueError(
+                "release is of a model with covariates: rebuild its result with privrank.from_json."
+            )
         return infer(release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True)
 
 

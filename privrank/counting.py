@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "Key",
+    "boolean_column",
     "collect",
     "column_names",
     "declared_categories",
@@ -56,6 +57,11 @@ def column_names(view: Frame) -> list[str]:
 def numeric_columns(view: Frame) -> set[str]:
     """Return the columns that hold numbers by their declared type."""
     return {name for name, kind in view.collect_schema().items() if kind.is_numeric()}
+
+
+def boolean_column(frame: object, column: str) -> bool:
+    """Return whether a column holds True and False by its declared type."""
+    return bool(open_frame(frame, "data").collect_schema()[column] == nw.Boolean)
 
 
 def declared_categories(frame: object, column: str) -> tuple[Any, ...] | None:

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.arrays import own
 from privrank.budget import Unit
+from privrank.covariates import Covariates
 from privrank.sensitivity import Adjacency, Reach
 
 __all__ = ["Design", "DesignKind", "PairCounts", "Sample", "SampleKind", "own"]
@@ -20,13 +22,6 @@ FloatArray = NDArray[np.float64]
 DesignKind = Literal["public", "private"]
 SampleKind = Literal["rankings", "choices"]
 Origin = Literal["observed", "declared", "equal", "released"]
-
-
-def own(values: Any, dtype: Any) -> NDArray[Any]:
-    """Return a read-only array that owns its memory, so that no `base` leads back to data."""
-    array = np.array(values, dtype=dtype, copy=True)
-    array.setflags(write=False)
-    return array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +108,10 @@ class Design:
     kind : {"public", "private"}
         Whether who compared which pairs is public.
     pairs : PairCounts or None
-        Public comparisons per pair; None when they have to be released.
+        Public comparisons per pair; None when they have to be released. With covariates, under a
+        public design, per pattern and pair: item i with pattern s has the number s m + i.
+    covariates : Covariates or None
+        The linear predictor, where the model has covariates.
     """
 
     items: tuple[str, ...]
@@ -124,6 +122,7 @@ class Design:
     ties: bool
     kind: DesignKind
     pairs: PairCounts | None
+    covariates: Covariates | None = None
 
     @property
     def adjacency(self) -> Adjacency:
@@ -145,7 +144,7 @@ class Design:
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
-        return {
+        record = {
             "items": list(self.items),
             "nobs": self.nobs,
             "unit": self.unit,
@@ -155,6 +154,9 @@ class Design:
             "kind": self.kind,
             "pairs": None if self.pairs is None else self.pairs.to_record(),
         }
+        if self.covariates is not None:
+            record["covariates"] = self.covariates.to_record()
+        return record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Design:
@@ -163,6 +165,8 @@ class Design:
         facts["items"] = tuple(record["items"])
         if record["pairs"] is not None:
             facts["pairs"] = PairCounts.from_record(record["pairs"], len(facts["items"]))
+        if "covariates" in record:
+            facts["covariates"] = Covariates.from_record(record["covariates"])
         return cls(**facts)
 
 

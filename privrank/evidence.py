@@ -97,6 +97,10 @@ def evidence(release: Release) -> Evidence:
     public pair counts, is half a noisy net.
     """
     design = release.design
+    if design.covariates is not None:
+        raise ValueError(
+            "release must be of a model without covariates: fit one with '~ 1' on the right."
+        )
     m = len(design.items)
     if WINS in release.parts:
         part = release.parts[WINS]

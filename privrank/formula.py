@@ -1,12 +1,20 @@
-"""Formula text to column names: bare names on the left, read and never evaluated."""
+"""Formula text to columns and design matrices.
+
+The left side is read and never evaluated. The right side is evaluated on tables of declared levels
+and bounds alone, never on data: no level, centre or knot can be learnt from anybody's answers.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Formula", "parse"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Columns", "Factor", "Formula", "columns_of", "factors_of", "parse", "terms_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +29,14 @@ class Formula:
         Terms on the right side, without the intercept.
     intercept : bool
         Whether the right side keeps the intercept ``1``.
+    right_text : str
+        The right side as it was written.
     """
 
     left: tuple[str, ...]
     right: tuple[str, ...]
     intercept: bool
+    right_text: str
 
 
 def parse(formula: object) -> Formula:
@@ -50,7 +61,7 @@ def parse(formula: object) -> Formula:
 
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
-    left_text, tilde, _ = formula.partition("~")
+    left_text, tilde, right_text = formula.partition("~")
     if not tilde or not left_text.strip():
         raise ValueError(
             f"formula must name columns on the left of '~', as in 'item1 + item2 + outcome ~ 1', "
@@ -80,7 +91,7 @@ def parse(formula: object) -> Formula:
         left.append(_column(term.factors[0].code, formula))
     right = tuple(term.name() for term in description.rhs_termlist if term.factors)
     intercept = any(not term.factors for term in description.rhs_termlist)
-    return Formula(tuple(left), right, intercept)
+    return Formula(tuple(left), right, intercept, right_text.strip())
 
 
 def _column(code: str, formula: str) -> str:
@@ -101,3 +112,136 @@ def _column(code: str, formula: str) -> str:
         f"formula must list plain columns on its left, got {formula!r}: transform columns in the "
         f"frame beforehand."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A factor on the right of a formula: the column it reads, and how the formula writes it.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    categorical : bool
+        Whether it is written ``C(column, ...)``.
+    levels : tuple or None
+        Levels that ``C(column, levels=[...])`` declares.
+    """
+
+    column: str
+    categorical: bool = False
+    levels: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The right side of a formula evaluated on a table.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+    terms : tuple of (str, int, int)
+        Name of each term, its first column, and one past its last.
+    matrix : ndarray, shape (rows, columns)
+        Values.
+    """
+
+    names: tuple[str, ...]
+    terms: tuple[tuple[str, int, int], ...]
+    matrix: NDArray[np.float64]
+
+
+def factors_of(right: str) -> tuple[Factor, ...]:
+    """Return the factors on the right side of a formula, each column once.
+
+    Given the text of the right side; only plain columns and ``C(column, ...)`` are understood.
+    """
+    found: dict[str, Factor] = {}
+    for term in _description(right).rhs_termlist:
+        for factor in term.factors:
+            read = _factor(factor.code, right)
+            seen = found.setdefault(read.column, read)
+            if read.categorical and not seen.categorical:
+                found[read.column] = read
+    return tuple(found.values())
+
+
+def terms_of(right: str) -> tuple[tuple[str, ...], ...]:
+    """Return the factors of each term on the right side of a formula, as they are written."""
+    terms = _description(right).rhs_termlist
+    return tuple(tuple(str(factor.code) for factor in term.factors) for term in terms)
+
+
+def columns_of(right: str, table: Any, without: str = "") -> Columns:
+    """Evaluate the right side of a formula on a table of public values.
+
+    Parameters
+    ----------
+    right : str
+        Text of the right side.
+    table : DataFrame
+        Public values; a categorical column declares its levels by its type.
+    without : str
+        Name of a factor whose own term is left out.
+
+    Returns
+    -------
+    Columns
+    """
+    from patsy import EvalEnvironment, ModelDesc, PatsyError, dmatrix
+
+    description = _description(right)
+    kept = [
+        term
+        for term in description.rhs_termlist
+        if not without or [factor.code for factor in term.factors] != [without]
+    ]
+    try:
+        # an empty environment: names come from the table and from patsy's own functions
+        matrix = dmatrix(ModelDesc([], kept), table, EvalEnvironment([{}]))
+    except (PatsyError, NameError, TypeError, ValueError, AttributeError):
+        raise ValueError(
+            f"formula cannot be evaluated on its declared levels and bounds: '~ {right}'."
+        ) from None
+    info = matrix.design_info
+    terms = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
+    return Columns(tuple(info.column_names), terms, np.asarray(matrix, dtype=np.float64))
+
+
+def _description(right: str) -> Any:
+    from patsy import ModelDesc, PatsyError
+
+    try:
+        return ModelDesc.from_formula(f"~ {right}")
+    except PatsyError:
+        raise ValueError(f"formula cannot be read: '~ {right}'.") from None
+
+
+def _factor(code: str, right: str) -> Factor:
+    """Return the column of a factor: a bare name, Q('name') or C(name, ...)."""
+    tree = ast.parse(code, mode="eval").body
+    if (
+        isinstance(tree, ast.Call)
+        and isinstance(tree.func, ast.Name)
+        and tree.func.id == "C"
+        and tree.args
+    ):
+        named = {word.arg: word.value for word in tree.keywords}
+        levels = None
+        if "levels" in named:
+            try:
+                levels = tuple(ast.literal_eval(named["levels"]))
+            except (ValueError, TypeError):
+                raise ValueError(
+                    f"formula must list levels in C(..., levels=[...]) as plain values, got "
+                    f"'~ {right}'."
+                ) from None
+        return Factor(_column(ast.unparse(tree.args[0]), right), True, levels)
+    try:
+        return Factor(_column(code, right))
+    except ValueError:
+        raise ValueError(
+            f"formula must use plain columns or C(column, ...) on its right, got '~ {right}': "
+            f"transform columns in the frame beforehand."
+        ) from None

@@ -93,7 +93,9 @@ def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
 def check_connected(pairs: PairCounts, items: tuple[str, ...]) -> None:
     """Refuse a public comparison graph that falls apart: worths across parts mean nothing."""
     m = len(items)
-    graph = coo_array((np.ones(len(pairs.first)), (pairs.first, pairs.second)), shape=(m, m))
+    # with covariates item i with pattern s has the number s m + i
+    edges = (pairs.first % m, pairs.second % m)
+    graph = coo_array((np.ones(len(pairs.first)), edges), shape=(m, m))
     parts, member = connected_components(graph, directed=False)
     if parts == 1:
         return

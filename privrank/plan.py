@@ -15,7 +15,7 @@ from privrank.design import Design
 from privrank.evidence import MEAN_CURVATURE, default_ridge, nominal_information
 from privrank.mechanisms.comparisons import DEFAULT_SHARES, Plan
 from privrank.mechanisms.objective import LEAST_RIDGE, OUTPUT
-from privrank.release import DESIGN_EFFECT, PAIR_COUNTS
+from privrank.release import DESIGN_EFFECT, GROUP_SIZES, ORDER_EFFECT, PAIR_COUNTS
 from privrank.sensitivity import objective_scale
 
 __all__ = ["DesignEffect", "Method", "plan_fit", "side_shares"]
@@ -86,6 +86,18 @@ def plan_fit(
     """
     cluster = design_effect == "cluster"
     private = not math.isinf(epsilon)
+    if design.covariates is not None:
+        if method == "objective":
+            raise ValueError(
+                "method='objective' is proved for models without covariates only: use "
+                "method='counts' or leave it at 'auto'."
+            )
+        wanted = _covariate_releases(design)
+        return Plan(
+            "net wins",
+            side_shares(design, epsilon, design_effect, shares, wanted),
+            cluster=cluster,
+        )
     counts_needed = design.pairs is None and private
     matrix = counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX
     extra = (PAIR_COUNTS,) if counts_needed else ()
@@ -113,6 +125,13 @@ def plan_fit(
     if method == "objective":
         return objective
     return min(counts, objective, key=lambda plan: _predicted_variance(design, epsilon, plan))
+
+
+def _covariate_releases(design: Design) -> tuple[str, ...]:
+    """Return the side releases that covariates need."""
+    facts = design.covariates
+    ordered = facts is not None and facts.ordered
+    return (GROUP_SIZES,) * (design.kind == "private") + (ORDER_EFFECT,) * ordered
 
 
 def _main_epsilon(epsilon: float, plan: Plan) -> float:

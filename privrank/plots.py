@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["consensus", "effect", "null_law", "pairwise", "power", "win_rates", "worth"]
+__all__ = [
+    "consensus",
+    "effect",
+    "group_worths",
+    "null_law",
+    "pairwise",
+    "power",
+    "win_rates",
+    "worth",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -92,6 +101,61 @@ def worth(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
         f"worth (logit scale, centred); {100 * (1 - alpha):g} % intervals:\n"
         f"dark, sampling error alone; light, privacy noise included"
     )
+    ax.set_title(f"Bradley-Terry worths, {caption}", fontsize="medium", loc="left")
+    return figure
+
+
+def group_worths(
+    frame: pd.DataFrame,
+    factors: list[str],
+    alpha: float,
+    caption: str,
+    *,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the worths of several groups side by side, items on the axis.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A fit's ``worths()``.
+    factors : list of str
+        Columns that name the groups.
+    alpha : float
+        Significance level of the bars.
+    caption : str
+        The guarantee, printed as the title.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    items = list(dict.fromkeys(frame["item"]))
+    groups = [", ".join(map(str, each)) for each in frame[factors].itertuples(index=False)]
+    labels = list(dict.fromkeys(groups))
+    figure, ax = _axes(ax, (6.4, max(0.22 * len(labels), 0.42) * len(items) + 1.5))
+    from matplotlib import colormaps
+
+    colours = colormaps["cividis"](np.linspace(0.0, 0.9, len(labels)))
+    ax.axvline(0.0, color="0.75", lw=0.8, zorder=0)
+    rows = np.arange(len(items))[::-1]
+    for place, label in enumerate(labels):
+        part = frame[[group == label for group in groups]]
+        at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
+        ax.hlines(at, part["lower"], part["upper"], color=colours[place], lw=2.0, alpha=0.6)
+        ax.scatter(part["worth"], at, color=colours[place], s=26, zorder=3, label=label or "all")
+    ax.set_yticks(rows, items)
+    ax.set_ylim(-0.6, len(items) - 0.4)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_xlabel(
+        f"worth (logit scale, centred); {100 * (1 - alpha):g} % intervals, privacy noise included"
+    )
+    if factors:
+        ax.legend(
+            title=", ".join(factors), frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left"
+        )
     ax.set_title(f"Bradley-Terry worths, {caption}", fontsize="medium", loc="left")
     return figure
 

@@ -21,9 +21,11 @@ from privrank.ranknoise import CubeNoise, PermutohedronNoise
 __all__ = [
     "DECISION",
     "DESIGN_EFFECT",
+    "GROUP_SIZES",
     "MOMENTS",
     "NET",
     "ORDER",
+    "ORDER_EFFECT",
     "PAIRS",
     "PAIR_COUNTS",
     "PVALUE",
@@ -50,6 +52,7 @@ WINS = "win matrix"
 WORTHS = "worths"
 DESIGN_EFFECT = "design_effect"
 PAIR_COUNTS = "pair_counts"
+GROUP_SIZES, ORDER_EFFECT = "group_sizes", "order_effect"
 STATISTIC, DECISION, PVALUE = "statistic", "decision", "p-value"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")

@@ -87,11 +87,13 @@ class Reach:
 
     @property
     def net_l1(self) -> int:
-        """l1 sensitivity of `net`.
+        """l1 sensitivity of `net`, and of `net` by group where every unit is in one group.
 
         One unit's net has l1 norm at most 2 min(rows, cut): twice the sum over the items with
         positive net, which the cut bounds, and 2 per edge. Replacing it by its negative attains
-        twice that, under either adjacency; ties and missing answers are interior points.
+        twice that, under either adjacency; ties and missing answers are interior points. A unit
+        that moves to another group takes its net from one and adds it to the other, no more than
+        twice one net either; a covariate between -1 and 1 only shrinks a net.
         """
         reach = min(self.effective_rows, self._cut) if self.distinct else self.rows
         return 4 * reach
@@ -115,6 +117,16 @@ class Reach:
         longest squared net.
         """
         return self._star(self.effective_rows) if self.distinct else 2 * self.rows**2
+
+    @property
+    def named_first_l1(self) -> int:
+        """Sensitivity of wins minus losses of the items named first: each answer adds 1 to -1."""
+        return 2 * self.effective_rows
+
+    @property
+    def group_sizes_l1(self) -> int:
+        """l1 sensitivity of the units per group: 0 where groups are public, else one may move."""
+        return 0 if self.adjacency == "outcome" else 2
 
     @property
     def pair_counts_l1(self) -> int:

@@ -126,6 +126,11 @@ class PrivateTopK:
         """
         model = cls.__new__(cls)
         model._encoded = formula_columns(formula, data, arguments)
+        if model._encoded.design.covariates is not None:
+            raise ValueError(
+                "formula must have '~ 1' on its right: the selection has no covariates, so select "
+                "within groups by fitting each of them."
+            )
         model._k = _check_k(k, len(model._encoded.design.items))
         return model
 

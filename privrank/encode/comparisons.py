@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privrank import counting
 from privrank.budget import Unit
 from privrank.checks import check_choice, check_count, check_flag
+from privrank.covariates import Covariates
 from privrank.design import Design, DesignKind
 from privrank.encode.frames import (
     check_respondents,
@@ -25,7 +26,9 @@ from privrank.encode.frames import (
     refuse_copy,
     with_respondent_column,
 )
+from privrank.encode.predictor import Predictor, check_constant, patterns_of, read_predictor
 from privrank.formula import parse
+from privrank.linear import check_identified
 from privrank.paircounts import check_connected, public_pairs
 
 __all__ = [
@@ -64,19 +67,24 @@ class Encoded:
         First item, second item, comparisons, and wins minus losses of the first, per pair met.
     answers : tuple of ndarray of int64 or None
         Respondent, pair, comparisons, and wins minus losses, per respondent and pair.
+    units : ndarray of int64 or None
+        Units per pattern of covariates; None without covariates. With them item i with pattern s
+        has the number s m + i in `pairs`.
     """
 
-    __slots__ = ("_answers", "_pairs", "design")
+    __slots__ = ("_answers", "_pairs", "_units", "design")
 
     def __init__(
         self,
         design: Design,
         pairs: tuple[IntArray, IntArray, IntArray, IntArray],
         answers: tuple[IntArray, IntArray, IntArray, IntArray] | None,
+        units: IntArray | None = None,
     ) -> None:
         self.design = design
         self._pairs = pairs
         self._answers = answers
+        self._units = units
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -95,6 +103,7 @@ def encode_comparisons(
     ties: object,
     design: object,
     pair_counts: object,
+    predictor: Predictor | None = None,
 ) -> Encoded:
     """Validate and count a comparisons frame.
 
@@ -114,6 +123,8 @@ def encode_comparisons(
         Whether who compared which pairs is public.
     pair_counts : None, "equal", "release", mapping or data frame
         Under a private design, what the public may know of the comparisons per pair.
+    predictor : Predictor or None
+        The covariates, if the model has any.
 
     Returns
     -------
@@ -145,7 +156,8 @@ def encode_comparisons(
         for name in (columns.respondent, columns.item1, columns.item2, columns.outcome)
         if name is not None
     ]
-    keys, size = counting.tally(view, by, columns.outcome)
+    covariates = () if predictor is None else predictor.columns
+    keys, size = counting.tally(view, list(dict.fromkeys((*by, *covariates))), columns.outcome)
     if not len(size):
         raise ValueError("comparisons must have at least one row.")
     first = _item_codes(keys[columns.item1], labels, columns.item1)
@@ -161,22 +173,31 @@ def encode_comparisons(
     low, high = np.minimum(first, second), np.maximum(first, second)
     swapped = first > second
     sign = np.where(swapped, -sign, sign)
-    edges, edge = np.unique(low * m + high, return_inverse=True)
+    pair = low * m + high
     comparisons = size * answered
     net = size * sign
     if columns.outcome is not None:
-        _check_coding(columns.outcome, comparisons, np.where(swapped, -net, net), edge, swapped)
+        _, met = np.unique(pair, return_inverse=True)
+        _check_coding(columns.outcome, comparisons, np.where(swapped, -net, net), met, swapped)
+    pattern, described = np.zeros(len(size), dtype=np.int64), None
+    if predictor is not None:
+        first_named = np.where(swapped, -1, 1)
+        pattern, described = _patterns(
+            predictor, keys, first_named, columns.respondent, kind, pair_counts
+        )
+    edges, edge = np.unique(pattern * m * m + pair, return_inverse=True)
     pairs = (
-        edges // m,
-        edges % m,
+        edges // m**2 * m + edges % m**2 // m,
+        edges // m**2 * m + edges % m,
         _sum_by(edge, comparisons, len(edges)),
         _sum_by(edge, net, len(edges)),
     )
     answers = None
     nobs = int(size.sum())
+    person = None
     if columns.respondent is not None:
         person = keys[columns.respondent].codes
-        _check_answers(person, edge, size, columns.respondent, rows, distinct)
+        _check_answers(person, pair, size, columns.respondent, rows, distinct)
         nobs = len(keys[columns.respondent].values)
         cells, cell = np.unique(person * len(edges) + edge, return_inverse=True)
         answers = (
@@ -198,7 +219,64 @@ def encode_comparisons(
     public = public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
         check_connected(public, facts.items)
-    return Encoded(replace(facts, pairs=public), pairs, answers)
+    facts = replace(facts, pairs=public)
+    if described is None:
+        return Encoded(facts, pairs, answers)
+    units = _units(pattern, size, person, described.patterns)
+    if kind == "public":
+        described = replace(described, units=units)
+    facts = replace(facts, covariates=described)
+    if kind == "public":
+        check_identified(facts)
+    return Encoded(facts, pairs, answers, units)
+
+
+def _patterns(
+    predictor: Predictor,
+    keys: Mapping[str, counting.Key],
+    first_named: IntArray,
+    respondent: str | None,
+    kind: DesignKind,
+    pair_counts: object,
+) -> tuple[IntArray, Covariates]:
+    """Return the pattern of each group of rows, and the covariates with their patterns.
+
+    Under a public design the patterns are those that occur; under a private one all cells.
+    """
+    facts = predictor.covariates
+    if isinstance(pair_counts, str) and pair_counts == "release":
+        raise ValueError(
+            "pair_counts='release' is for models without covariates: declare the counts, or leave "
+            "'equal', which releases the sizes of the groups."
+        )
+    if kind == "private" and (facts.bounds or facts.ordered):
+        what = "numeric covariates need" if facts.bounds else "an order effect needs"
+        raise ValueError(
+            f"{what} design='public', because the fit has to know who has which value: use it if "
+            f"that is public, or cut numbers into declared levels."
+        )
+    cell, position, order = patterns_of(predictor, keys, first_named)
+    if respondent is not None:
+        person = keys[respondent].codes
+        check_constant(person, np.column_stack((cell, position)), predictor.columns)
+    if kind == "private":
+        cells = np.arange(facts.cells)
+        none = np.zeros((facts.cells, 0), dtype=np.int64)
+        return cell, replace(facts, cell=cells, position=none, first=np.zeros_like(cells))
+    table = np.column_stack((cell, position, order))
+    distinct, pattern = np.unique(table, axis=0, return_inverse=True)
+    described = replace(
+        facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1]
+    )
+    return pattern.ravel(), described
+
+
+def _units(pattern: IntArray, size: IntArray, person: IntArray | None, patterns: int) -> IntArray:
+    """Return the units per pattern: rows, or respondents, who with an order effect may have two."""
+    if person is None:
+        return _sum_by(pattern, size, patterns)
+    each = np.unique(person * patterns + pattern)
+    return np.bincount(each % patterns, minlength=patterns).astype(np.int64)
 
 
 def _sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:
@@ -280,7 +358,7 @@ def _check_coding(
 
 def _check_answers(
     person: IntArray,
-    edge: IntArray,
+    pair: IntArray,
     size: IntArray,
     column: str,
     max_rows: int,
@@ -288,7 +366,7 @@ def _check_answers(
 ) -> None:
     check_respondents(person, size, column, max_rows)
     if distinct_pairs:
-        cell = person * (int(edge.max()) + 1) + edge
+        cell = person * (int(pair.max()) + 1) + pair
         _, place = np.unique(cell, return_inverse=True)
         if np.bincount(place, size).max() > 1:
             raise ValueError(
@@ -300,38 +378,46 @@ def _check_answers(
 def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> Encoded:
     """Encode the comparisons that a formula names.
 
-    Given ``"item1 + item2 + outcome ~ 1"`` or ``"winner + loser ~ 1"`` and the other arguments of
-    :func:`encode_comparisons` as users write them, returns the encoded counts.
+    Given ``"item1 + item2 + outcome ~ 1"`` or ``"winner + loser ~ 1"``, covariates in the place of
+    1, and the other arguments of :func:`encode_comparisons` and
+    :func:`privrank.encode.predictor.read_predictor` as users write them.
     """
     parsed = parse(formula)
-    if parsed.right or not parsed.intercept:
-        raise ValueError(
-            f"formula must have '~ 1' on its right, got {formula!r}: covariates are not available."
-        )
     if len(parsed.left) not in (2, 3):
         raise ValueError(
             f"formula must name two columns (winner + loser) or three (item1 + item2 + outcome) on "
             f"its left, got {formula!r}."
         )
     known = {"items", "respondent", "max_rows", "distinct_pairs", "ties", "design", "pair_counts"}
-    if not arguments.keys() <= known:
+    extra = {"levels", "bounds", "item_formula", "item_data"}
+    if not arguments.keys() <= known | extra:
         raise TypeError(
-            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
+            f"from_formula takes the arguments {', '.join(sorted(known | extra))} beside formula "
+            f"and data."
         )
     decided = len(parsed.left) == 2
+    respondent = arguments.get("respondent")
+    item1, item2 = parsed.left[:2]
+    predictor = None
+    given = {name: arguments.get(name) for name in sorted(extra)}
+    if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
+        frame = with_respondent_column(data, respondent)
+        _check_columns(
+            counting.column_names(counting.open_frame(frame, "data")),
+            ComparisonColumns(
+                item1, item2, None if decided else parsed.left[2], respondent, decided
+            ),
+        )
+        labels = declared_items(frame, (item1, item2), arguments.get("items"))
+        predictor = read_predictor(parsed.right_text, frame, labels, **given)
     return encode_comparisons(
         data,
-        ComparisonColumns(
-            parsed.left[0],
-            parsed.left[1],
-            None if decided else parsed.left[2],
-            arguments.get("respondent"),
-            decided,
-        ),
+        ComparisonColumns(item1, item2, None if decided else parsed.left[2], respondent, decided),
         items=arguments.get("items"),
         max_rows=arguments.get("max_rows", 1),
         distinct_pairs=arguments.get("distinct_pairs", True),
         ties=arguments.get("ties", not decided),
         design=arguments.get("design", "private"),
         pair_counts=arguments.get("pair_counts"),
+        predictor=predictor,
     )

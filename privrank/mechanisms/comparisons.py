@@ -13,16 +13,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from privrank.budget import Budget, check_budget, pure_epsilon, split
+from privrank.covariates import FINENESS
 from privrank.design import Design
 from privrank.encode.comparisons import Encoded
+from privrank.linear import check_identified
 from privrank.mechanisms.objective import OUTPUT, draw_worths, perturbation
-from privrank.mechanisms.tallies import met, moments, statistic
+from privrank.mechanisms.tallies import met, moments, statistic, units
 from privrank.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.optim import Solver
 from privrank.paircounts import check_connected
 from privrank.release import (
     DESIGN_EFFECT,
+    GROUP_SIZES,
     NET,
+    ORDER_EFFECT,
     PAIR_COUNTS,
     WINS,
     WORTHS,
@@ -33,7 +37,13 @@ from privrank.release import (
 
 __all__ = ["DEFAULT_SHARES", "Plan", "release_comparisons"]
 
-DEFAULT_SHARES = {DESIGN_EFFECT: 0.10, PAIR_COUNTS: 0.30, OUTPUT: 0.01}
+DEFAULT_SHARES = {
+    DESIGN_EFFECT: 0.10,
+    PAIR_COUNTS: 0.30,
+    OUTPUT: 0.01,
+    GROUP_SIZES: 0.10,
+    ORDER_EFFECT: 0.15,
+}
 """Default shares of epsilon for the side releases of a fit."""
 
 _WORTHS_SHARES = {WORTHS, OUTPUT}
@@ -49,7 +59,7 @@ class Plan:
         The main release.
     shares : mapping of str to float
         Shares of epsilon of the side releases that are wanted: ``"design_effect"``,
-        ``"pair_counts"``, ``"output"``.
+        ``"pair_counts"``, ``"output"``, ``"group_sizes"``, ``"order_effect"``.
     gamma : float
         Ridge of objective perturbation.
     cluster : bool
@@ -154,11 +164,17 @@ def _law(design: Design, name: str, epsilon: float) -> tuple[int, DiscreteLaplac
         WINS: reach.win_matrix_l1(ties=design.ties),
         DESIGN_EFFECT: reach.spread,
         PAIR_COUNTS: reach.pair_counts_l1,
+        GROUP_SIZES: reach.group_sizes_l1,
+        ORDER_EFFECT: reach.named_first_l1,
     }[name]
+    if name == NET and design.covariates is not None and design.covariates.bounds:
+        sensitivity *= FINENESS * len(design.covariates.monomials)
     return sensitivity, DiscreteLaplace.calibrate(sensitivity, epsilon)
 
 
 def _step(design: Design, name: str) -> float:
+    if name == NET and design.covariates is not None:
+        return design.covariates.step
     return 0.5 if name == WINS and design.ties else 1.0
 
 
@@ -169,4 +185,9 @@ def _observed(encoded: Encoded, *, cluster: bool) -> Design:
         return design
     pairs = met(encoded)
     check_connected(pairs, design.items)
-    return replace(design, pairs=pairs)
+    if design.covariates is None:
+        return replace(design, pairs=pairs)
+    described = replace(design.covariates, units=units(encoded))
+    design = replace(design, pairs=pairs, covariates=described)
+    check_identified(design)
+    return design

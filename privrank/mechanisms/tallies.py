@@ -13,10 +13,19 @@ from numpy.typing import NDArray
 
 from privrank.design import PairCounts
 from privrank.encode.comparisons import Encoded
+from privrank.linear import blocks
 from privrank.noise import DiscreteLaplace
-from privrank.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, Part
+from privrank.release import (
+    DESIGN_EFFECT,
+    GROUP_SIZES,
+    MOMENTS,
+    NET,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    Part,
+)
 
-__all__ = ["met", "moments", "net_wins", "statistic"]
+__all__ = ["met", "moments", "net_wins", "statistic", "units"]
 
 IntArray = NDArray[np.int64]
 
@@ -28,12 +37,32 @@ def met(encoded: Encoded) -> PairCounts:
     return PairCounts(first[seen], second[seen], count[seen], "observed")
 
 
+def units(encoded: Encoded) -> IntArray:
+    """Return the units per pattern of covariates; sensitive under a private design."""
+    if encoded._units is None:
+        raise ValueError("group sizes need covariates: name them in the formula.")
+    return encoded._units
+
+
 def net_wins(encoded: Encoded) -> IntArray:
-    """Return wins minus losses per item; sensitive."""
+    """Return wins minus losses per item, or per row of covariates and item; sensitive."""
     first, second, _, net = encoded._pairs
-    m = len(encoded.design.items)
+    design = encoded.design
+    m = len(design.items) * (1 if design.covariates is None else design.covariates.patterns)
     total = np.bincount(first, net, minlength=m) - np.bincount(second, net, minlength=m)
-    return total.astype(np.int64)
+    whole = total.astype(np.int64)
+    if design.covariates is None:
+        return whole
+    return (design.covariates.basis.T @ whole.reshape(-1, len(design.items))).ravel()
+
+
+def _won_by_first(encoded: Encoded) -> IntArray:
+    """Return wins minus losses of the item that is named first."""
+    first, _, _, net = encoded._pairs
+    design = encoded.design
+    if design.covariates is None:
+        raise ValueError("an order effect must be named in the formula.")
+    return np.array([design.covariates.first[first // len(design.items)] @ net])
 
 
 def statistic(encoded: Encoded, name: str) -> IntArray:
@@ -44,6 +73,10 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         return net_wins(encoded)
     if name == DESIGN_EFFECT:
         return _spread(encoded)
+    if name == ORDER_EFFECT:
+        return _won_by_first(encoded)
+    if name == GROUP_SIZES:
+        return units(encoded)
     first, second, count, net = encoded._pairs
     # position of pair (i, j), i < j, among all pairs in lexicographic order
     place = first * (2 * m - first - 1) // 2 + second - first - 1
@@ -64,14 +97,18 @@ def _spread(encoded: Encoded) -> IntArray:
     first, second, _, _ = encoded._pairs
     person, pair, _, net = encoded._answers
     m = len(encoded.design.items)
-    cell = np.concatenate((person * m + first[pair], person * m + second[pair]))
+    # with covariates a respondent's patterns differ at most in the order of naming
+    cell = np.concatenate((person * m + first[pair] % m, person * m + second[pair] % m))
     _, place = np.unique(cell, return_inverse=True)
     by_cell = np.bincount(place, np.concatenate((net, -net)))
     return np.array([by_cell @ by_cell], dtype=np.float64).astype(np.int64)
 
 
 def moments(encoded: Encoded) -> dict[str, Part]:
-    """Return the non-private second moments over respondents of answers and counts by pair."""
+    """Return the non-private second moments over respondents of answers and counts by pair.
+
+    With covariates, one block of pairs for each combination of their values, one after the other.
+    """
     from scipy.sparse import csr_array
 
     if encoded._answers is None:
@@ -81,8 +118,16 @@ def moments(encoded: Encoded) -> dict[str, Part]:
     shape = (int(person.max()) + 1, len(seen))
     answers = csr_array((net, (person, pair)), shape=shape)[:, seen]
     counts = csr_array((count, (person, pair)), shape=shape)[:, seen]
-    products = (answers.T @ answers, answers.T @ counts, counts.T @ counts)
+    parts = blocks(encoded.design, met(encoded))
     return {
-        name: Part(product.toarray().ravel(), 1.0, DiscreteLaplace(0.0), 0, math.inf)
-        for name, product in zip(MOMENTS, products, strict=True)
+        name: Part(
+            np.concatenate([(a[:, part].T @ b[:, part]).toarray().ravel() for part in parts]),
+            1.0,
+            DiscreteLaplace(0.0),
+            0,
+            math.inf,
+        )
+        for name, a, b in zip(
+            MOMENTS, (answers, answers, counts), (answers, counts, counts), strict=True
+        )
     }

@@ -5,10 +5,12 @@ from privrank.results.btl import BTLResult, HomogeneityResult
 from privrank.results.closeness import ClosenessResult
 from privrank.results.columns import summary_col
 from privrank.results.ranktest import RankTestResult
+from privrank.results.regression import BTLRegressionResult
 from privrank.results.topk import TopKResult
 
 __all__ = [
     "AggregationResult",
+    "BTLRegressionResult",
     "BTLResult",
     "ClosenessResult",
     "HomogeneityResult",

@@ -11,14 +11,23 @@ from privrank.results.btl import BTLResult
 from privrank.results.closeness import ClosenessResult
 from privrank.results.guarantee import seed_notes
 from privrank.results.ranktest import RankTestResult
+from privrank.results.regression import BTLRegressionResult
 from privrank.results.topk import TopKResult
 
 __all__ = ["summary_col"]
 
-Result = AggregationResult | BTLResult | ClosenessResult | RankTestResult | TopKResult
+Result = (
+    AggregationResult
+    | BTLRegressionResult
+    | BTLResult
+    | ClosenessResult
+    | RankTestResult
+    | TopKResult
+)
 
 _TITLES: dict[type, str] = {
     AggregationResult: "Borda scores and consensus ranks",
+    BTLRegressionResult: "Bradley-Terry coefficients",
     BTLResult: "Bradley-Terry worths",
     ClosenessResult: "Tests of closeness",
     RankTestResult: "Tests",
@@ -68,7 +77,7 @@ def summary_col(
         _TITLES[kind],
         columns,
         [
-            *([errors] if kind in (BTLResult, TopKResult) else []),
+            *([errors] if kind in (BTLRegressionResult, BTLResult, TopKResult) else []),
             *seed_notes([result.release for result in results]),
         ],
     )

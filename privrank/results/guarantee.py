@@ -6,7 +6,17 @@ import math
 from collections.abc import Sequence
 
 from privrank.design import Design
-from privrank.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, WINS, WORTHS, Release
+from privrank.release import (
+    DESIGN_EFFECT,
+    GROUP_SIZES,
+    MOMENTS,
+    NET,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    WINS,
+    WORTHS,
+    Release,
+)
 
 __all__ = [
     "caption",
@@ -24,6 +34,14 @@ __all__ = [
     "title",
     "units",
 ]
+
+
+_SIDE_RELEASES = (
+    (DESIGN_EFFECT, "design effect"),
+    (PAIR_COUNTS, "pair counts"),
+    (GROUP_SIZES, "group sizes"),
+    (ORDER_EFFECT, "order effect"),
+)
 
 
 def guarantee(release: Release, effect: float) -> tuple[tuple[str, str], ...]:
@@ -126,7 +144,7 @@ def privacy_notes(release: Release) -> list[str]:
             )
         shares = [
             f"{part.epsilon / release.epsilon:.0%} for the {label}"
-            for name, label in ((DESIGN_EFFECT, "design effect"), (PAIR_COUNTS, "pair counts"))
+            for name, label in _SIDE_RELEASES
             if (part := release.parts.get(name)) is not None
         ]
         if shares:

@@ -1,0 +1,86 @@
+"""The private Bradley-Terry model with covariates: from a release to a result."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import eigh
+
+from privrank import links, regression
+from privrank.arrays import own
+from privrank.checks import PrivrankWarning
+from privrank.release import Release
+from privrank.results import BTLRegressionResult
+
+__all__ = ["infer"]
+
+
+def infer(
+    release: Release,
+    *,
+    penalty: float | Literal["auto"] = "auto",
+    alpha: float = 0.05,
+    warn: bool = False,
+) -> BTLRegressionResult:
+    """Fit a model with covariates to a release: post-processing, nothing is spent.
+
+    Parameters
+    ----------
+    release : Release
+        From a fit with covariates.
+    penalty : float or "auto"
+        Ridge.
+    alpha : float
+        Significance level.
+    warn : bool
+        Whether to emit the result's warnings.
+
+    Returns
+    -------
+    BTLRegressionResult
+    """
+    link = links.find("logit")
+    facts = regression.equations(release)
+    corrected = penalty == "auto"
+    ridge = facts.ridge if penalty == "auto" else penalty * facts.prior
+    messages: list[str] = []
+    fitted = regression.estimate(facts, release, ridge, link, corrected=corrected)
+    if fitted is None:
+        messages.append(
+            "Warning: without a penalty the coefficients are not finite at this release (an item "
+            "or group won or lost all its comparisons); penalty='auto' was used."
+        )
+        corrected, ridge = True, facts.ridge
+        fitted = regression.estimate(facts, release, ridge, link, corrected=True)
+    assert fitted is not None  # a positive definite ridge has a finite fit
+    if release.delta * release.design.nobs >= 1:
+        messages.append(
+            f"Warning: delta {release.delta:g} is no smaller than 1 / nobs, which would allow "
+            f"publishing one unit outright: use a delta well below it."
+        )
+    if ridge.any():
+        p = len(ridge)
+        most = float(
+            eigh(ridge, facts.information, eigvals_only=True, subset_by_index=(p - 1, p - 1))[0]
+        )
+        if most > 1.0:
+            messages.append(
+                f"Warning: the ridge is {most:.2g} times the information in at least one "
+                f"direction, so shrinkage dominates there and intervals are known to cover less "
+                f"than stated: use a larger epsilon, fewer covariates or more respondents."
+            )
+    if warn:
+        for message in messages:
+            warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=3)
+    return BTLRegressionResult(
+        release=release,
+        alpha=alpha,
+        requested=penalty,
+        corrected=corrected,
+        link=link.name,
+        ridge=own(ridge, np.float64),
+        estimate=fitted,
+        warnings=tuple(messages),
+    )

@@ -1,0 +1,298 @@
+"""The right side of a formula: which columns it needs, and the linear predictor they make.
+
+Levels and bounds are declarations. The model matrix is worked out from them alone; a frame is only
+asked which declared level, or which value within its bounds, each unit has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privrank import counting
+from privrank.checks import check_items
+from privrank.covariates import FINENESS, Covariates
+from privrank.formula import Factor, columns_of, factors_of, terms_of
+
+__all__ = ["FIRST", "Predictor", "check_constant", "patterns_of", "read_predictor"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+FIRST = "first"
+"""The word that stands for the advantage of the item named first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """A right side, read: declared levels and bounds, and the algebra of its model matrix.
+
+    Parameters
+    ----------
+    covariates : Covariates
+        The linear predictor, without patterns.
+    levels : mapping of str to tuple
+        The declared levels of each categorical covariate, as the frame writes them.
+    """
+
+    covariates: Covariates
+    levels: Mapping[str, tuple[Any, ...]]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the frame that the covariates are read from."""
+        return (*self.levels, *(name for name, _, _ in self.covariates.bounds))
+
+
+def read_predictor(
+    right: str,
+    frame: object,
+    labels: Sequence[Any],
+    *,
+    levels: object,
+    bounds: object,
+    item_formula: object,
+    item_data: object,
+) -> Predictor:
+    """Read the right side of a formula and work out its model matrix.
+
+    Parameters
+    ----------
+    right : str
+        Text of the right side.
+    frame : data frame
+        The user's frame, for the declared types of its columns.
+    labels : sequence
+        The items.
+    levels : mapping of str to sequence, or None
+        Levels of columns that declare none themselves.
+    bounds : mapping of str to (low, high), or None
+        Bounds of the numeric columns.
+    item_formula, item_data : str and data frame, or None
+        Right side of a formula over item covariates, and their table, one row per item.
+
+    Returns
+    -------
+    Predictor
+    """
+    view = counting.open_frame(frame, "data")
+    present = set(counting.column_names(view))
+    factors = [factor for factor in factors_of(right) if factor.column not in {FIRST} - present]
+    ordered = FIRST not in present and any(f.column == FIRST for f in factors_of(right))
+    if ordered and any(FIRST in term and term != (FIRST,) for term in terms_of(right)):
+        raise ValueError(
+            f"formula must have {FIRST!r} by itself, not in an interaction, got '~ {right}': the "
+            f"advantage of the item named first is one number."
+        )
+    declared = _mapping("levels", levels, "a column to its levels")
+    limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
+    for name, given in (("levels", declared), ("bounds", limits)):
+        if unknown := given.keys() - {factor.column for factor in factors}:
+            raise ValueError(f"{name} must name columns of the formula, not {sorted(unknown)}.")
+    choices: dict[str, tuple[Any, ...]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
+    for factor in factors:
+        if factor.column not in present:
+            raise ValueError(
+                f"data has no column {factor.column!r}: the formula names columns of data."
+            )
+        known = _levels(factor, frame, declared.get(factor.column))
+        if known is not None:
+            choices[factor.column] = known
+        elif factor.column in counting.numeric_columns(view):
+            ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
+        else:
+            raise ValueError(
+                f"the levels of {factor.column!r} must be declared: make the column categorical or "
+                f"pass levels={{{factor.column!r}: [...]}}, because a list read off the answers "
+                f"would reveal them."
+            )
+    if unused := limits.keys() - ranges.keys():
+        raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
+    names, matrix = _item_matrix(item_formula, item_data, labels)
+    columns, monomials, weights = _weights(right, choices, ranges, FIRST if ordered else "")
+    if not columns.names:
+        raise ValueError(
+            f"formula must keep an intercept or a covariate on its right, got '~ {right}'."
+        )
+    covariates = Covariates(
+        formula=right,
+        factors=tuple(
+            (name, tuple(str(level) for level in known)) for name, known in choices.items()
+        ),
+        bounds=tuple((name, low, high) for name, (low, high) in ranges.items()),
+        monomials=monomials,
+        columns=columns.names,
+        terms=columns.terms,
+        weights=weights,
+        ordered=ordered,
+        item_columns=names,
+        item_matrix=matrix,
+        cell=np.zeros(0, dtype=np.int64),
+        position=np.zeros((0, len(ranges)), dtype=np.int64),
+        first=np.zeros(0, dtype=np.int64),
+        units=np.zeros(0),
+    )
+    return Predictor(covariates, choices)
+
+
+def _mapping(name: str, given: object, rule: str) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must map {rule}, got {type(given).__name__}.")
+    return dict(given)
+
+
+def _levels(factor: Factor, frame: object, declared: object) -> tuple[Any, ...] | None:
+    """Return the declared levels of a column, or None for a numeric one."""
+    for levels in (declared, factor.levels, counting.declared_categories(frame, factor.column)):
+        if levels is not None:
+            return check_items(levels, "levels")
+    if counting.boolean_column(frame, factor.column):
+        return (False, True)
+    if factor.categorical:
+        raise ValueError(
+            f"the levels of {factor.column!r} must be declared: make the column categorical or "
+            f"pass levels={{{factor.column!r}: [...]}}, because a list read off the answers would "
+            f"reveal them."
+        )
+    return None
+
+
+def _bounds(column: str, given: object) -> tuple[float, float]:
+    try:
+        low, high = (float(value) for value in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise ValueError(
+            f"numeric column {column!r} needs bounds={{{column!r}: (low, high)}}, two finite "
+            f"numbers from the questionnaire, because without them one respondent could move the "
+            f"fit without limit."
+        )
+    return low, high
+
+
+def _weights(
+    right: str,
+    choices: Mapping[str, tuple[Any, ...]],
+    ranges: Mapping[str, tuple[float, float]],
+    without: str,
+) -> tuple[Any, tuple[tuple[int, ...], ...], FloatArray]:
+    """Return the columns of the model matrix, the monomials, and rows to columns, shape (R, K).
+
+    The model matrix is linear in each numeric covariate (only plain columns enter), so its
+    differences between the middle (u = 0) and the upper bound (u = 1) are the coefficients of the
+    monomials.
+    """
+    corners = list(product((0, 1), repeat=len(ranges)))
+    cells = list(product(*(range(len(levels)) for levels in choices.values())))
+    rows = [(cell, corner) for cell in cells for corner in corners]
+    table: dict[str, Any] = {
+        name: pd.Categorical([levels[cell[place]] for cell, _ in rows], categories=list(levels))
+        for place, (name, levels) in enumerate(choices.items())
+    }
+    for place, (name, (low, high)) in enumerate(ranges.items()):
+        at = np.array([0.5 * (low + high), high])
+        table[name] = at[[corner[place] for _, corner in rows]]
+    grid = pd.DataFrame(table, index=range(len(rows)))
+    if without:
+        grid[without] = 1.0
+    columns = columns_of(right, grid, without)
+    weights = columns.matrix.reshape(len(cells), *(2,) * len(ranges), len(columns.names))
+    for axis in range(1, 1 + len(ranges)):
+        weights = np.concatenate(
+            (np.take(weights, [0], axis), np.diff(weights, axis=axis)), axis=axis
+        )
+    weights = weights.reshape(len(cells), len(corners), -1)
+    size = np.abs(weights).max(axis=(0, 2), initial=0.0)
+    used = [k for k in range(len(corners)) if k == 0 or size[k] > 1e-12 * size.max()]
+    flat = weights[:, used].reshape(len(cells) * len(used), -1)
+    return columns, tuple(corners[k] for k in used), flat
+
+
+def _item_matrix(
+    formula: object, data: object, labels: Sequence[Any]
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Return the names and the centred values of the item covariates, shape (m, q)."""
+    if formula is None and data is None:
+        return (), np.zeros((len(labels), 0))
+    if not isinstance(formula, str) or not isinstance(data, pd.DataFrame):
+        raise TypeError(
+            "item_formula must be text such as 'prestige + city' and item_data a pandas frame "
+            "whose index names the items: give both."
+        )
+    place = data.index.get_indexer(pd.Index(labels))
+    if (place < 0).any() or not data.index.is_unique:
+        raise ValueError("item_data must have one row per item, its index the items' names.")
+    table = data.iloc[place]
+    for factor in factors_of(formula):
+        if factor.column not in table.columns:
+            raise ValueError(
+                f"item_data has no column {factor.column!r}, which item_formula names."
+            )
+        if table[factor.column].isna().any():
+            raise ValueError(f"item_data must have {factor.column!r} for every item.")
+    columns = columns_of(formula, table)
+    kept = [k for k, name in enumerate(columns.names) if name != "Intercept"]
+    matrix = columns.matrix[:, kept]
+    matrix = matrix - matrix.mean(axis=0)
+    if not kept or np.linalg.matrix_rank(matrix) < len(kept):
+        raise ValueError(
+            f"item_formula must have columns that differ between items and do not repeat each "
+            f"other, got {formula!r}: leave some out."
+        )
+    return tuple(columns.names[k] for k in kept), matrix
+
+
+def patterns_of(
+    predictor: Predictor, keys: Mapping[str, counting.Key], first: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return cell, scaled numeric covariates and order for each group of rows.
+
+    Given the groups' keys by column, and 1 or -1 by which item was named first. Entries that are
+    missing, undeclared or out of bounds are refused.
+    """
+    facts = predictor.covariates
+    size = len(first)
+    cell = np.zeros(size, dtype=np.int64)
+    for name, levels in predictor.levels.items():
+        key = keys[name]
+        place = np.append(pd.Index(levels).get_indexer(pd.Index(key.values)), -1)[key.codes]
+        if (place < 0).any():
+            raise ValueError(
+                f"column {name!r} must hold declared levels only: at least one entry is missing or "
+                f"not among them."
+            )
+        cell = cell * len(levels) + place
+    position = np.zeros((size, len(facts.bounds)), dtype=np.int64)
+    for column, (name, low, high) in enumerate(facts.bounds):
+        key = keys[name]
+        values = np.append(key.values.astype(np.float64), np.nan)[key.codes]
+        if not ((values >= low) & (values <= high)).all():
+            raise ValueError(
+                f"column {name!r} must lie within its bounds, {low:g} to {high:g}, and none may be "
+                f"missing: state the bounds of the questionnaire, or clip the column to them."
+            )
+        scaled = (2.0 * values - low - high) / (high - low)
+        position[:, column] = np.rint(FINENESS * scaled)
+    order = first if facts.ordered else np.zeros(size, dtype=np.int64)
+    return cell, position, order
+
+
+def check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) -> None:
+    """Refuse covariates that change within a respondent; `values` has one row per group of rows."""
+    order = np.argsort(person, kind="stable")
+    same = person[order][1:] == person[order][:-1]
+    if (values[order][1:] != values[order][:-1])[same].any():
+        raise ValueError(
+            f"a respondent must have one value of each covariate ({', '.join(columns)}), and at "
+            f"least one has two: covariates describe respondents."
+        )

@@ -1,0 +1,153 @@
+"""Convex fits of a linear predictor: worths that depend on covariates.
+
+For edge e, pair (i, j) with pattern s, the predictor is t_e = z_s' B (x_i - x_j) + d_e delta: z_s
+is the row of the model matrix, x_i the row of item i in the item basis, d_e = 1 or -1 by which item
+was named first. In vector form t = E b, with b the rows of B one after the other and then delta.
+Every fit minimises sum_e n_e A(t_e) - target'b + b' ridge b / 2, A the integral of F - 1/2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, helmert
+
+from privrank.covariates import Covariates
+from privrank.design import Design, PairCounts
+from privrank.links import Link
+
+__all__ = ["LinearFit", "blocks", "check_identified", "edge_matrix", "fit_linear", "item_basis"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+INFINITE_PREDICTOR = 28.0
+"""Without a ridge, a predictor this large on a compared pair means a fit running to infinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearFit:
+    """A minimiser, and whether it exists.
+
+    Parameters
+    ----------
+    coefficients : ndarray, shape (p,)
+        The vector b.
+    finite : bool
+        False when the ridge is 0 and the maximum lies at infinity.
+    """
+
+    coefficients: FloatArray
+    finite: bool
+
+
+def item_basis(covariates: Covariates, items: int) -> FloatArray:
+    """Return the item basis, shape (m, q): item covariates, or orthonormal contrasts."""
+    if covariates.item_columns:
+        return covariates.item_matrix
+    return np.asarray(helmert(items).T)
+
+
+def edge_matrix(covariates: Covariates, pairs: PairCounts, items: int) -> FloatArray:
+    """Return the matrix E of the predictor, shape (edges, p)."""
+    basis = item_basis(covariates, items)
+    pattern = pairs.first // items
+    step = basis[pairs.first % items] - basis[pairs.second % items]
+    by_column = covariates.matrix[pattern][:, :, None] * step[:, None, :]
+    matrix = by_column.reshape(len(pattern), -1)
+    if covariates.ordered:
+        matrix = np.column_stack((matrix, covariates.first[pattern]))
+    return np.asarray(matrix)
+
+
+def blocks(design: Design, pairs: PairCounts) -> list[slice]:
+    """Return the runs of edges that one unit's answers can fall in.
+
+    All edges are one run without covariates; with them, the edges of each combination of covariate
+    values, in either order of naming.
+    """
+    facts = design.covariates
+    if facts is None:
+        return [slice(0, len(pairs.first))]
+    values = np.column_stack((facts.cell, facts.position))
+    _, unit_kind = np.unique(values, axis=0, return_inverse=True)
+    kind = unit_kind.ravel()[pairs.first // len(design.items)]
+    starts = np.flatnonzero(np.diff(kind, prepend=-1))
+    stops = np.append(starts[1:], len(kind))
+    return [slice(int(start), int(stop)) for start, stop in zip(starts, stops, strict=True)]
+
+
+def check_identified(design: Design) -> None:
+    """Refuse covariates whose coefficients the public comparisons cannot tell apart."""
+    covariates, pairs = design.covariates, design.pairs
+    if covariates is None or pairs is None:
+        raise ValueError("design must have covariates and pair counts.")
+    matrix = edge_matrix(covariates, pairs, len(design.items))
+    gram = matrix.T @ matrix
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    if np.linalg.eigvalsh(gram / np.outer(scale, scale))[0] < 1e-9:
+        raise ValueError(
+            f"the coefficients of '~ {covariates.formula}' cannot be told apart from who compared "
+            f"which pairs: leave out covariates that repeat each other, or levels that nobody has."
+        )
+
+
+def fit_linear(
+    target: FloatArray,
+    matrix: FloatArray,
+    count: FloatArray | IntArray,
+    ridge: FloatArray,
+    link: Link,
+    start: FloatArray | None = None,
+) -> LinearFit:
+    """Minimise the objective by Newton's method with step halving.
+
+    Parameters
+    ----------
+    target : ndarray, shape (p,)
+        Right-hand side of the score equations.
+    matrix : ndarray, shape (edges, p)
+        The matrix E.
+    count : ndarray, shape (edges,)
+        Comparisons per edge.
+    ridge : ndarray, shape (p, p)
+        Positive semi-definite.
+    link : Link
+        Link function.
+    start : ndarray, shape (p,), optional
+        Where to start; 0 by default.
+
+    Returns
+    -------
+    LinearFit
+    """
+
+    def value(b: FloatArray) -> float:
+        return float(count @ link.integral(matrix @ b) - target @ b + 0.5 * b @ ridge @ b)
+
+    b = np.zeros(len(target)) if start is None else start
+    unpenalised = not ridge.any()
+    current = value(b)
+    for _ in range(200):
+        t = matrix @ b
+        if unpenalised and np.abs(t).max() > INFINITE_PREDICTOR:
+            return LinearFit(b, False)
+        gradient = matrix.T @ (count * link.excess(t)) + ridge @ b - target
+        hessian = matrix.T @ ((count * link.density(t))[:, None] * matrix) + ridge
+        try:
+            step = cho_solve(cho_factor(hessian), gradient)
+        except LinAlgError:
+            return LinearFit(b, False)
+        slope, length = float(gradient @ step), 1.0
+        # close to the minimum the value no longer resolves progress
+        if slope <= 1e-20 * max(1.0, abs(current)):
+            return LinearFit(b - step, True)
+        while value(b - length * step) > current - 1e-4 * length * slope and length > 1e-10:
+            length *= 0.5
+        if length <= 1e-10:
+            return LinearFit(b - step, True)
+        b = b - length * step
+        current = value(b)
+    return LinearFit(b, not unpenalised)

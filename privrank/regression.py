@@ -1,0 +1,374 @@
+"""A release read as noisy score equations of a model with covariates, and its fit. Sees no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from privrank.covariates import Covariates
+from privrank.design import Design, PairCounts
+from privrank.evidence import MEAN_CURVATURE
+from privrank.linear import blocks, edge_matrix, fit_linear, item_basis
+from privrank.links import Link
+from privrank.nulltables import public_generator
+from privrank.release import DESIGN_EFFECT, GROUP_SIZES, MOMENTS, NET, ORDER_EFFECT, Part, Release
+
+__all__ = ["Equations", "Estimate", "draw_errors", "equations", "estimate", "wald"]
+
+FloatArray = NDArray[np.float64]
+
+LEAST_GROUP = 0.02
+"""Share of an even group's units below which a released group size says nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equations:
+    """Noisy score equations of the coefficients b, and the comparisons behind them.
+
+    Parameters
+    ----------
+    covariates : Covariates
+        The linear predictor; its `units` are public or released.
+    target : ndarray, shape (p,)
+        Right-hand side.
+    matrix : ndarray, shape (edges, p)
+        The matrix E of the predictor.
+    pairs : PairCounts
+        Comparisons per pattern and pair.
+    noise : ndarray, shape (p, p)
+        Covariance of the noise in the target.
+    size_variance : float
+        Error variance of the group sizes.
+    prior : ndarray, shape (p, p)
+        The ridge of penalty 1: worths of standard deviation 1 in every cell.
+    ridge : ndarray, shape (p, p)
+        The ridge that balances noise and shrinkage.
+    information : ndarray, shape (p, p)
+        Information at worths of standard deviation 1, from public numbers.
+    """
+
+    covariates: Covariates
+    target: FloatArray
+    matrix: FloatArray
+    pairs: PairCounts
+    noise: FloatArray
+    size_variance: float
+    prior: FloatArray
+    ridge: FloatArray
+    information: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Coefficients with their errors.
+
+    Parameters
+    ----------
+    first : ndarray, shape (p,)
+        Ridge estimate.
+    coefficients : ndarray, shape (p,)
+        Reported estimate: corrected for the bias of the ridge, if that was asked for.
+    sampling, privacy : ndarray, shape (p, p)
+        The two parts of the covariance.
+    response : ndarray, shape (p, p)
+        The linear map from the target to the coefficients.
+    scores : ndarray, shape (p, p)
+        Sampling covariance of the target.
+    design_effect : float
+        Variance inflation from dependent answers of one respondent.
+    """
+
+    first: FloatArray
+    coefficients: FloatArray
+    sampling: FloatArray
+    privacy: FloatArray
+    response: FloatArray
+    scores: FloatArray
+    design_effect: float
+
+
+def _covariates(design: Design) -> Covariates:
+    if design.covariates is None:
+        raise ValueError("release must be of a model with covariates.")
+    return design.covariates
+
+
+def equations(release: Release) -> Equations:
+    """Read a release as score equations.
+
+    Row r of the released statistic, R in all, is the sum of basis times net wins; the model matrix
+    is basis times weights, so that the target of column k is weights_k' statistic, on the item
+    basis, halved (scores are in wins). Noise follows by the same map. The ridge is P + V J^-1 P
+    for the prior P, noise V and information J of the columns: for one group it is 1 plus noise over
+    information.
+    """
+    design = release.design
+    covariates, pairs, size_variance = _groups(release)
+    m = len(design.items)
+    basis = item_basis(covariates, m)
+    weights = covariates.weights
+    part = release.parts[NET]
+    rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
+    worths = weights.T @ rows @ basis
+    variance = 0.25 * part.noise_variance
+    gram, items = weights.T @ weights, basis.T @ basis
+    noise = np.asarray(variance * np.kron(gram, items))
+
+    size = np.bincount(pairs.first // m, pairs.count, minlength=covariates.patterns)
+    z = covariates.matrix
+    per_contrast = MEAN_CURVATURE * 2.0 / (m - 1)
+    information = per_contrast * (z.T @ (size[:, None] * z))
+    prior = np.asarray(len(gram) / covariates.rows * gram)
+    ridge = prior + variance * gram @ np.linalg.pinv(information, hermitian=True) @ prior
+    prior = np.asarray(np.kron(prior, items))
+    ridge = np.asarray(np.kron(0.5 * (ridge + ridge.T), items))
+    target = worths.ravel()
+    matrix = edge_matrix(covariates, pairs, m)
+    if covariates.ordered:
+        named = release.parts[ORDER_EFFECT]
+        target = np.append(target, 0.5 * named.step * named.values[0])
+        extra = 0.25 * named.noise_variance
+        noise, prior = _bordered(noise, extra), _bordered(prior, 1.0)
+        ridge = _bordered(ridge, 1.0 + extra / (MEAN_CURVATURE * pairs.total))
+    return Equations(
+        covariates=covariates,
+        target=np.asarray(target),
+        matrix=matrix,
+        pairs=pairs,
+        noise=noise,
+        size_variance=size_variance,
+        prior=prior,
+        ridge=ridge,
+        information=np.asarray(matrix.T @ ((MEAN_CURVATURE * pairs.count)[:, None] * matrix)),
+    )
+
+
+def _bordered(block: FloatArray, corner: float) -> FloatArray:
+    wider = np.zeros((len(block) + 1, len(block) + 1))
+    wider[:-1, :-1] = block
+    wider[-1, -1] = corner
+    return wider
+
+
+def _groups(release: Release) -> tuple[Covariates, PairCounts, float]:
+    """Return the covariates with their units, comparisons per pattern and pair, and size errors.
+
+    Under a private design the units per cell are released: their sum is public, so that the noise
+    is projected to sum zero. Every cell is taken to compare the pairs in the same proportions.
+    """
+    design = release.design
+    covariates, pairs = _covariates(design), design.pairs
+    if pairs is None:
+        raise ValueError("release must hold pair counts, or its design must.")
+    if pairs.origin == "observed":
+        return covariates, pairs, 0.0
+    part = release.parts[GROUP_SIZES]
+    cells = covariates.cells
+    size = part.step * part.values
+    size = size + (design.nobs - size.sum()) / cells
+    size = np.maximum(size, LEAST_GROUP * design.nobs / cells)
+    size = size * (design.nobs / size.sum())
+    m = len(design.items)
+    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
+    by_cell = PairCounts(
+        np.tile(pairs.first, cells) + shift,
+        np.tile(pairs.second, cells) + shift,
+        np.repeat(size / design.nobs, len(pairs.first)) * np.tile(pairs.count, cells),
+        pairs.origin,
+    )
+    return replace(covariates, units=size), by_cell, part.noise_variance
+
+
+def estimate(
+    facts: Equations, release: Release, ridge: FloatArray, link: Link, *, corrected: bool
+) -> Estimate | None:
+    """Fit the coefficients, or return None if no finite fit exists.
+
+    The covariance is the sandwich of :func:`privrank.inference.covariance`: with G_1 and G_2 the
+    ridge Hessians at the first and the corrected estimate, the target moves the first by G_1^-1 and
+    the second by G_2^-1 (I + ridge G_1^-1).
+    """
+    fit = fit_linear(facts.target, facts.matrix, facts.pairs.count, ridge, link)
+    if not fit.finite:
+        return None
+    first = fit.coefficients
+    response = np.linalg.inv(_hessian(facts, first, link) + ridge)
+    b = first
+    if corrected:
+        again = facts.target + ridge @ first
+        b = fit_linear(again, facts.matrix, facts.pairs.count, ridge, link, first).coefficients
+        second = _hessian(facts, b, link) + ridge
+        response = np.linalg.solve(second, np.eye(len(b)) + ridge @ response)
+    effect = _design_effect(facts, release, b, link)
+    scores = _scores(facts, release, b, link, effect)
+    noise = facts.noise + _size_noise(facts, release, b, link)
+    return Estimate(
+        first=first,
+        coefficients=b,
+        sampling=np.asarray(response @ scores @ response.T),
+        privacy=np.asarray(response @ noise @ response.T),
+        response=np.asarray(response),
+        scores=scores,
+        design_effect=effect,
+    )
+
+
+def _hessian(facts: Equations, b: FloatArray, link: Link) -> FloatArray:
+    weight = facts.pairs.count * link.density(facts.matrix @ b)
+    return np.asarray(facts.matrix.T @ (weight[:, None] * facts.matrix))
+
+
+def _independent(facts: Equations, b: FloatArray, link: Link) -> FloatArray:
+    """Return the variance of each edge's score if answers are independent."""
+    p = link.probability(facts.matrix @ b)
+    return np.asarray(facts.pairs.count * p * (1.0 - p))
+
+
+def _design_effect(facts: Equations, release: Release, b: FloatArray, link: Link) -> float:
+    """Return the variance of respondents' net wins over that of independent answers, at least 1.
+
+    As :func:`privrank.inference.design_effect`, the mean net being that of each pattern.
+    """
+    if DESIGN_EFFECT not in release.parts:
+        return 1.0
+    m = len(release.design.items)
+    mean = 2.0 * facts.pairs.count * link.excess(facts.matrix @ b)
+    nodes = facts.covariates.patterns * m
+    net = np.bincount(facts.pairs.first, mean, minlength=nodes)
+    net = (net - np.bincount(facts.pairs.second, mean, minlength=nodes)).reshape(-1, m)
+    explained = float(((net**2).sum(axis=1) / np.maximum(facts.covariates.units, 1.0)).sum())
+    independent = 8.0 * float(_independent(facts, b, link).sum())
+    if independent <= 0:
+        return 1.0
+    spread = float(release.parts[DESIGN_EFFECT].values[0])
+    return max(1.0, (spread - explained) / independent)
+
+
+def _scores(
+    facts: Equations, release: Release, b: FloatArray, link: Link, effect: float
+) -> FloatArray:
+    """Return the sampling covariance of the target.
+
+    As in :mod:`privrank.inference`: cluster-robust moments of a non-private run; independent
+    answers times the design effect; where pair counts are expectations only, the second moment of
+    randomly chosen pairs less the mean's outer product by pattern.
+    """
+    matrix, count = facts.matrix, facts.pairs.count
+    if MOMENTS[0] in release.parts:
+        return _cluster_moments(facts, release, b, link)
+    if facts.pairs.origin == "equal" and DESIGN_EFFECT not in release.parts:
+        second = matrix.T @ ((0.25 * count)[:, None] * matrix)
+        pattern = facts.pairs.first // len(release.design.items)
+        pulls = np.zeros((facts.covariates.patterns, matrix.shape[1]))
+        np.add.at(pulls, pattern, (count * link.excess(matrix @ b))[:, None] * matrix)
+        total = np.bincount(pattern, count, minlength=len(pulls))
+        return np.asarray(second - pulls.T @ (pulls / np.maximum(total, 1e-12)[:, None]))
+    weight = _independent(facts, b, link)
+    return np.asarray(effect * (matrix.T @ (weight[:, None] * matrix)))
+
+
+def _cluster_moments(facts: Equations, release: Release, b: FloatArray, link: Link) -> FloatArray:
+    """Return the sum over respondents of score times score, block by block of edges."""
+    mean = 2.0 * link.excess(facts.matrix @ b)
+    total = np.zeros((len(b), len(b)))
+    start = 0
+    for part in blocks(release.design, facts.pairs):
+        size = part.stop - part.start
+        yy, yn, nn = (
+            release.parts[name].values[start : start + size**2].reshape(size, size).astype(float)
+            for name in MOMENTS
+        )
+        start += size**2
+        cross = yn * mean[None, part]
+        meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
+        here = 0.5 * facts.matrix[part]
+        total += here.T @ meat @ here
+    return total
+
+
+def _size_noise(facts: Equations, release: Release, b: FloatArray, link: Link) -> FloatArray:
+    """Return what errors of the group sizes do to the equations.
+
+    A unit more in a cell raises the expected score by that cell's mean score; the errors have equal
+    variance and sum to zero.
+    """
+    if facts.size_variance == 0.0:
+        return np.zeros_like(facts.noise)
+    pattern = facts.pairs.first // len(release.design.items)
+    pulls = np.zeros((facts.covariates.patterns, len(b)))
+    mean = facts.pairs.count * link.excess(facts.matrix @ b)
+    np.add.at(pulls, pattern, mean[:, None] * facts.matrix)
+    each = pulls / np.maximum(facts.covariates.units, 1e-12)[:, None]
+    each = each - each.mean(axis=0)
+    return np.asarray(facts.size_variance * (each.T @ each))
+
+
+def _noise(
+    facts: Equations, release: Release, draws: int, generator: np.random.Generator
+) -> FloatArray:
+    """Simulate the noise of the target by its exact law, errors of group sizes left out."""
+    m = len(release.design.items)
+    covariates = facts.covariates
+    rows = _simulated(release.parts[NET], (draws, covariates.rows, m), generator)
+    basis = item_basis(covariates, m)
+    worths = np.einsum("rk,drm,mq->dkq", covariates.weights, rows, basis, optimize=True)
+    noise = worths.reshape(draws, -1)
+    if covariates.ordered:
+        noise = np.column_stack(
+            (noise, _simulated(release.parts[ORDER_EFFECT], (draws, 1), generator))
+        )
+    return np.asarray(noise)
+
+
+def _simulated(part: Part, shape: tuple[int, ...], generator: np.random.Generator) -> FloatArray:
+    return np.asarray(0.5 * part.step * part.laplace.simulate(shape, generator), dtype=np.float64)
+
+
+def draw_errors(
+    facts: Equations, fitted: Estimate, release: Release, draws: int, label: str
+) -> FloatArray:
+    """Simulate errors of the coefficients, shape (draws, p), from a public counter seed.
+
+    Normal sampling error, and noise by its exact law, errors of group sizes as normal.
+    """
+    generator = public_generator(label, len(fitted.coefficients), draws)
+    sized = facts.size_variance > 0
+    normal = fitted.scores
+    values, vectors = eigh(normal)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    draw = generator.standard_normal((draws, len(root))) @ root.T
+    if release.source != "none":
+        draw += _noise(facts, release, draws, generator)
+    out = draw @ fitted.response.T
+    if sized:
+        # what the privacy part holds beyond the noise of the target itself
+        rest = fitted.privacy - fitted.response @ facts.noise @ fitted.response.T
+        values, vectors = eigh(rest)
+        out += generator.standard_normal(out.shape) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    return np.asarray(out)
+
+
+def wald(
+    contrast: FloatArray, coefficients: FloatArray, covariance: FloatArray, errors: FloatArray
+) -> tuple[float, int, FloatArray]:
+    """Return the Wald statistic of contrast b = 0, its degrees of freedom, and its null table.
+
+    Parameters
+    ----------
+    contrast : ndarray, shape (r, p)
+        Rows to be tested jointly.
+    coefficients, covariance : ndarray, shapes (p,) and (p, p)
+        Estimate and its covariance.
+    errors : ndarray, shape (draws, p)
+        Simulated errors of the coefficients.
+    """
+    middle = contrast @ covariance @ contrast.T
+    rank = int(np.linalg.matrix_rank(middle, hermitian=True))
+    inverse = np.linalg.pinv(middle, hermitian=True)
+    value = contrast @ coefficients
+    null = errors @ contrast.T
+    table = np.einsum("dr,rs,ds->d", null, inverse, null, optimize=True)
+    return float(value @ inverse @ value), rank, np.asarray(table)

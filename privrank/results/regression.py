@@ -1,0 +1,492 @@
+"""The result of a private Bradley-Terry fit with covariates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from privrank import __version__, links, regression, tables
+from privrank.checks import check_alpha
+from privrank.covariates import Covariates
+from privrank.linear import item_basis
+from privrank.nulls import monte_carlo_pvalue
+from privrank.release import Release
+from privrank.results.guarantee import (
+    caption,
+    column_name,
+    format_pvalue,
+    guarantee,
+    privacy_notes,
+    release_facts,
+    title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["BTLRegressionResult"]
+
+FloatArray = NDArray[np.float64]
+
+_DRAWS = 9_999
+"""Simulated errors behind the tests of terms."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BTLRegressionResult:
+    """A private Bradley-Terry fit with covariates: coefficients, tests of terms, predictions.
+
+    Everything is computed from `release` and the settings below; there is no way back to the data.
+
+    Parameters
+    ----------
+    release : Release
+        What the mechanism let out.
+    alpha : float
+        Significance level of intervals.
+    requested : float or "auto"
+        Ridge that was asked for.
+    corrected : bool
+        Whether the bias of the ridge is corrected.
+    link : str
+        Link function.
+    ridge : ndarray, shape (p, p)
+        Ridge of the fit, on the fitted coefficients.
+    warnings : tuple of str
+        What to read with care.
+    """
+
+    release: Release
+    alpha: float
+    requested: float | Literal["auto"]
+    corrected: bool
+    link: str
+    ridge: FloatArray = field(repr=False)
+    estimate: regression.Estimate = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Show the shape and the guarantee."""
+        return (
+            f"<BTLRegressionResult: {len(self.params)} coefficients, {self.nobs} "
+            f"{self.release.design.unit}s, epsilon = {self.epsilon:g}>"
+        )
+
+    @property
+    def _covariates(self) -> Covariates:
+        facts = self.release.design.covariates
+        assert facts is not None
+        return facts
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The items."""
+        return self.release.design.items
+
+    @property
+    def nobs(self) -> int:
+        """Number of units (rows or respondents)."""
+        return self.release.design.nobs
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon spent."""
+        return self.release.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta spent."""
+        return self.release.delta
+
+    @property
+    def design_effect(self) -> float:
+        """Variance inflation from dependent answers of one respondent; 1 for rows."""
+        return self.estimate.design_effect
+
+    @property
+    def _display(self) -> FloatArray:
+        """The map from fitted to reported coefficients: contrasts back to centred items."""
+        facts = self._covariates
+        items = (
+            np.eye(len(facts.item_columns))
+            if facts.item_columns
+            else item_basis(facts, len(self.items))
+        )
+        table = np.kron(np.eye(len(facts.columns)), items)
+        if facts.ordered:
+            wider = np.zeros((len(table) + 1, table.shape[1] + 1))
+            wider[:-1, :-1], wider[-1, -1] = table, 1.0
+            return wider
+        return np.asarray(table)
+
+    @property
+    def _names(self) -> list[str]:
+        facts = self._covariates
+        of_items = facts.item_columns or self.items
+        names = [
+            item if column == "Intercept" else f"{column}:{item}"
+            for column in facts.columns
+            for item in of_items
+        ]
+        return [*names, "first"] if facts.ordered else names
+
+    def _series(self, values: Any, name: str) -> pd.Series[Any]:
+        return pd.Series(np.array(values), index=pd.Index(self._names, name="term"), name=name)
+
+    def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
+        shown = self._display
+        variance = np.einsum("ij,jk,ik->i", shown, covariance, shown)
+        return self._series(np.sqrt(np.maximum(variance, 0.0)), name)
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """Coefficients: worths of the reference group, then how each column changes them.
+
+        Coefficients of one column add up to zero over the items; larger is preferred. ``first`` is
+        the advantage of the item named first.
+        """
+        return self._series(self._display @ self.estimate.coefficients, "coef")
+
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Standard errors, sampling and privacy noise together."""
+        return self._errors(self.estimate.sampling + self.estimate.privacy, "std err")
+
+    @property
+    def bse_sampling(self) -> pd.Series[float]:
+        """Sampling part of the standard errors."""
+        return self._errors(self.estimate.sampling, "sampling")
+
+    @property
+    def bse_privacy(self) -> pd.Series[float]:
+        """Privacy part of the standard errors."""
+        return self._errors(self.estimate.privacy, "privacy")
+
+    @property
+    def tvalues(self) -> pd.Series[float]:
+        """Coefficients over their standard errors."""
+        return (self.params / self.bse).rename("z")
+
+    @property
+    def pvalues(self) -> pd.Series[float]:
+        """Two-sided p-values for coefficients of zero."""
+        return self._series(2.0 * ndtr(-np.abs(self.tvalues)), "P>|z|")
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance matrix of the coefficients."""
+        shown = self._display
+        total = self.estimate.sampling + self.estimate.privacy
+        return pd.DataFrame(shown @ total @ shown.T, index=self._names, columns=self._names)
+
+    def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return confidence intervals of the coefficients, columns ``lower`` and ``upper``."""
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        half = -ndtri(level / 2) * self.bse
+        return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
+
+    def wald_test_terms(self) -> pd.DataFrame:
+        """Test every term of the formula, each given all the others.
+
+        Returns
+        -------
+        DataFrame
+            One row per term, the intercept being equal worths in the reference group; columns
+            ``statistic``, ``df`` and ``pvalue``. P-values are Monte Carlo, under normal sampling
+            error plus the exact noise law.
+        """
+        facts = self._covariates
+        size = len(facts.item_columns) or len(self.items) - 1
+        total = self.estimate.sampling + self.estimate.privacy
+        equations = regression.equations(self.release)
+        errors = regression.draw_errors(
+            equations, self.estimate, self.release, _DRAWS, "tests of terms"
+        )
+        parts = [(name, start * size, stop * size) for name, start, stop in facts.terms]
+        if facts.ordered:
+            parts.append(("first", len(total) - 1, len(total)))
+        rows = []
+        for _, start, stop in parts:
+            contrast = np.eye(len(total))[start:stop]
+            statistic, df, table = regression.wald(
+                contrast, self.estimate.coefficients, total, errors
+            )
+            rows.append((statistic, df, monte_carlo_pvalue(statistic, table)))
+        index = pd.Index([name for name, _, _ in parts], name="term")
+        return pd.DataFrame(rows, index=index, columns=["statistic", "df", "pvalue"])
+
+    def test_lack_of_fit(self) -> pd.Series[Any]:
+        """Test that the item covariates explain the worths of all items.
+
+        The unrestricted model is fitted to the same release, at no cost; H0 says that its worths
+        are linear combinations of the item covariates.
+
+        Returns
+        -------
+        Series
+            ``statistic``, ``df`` and ``pvalue``.
+
+        Raises
+        ------
+        ValueError
+            If the model has no item covariates, or as many as worths.
+        """
+        facts, m = self._covariates, len(self.items)
+        if not facts.item_columns or len(facts.item_columns) >= m - 1:
+            raise ValueError(
+                "the lack of fit of item covariates needs item_formula=, with fewer columns than "
+                "there are items less one."
+            )
+        free = replace(facts, item_columns=(), item_matrix=np.zeros((m, 0)))
+        release = replace(self.release, survey=replace(self.release.design, covariates=free))
+        equations = regression.equations(release)
+        ridge = equations.ridge if self.corrected else 0.0 * equations.ridge
+        fitted = regression.estimate(
+            equations, release, ridge, links.find(self.link), corrected=self.corrected
+        )
+        if fitted is None:
+            raise ValueError("the unrestricted worths are not finite at this release.")
+        basis = item_basis(free, m)
+        x = basis.T @ facts.item_matrix
+        rest = np.eye(m - 1) - x @ np.linalg.pinv(x)
+        contrast = np.asarray(np.kron(np.eye(len(facts.columns)), rest))
+        if facts.ordered:
+            contrast = np.column_stack((contrast, np.zeros(len(contrast))))
+        total = fitted.sampling + fitted.privacy
+        errors = regression.draw_errors(equations, fitted, release, _DRAWS, "lack of fit")
+        statistic, df, table = regression.wald(contrast, fitted.coefficients, total, errors)
+        values = (statistic, df, monte_carlo_pvalue(statistic, table))
+        return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
+
+    def _worth_map(self, row: FloatArray) -> FloatArray:
+        """Return the map from fitted coefficients to worths at a model matrix row, shape (m, p)."""
+        facts = self._covariates
+        table = np.asarray(np.kron(row[None, :], item_basis(facts, len(self.items))))
+        return np.column_stack((table, np.zeros(len(table)))) if facts.ordered else table
+
+    def worths(self, at: Mapping[str, Any] | None = None) -> pd.DataFrame:
+        """Return the worths of each group.
+
+        Parameters
+        ----------
+        at : mapping of str to value, optional
+            Levels and values of the covariates, for one group. Without it every combination of
+            levels, numeric covariates in the middle of their bounds.
+
+        Returns
+        -------
+        DataFrame
+            One row per group and item: the levels, ``item``, ``worth``, ``std_err``, ``lower`` and
+            ``upper``.
+        """
+        facts = self._covariates
+        if at is not None and (unknown := at.keys() - self._known()):
+            raise ValueError(f"at must name covariates of the model, not {sorted(unknown)}.")
+        groups = facts.cell_labels if at is None else (dict(at),)
+        middle = {name: 0.5 * (low + high) for name, low, high in facts.bounds}
+        total = self.estimate.sampling + self.estimate.privacy
+        quantile = -ndtri(self.alpha / 2)
+        blocks = []
+        for group in groups:
+            values = {name: float(group.get(name, value)) for name, value in middle.items()}
+            shown = self._worth_map(facts.row_at(group, values))
+            worth = shown @ self.estimate.coefficients
+            error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", shown, total, shown), 0.0))
+            block = pd.DataFrame(
+                {
+                    "item": self.items,
+                    "worth": worth,
+                    "std_err": error,
+                    "lower": worth - quantile * error,
+                    "upper": worth + quantile * error,
+                }
+            )
+            for place, (name, value) in enumerate({**group, **values}.items()):
+                block.insert(place, name, value)
+            blocks.append(block)
+        return pd.concat(blocks, ignore_index=True)
+
+    def _known(self) -> set[str]:
+        facts = self._covariates
+        return {name for name, _ in facts.factors} | {name for name, _, _ in facts.bounds}
+
+    def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
+        """Predict who is preferred.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Columns ``item1``, ``item2`` and the covariates of the model; with an order effect item1
+            is the one named first.
+        alpha : float or None
+            Significance level; None takes the result's own.
+
+        Returns
+        -------
+        DataFrame
+            Probability that item1 is preferred, with its confidence limits ``lower`` and ``upper``,
+            indexed as `frame`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a column is missing, or an entry is no item or no declared level.
+        """
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        needed = ["item1", "item2", *sorted(self._known())]
+        if not isinstance(frame, pd.DataFrame) or not set(needed) <= set(frame.columns):
+            raise TypeError(f"frame must be a pandas frame with columns {', '.join(needed)}.")
+        index = pd.Index(self.items)
+        first, second = (
+            index.get_indexer(pd.Index(frame[name].astype(str))) for name in needed[:2]
+        )
+        if (first < 0).any() or (second < 0).any():
+            raise ValueError("item1 and item2 must name items of the model.")
+        facts, m = self._covariates, len(self.items)
+        basis = item_basis(facts, m)
+        rows = np.array(
+            [
+                facts.row_at(record, {name: record[name] for name, _, _ in facts.bounds})
+                for record in frame[needed[2:]].to_dict("records")
+            ]
+        ).reshape(len(frame), len(facts.columns))
+        step = basis[first] - basis[second]
+        matrix = (rows[:, :, None] * step[:, None, :]).reshape(len(frame), -1)
+        if facts.ordered:
+            matrix = np.column_stack((matrix, np.ones(len(frame))))
+        total = self.estimate.sampling + self.estimate.privacy
+        t = matrix @ self.estimate.coefficients
+        half = -ndtri(level / 2) * np.sqrt(np.einsum("ij,jk,ik->i", matrix, total, matrix))
+        link = links.find(self.link)
+        return pd.DataFrame(
+            {
+                "probability": link.probability(t),
+                "lower": link.probability(t - half),
+                "upper": link.probability(t + half),
+            },
+            index=frame.index,
+        )
+
+    def t_test(self, hypothesis: Any) -> Any:
+        """Test linear hypotheses one by one, as statsmodels does (``"first = 0"``)."""
+        return tables.wald_results(self.params, self.cov_params().to_numpy()).t_test(hypothesis)
+
+    def wald_test(self, hypothesis: Any) -> Any:
+        """Test linear hypotheses jointly, as statsmodels does."""
+        results = tables.wald_results(self.params, self.cov_params().to_numpy())
+        return results.wald_test(hypothesis, use_f=False, scalar=True)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of coefficients as a data frame, one row per coefficient."""
+        intervals = self.conf_int()
+        return pd.DataFrame(
+            {
+                "coef": self.params,
+                "std_err": self.bse,
+                "sampling": self.bse_sampling,
+                "privacy": self.bse_privacy,
+                "z": self.tvalues,
+                "pvalue": self.pvalues,
+                "lower": intervals["lower"],
+                "upper": intervals["upper"],
+            }
+        )
+
+    def summary(self) -> tables.Table:
+        """Return the fit as a table in the style of statsmodels (text, HTML, LaTeX, CSV)."""
+        level = f"{100 * (1 - self.alpha):g}%"
+        rows = tuple(
+            (str(name), f"{row.coef:.4f}", *(f"{value:.3f}" for value in row[2:]))
+            for name, row in zip(self._names, self.to_frame().itertuples(), strict=True)
+        )
+        tests = self.wald_test_terms().to_dict("index")
+        terms = [
+            f"{name}: {row['statistic']:.2f} on {row['df']} df, {format_pvalue(row['pvalue'])}"
+            for name, row in tests.items()
+        ]
+        facts = self._covariates
+        notes = [
+            f"With {level} confidence each interval covers its coefficient, allowing for sampling "
+            f"and privacy noise. Coefficients of one column add up to zero over the items."
+            if not facts.item_columns
+            else f"With {level} confidence each interval covers its coefficient, allowing for "
+            f"sampling and privacy noise. Item covariates are centred.",
+            f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}.",
+            *self._group_notes(),
+            *privacy_notes(self.release),
+            *self.warnings,
+        ]
+        return tables.Table(
+            title=title("Bradley-Terry Regression Results", self.release),
+            header=(
+                ("Model:", f"Bradley-Terry ({self.link})"),
+                ("Formula:", f"~ {facts.formula}"),
+                *guarantee(self.release, self.design_effect),
+                ("Penalty:", f"{self.requested}" + (", bias-corrected" * self.corrected)),
+            ),
+            columns=(
+                "",
+                "coef",
+                "std err",
+                "sampling",
+                "privacy",
+                "z",
+                "P>|z|",
+                f"[{self.alpha / 2:.3g}",
+                f"{1 - self.alpha / 2:.4g}]",
+            ),
+            rows=rows,
+            notes=tuple(notes),
+        )
+
+    def _group_notes(self) -> list[str]:
+        """Return what is public about who has which covariates."""
+        if self.release.source == "none":
+            return []
+        if self.release.design.kind == "public":
+            return ["Who has which covariates is taken as public, as is who compared which pairs."]
+        sizes = regression.equations(self.release).covariates.units
+        groups = "; ".join(
+            f"{', '.join(label.values())} {size:.0f}"
+            for label, size in zip(self._covariates.cell_labels, sizes, strict=True)
+        )
+        return [f"Group sizes, released with noise: {groups}."] if groups else []
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Draw the worths of every group with their intervals."""
+        from privrank import plots
+
+        return plots.group_worths(
+            self.worths(),
+            [name for name, _ in self._covariates.factors],
+            self.alpha,
+            caption(self.release),
+            ax=ax,
+        )
+
+    def to_json(self) -> str:
+        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
+        return json.dumps(
+            {
+                "privrank": __version__,
+                "result": "BTLRegressionResult",
+                "settings": {"alpha": self.alpha, "penalty": self.requested},
+                "estimates": {"params": dict(self.params)},
+                "release": self.release.to_record(),
+            }
+        )
+
+    def _column(self) -> tables.Column:
+        return tables.Column(
+            column_name(self.release), self.params, self.bse, release_facts(self.release)
+        )
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()

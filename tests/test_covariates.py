@@ -1,0 +1,484 @@
+"""Bradley-Terry models with covariates: statistics, privacy, fits, tables, refusals."""
+
+import json
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from searching import CANARY, has_canary, reachable
+from test_encode import check_refusal
+
+import privrank as pr
+from privrank import regression
+from privrank.covariates import FINENESS, Covariates
+from privrank.encode.comparisons import formula_columns
+from privrank.mechanisms.tallies import statistic
+from privrank.release import GROUP_SIZES, NET, ORDER_EFFECT
+
+ITEMS = ("a", "b", "c")
+PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
+LEVELS = {"group": ["x", "y"]}
+
+
+def rows(person, answers, **covariates):
+    """Rows of one respondent; an answer of None is a pair that was not put, NaN one not given."""
+    return [
+        {"respondent": person, "item1": a, "item2": b, "outcome": answer, **covariates}
+        for (a, b), answer in zip(PAIRS, answers, strict=True)
+        if answer is not None
+    ]
+
+
+def encode(frame, formula="group", **arguments):
+    options = {
+        "items": ITEMS,
+        "respondent": "respondent",
+        "max_rows": 3,
+        "levels": LEVELS,
+    } | arguments
+    return formula_columns(f"item1 + item2 + outcome ~ {formula}", pd.DataFrame(frame), options)
+
+
+REST = rows("r", (1.0, 1.0, -1.0), group="x", age=20.0) + rows(
+    "s", (-1.0, 1.0, 1.0), group="y", age=30.0
+)
+
+
+FOUR = REST + rows("t", (1.0, -1.0, 1.0), group="x", age=40.0)
+FOUR += rows("u", (-1.0, 0.0, 1.0), group="y", age=22.0)
+
+
+def largest_move(tables):
+    """Largest l1 distance between two of the tables."""
+    table = np.array(tables, dtype=np.int64).reshape(len(tables), -1)
+    return max(int(np.abs(table - row).sum(axis=1).max()) for row in table)
+
+
+def test_replacing_a_respondent_moves_grouped_net_wins_by_the_sensitivity():
+    # every respondent there is, in either group, with answers, ties and missing ones
+    units = list(product((1.0, 0.0, -1.0, np.nan), repeat=3))
+    surveys = [
+        encode(REST + rows("p", answers, group=group), design="private")
+        for group in ("x", "y")
+        for answers in units
+    ]
+    reach = surveys[0].design.reach
+    assert largest_move([statistic(survey, NET) for survey in surveys]) == reach.net_l1
+    sizes = [statistic(survey, GROUP_SIZES) for survey in surveys]
+    assert largest_move(sizes) == reach.group_sizes_l1 == 2
+
+
+@pytest.mark.parametrize("age", [20.0, 25.0, 40.0])
+def test_answers_move_a_numeric_covariate_by_no_more_than_its_bound(age):
+    surveys = [
+        encode(
+            REST + rows("p", answers, group="y", age=age),
+            "group + age",
+            design="public",
+            bounds={"age": (20, 40)},
+        )
+        for answers in product((1.0, 0.0, -1.0), repeat=3)
+    ]
+    design = surveys[0].design
+    bound = design.reach.net_l1 * len(design.covariates.monomials) * FINENESS
+    moved = largest_move([statistic(survey, NET) for survey in surveys])
+    # attained at both ends of the range, where the covariate is -1 or 1; half way it is 0
+    assert moved == (bound if age != 25.0 else bound * 3 // 4)
+
+
+def test_answers_move_the_order_effect_by_the_sensitivity():
+    named = [("a", "b"), ("c", "a"), ("b", "c")]
+    surveys = []
+    for answers in product((1.0, 0.0, -1.0), repeat=3):
+        frame = pd.DataFrame(named, columns=["item1", "item2"]).assign(
+            respondent="p", outcome=answers, group="x"
+        )
+        surveys.append(
+            encode(pd.concat((pd.DataFrame(REST), frame)), "first", levels=None, design="public")
+        )
+    moved = largest_move([statistic(survey, ORDER_EFFECT) for survey in surveys])
+    assert moved == surveys[0].design.reach.named_first_l1 == 6
+    # the net wins do not depend on who was named first
+    assert largest_move([statistic(survey, NET) for survey in surveys]) <= 12
+
+
+@pytest.mark.parametrize(
+    ("formula", "arguments", "sensitivity"),
+    [
+        ("group", {"design": "public"}, 8),
+        ("group", {"design": "private"}, 8),
+        ("group + age", {"design": "public", "bounds": {"age": (20, 40)}}, 2 * 8 * FINENESS),
+        ("group * age", {"design": "public", "bounds": {"age": (20, 40)}}, 2 * 8 * FINENESS),
+    ],
+)
+def test_noise_has_the_scale_of_the_sensitivity_over_its_share(formula, arguments, sensitivity):
+    model = pr.PrivateBTL.from_formula(
+        f"item1 + item2 + outcome ~ {formula}",
+        pd.DataFrame(FOUR),
+        **{"items": ITEMS, "respondent": "respondent", "max_rows": 3, "levels": LEVELS} | arguments,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pr.PrivrankWarning)
+        release = model.fit(1.0, noise="laplace", rng=np.random.default_rng(0)).release
+    shares = sum(part.epsilon for part in release.parts.values())
+    assert shares <= 1.0 and shares > 1.0 - 1e-12
+    part = release.parts[NET]
+    assert part.sensitivity == sensitivity
+    assert part.laplace.scale * part.epsilon == pytest.approx(sensitivity, rel=1e-9)
+    for name in release.parts.keys() - {NET}:
+        side = release.parts[name]
+        assert side.laplace.scale * side.epsilon == pytest.approx(side.sensitivity, rel=1e-9)
+
+
+def university(formula, **arguments):
+    cems = pr.datasets.load_university()
+    frame = cems.comparisons.merge(cems.students.reset_index(), on="respondent")
+    frame["age"] = 18 + (7 * frame["respondent"]) % 23
+    options = {
+        "items": cems.items,
+        "respondent": "respondent",
+        "max_rows": 15,
+        "design": "public",
+    } | arguments
+    return pr.PrivateBTL.from_formula(f"item1 + item2 + outcome ~ {formula}", frame, **options)
+
+
+def test_groups_alone_are_fits_of_their_own():
+    fit = university("gender").fit(np.inf, penalty=0)
+    cems = pr.datasets.load_university()
+    worths = fit.worths().set_index(["gender", "item"])["worth"]
+    for gender, people in cems.students.groupby("gender", observed=True).groups.items():
+        part = cems.comparisons[cems.comparisons["respondent"].isin(people)]
+        alone = pr.PrivateBTL(
+            part, items=cems.items, respondent="respondent", max_rows=15, design="public"
+        ).fit(np.inf, penalty=0)
+        np.testing.assert_allclose(worths[gender], alone.params, atol=1e-9)
+
+
+def test_a_model_without_covariates_is_the_plain_one():
+    # the intercept alone, by way of an item matrix that spans all worths
+    cems = pr.datasets.load_university()
+    table = pd.DataFrame({f"d{k}": np.eye(6)[k] for k in range(5)}, index=cems.items)
+    fit = university("1", item_formula=" + ".join(table.columns), item_data=table)
+    plain = pr.PrivateBTL(
+        cems.comparisons, items=cems.items, respondent="respondent", max_rows=15, design="public"
+    )
+    worths = fit.fit(np.inf, penalty=0).worths()["worth"]
+    np.testing.assert_allclose(worths, plain.fit(np.inf, penalty=0).params, atol=1e-9)
+
+
+def test_any_coding_of_the_same_groups_gives_the_same_worths():
+    seeds = [
+        university(formula).fit(1.0, rng=np.random.default_rng(3)).worths()["worth"]
+        for formula in ("gender", "0 + gender", "C(gender, Sum)", "C(gender, Treatment('male'))")
+    ]
+    for other in seeds[1:]:
+        np.testing.assert_allclose(other, seeds[0], atol=1e-7)
+
+
+def test_scaling_a_numeric_covariate_changes_nothing_but_its_unit():
+    cems = pr.datasets.load_university()
+    frame = cems.comparisons.merge(cems.students.reset_index(), on="respondent")
+    frame["age"] = 18 + (7 * frame["respondent"]) % 23
+    frame["decades"] = frame["age"] / 10
+    fits = [
+        pr.PrivateBTL.from_formula(
+            f"item1 + item2 + outcome ~ gender + {name}",
+            frame,
+            items=cems.items,
+            respondent="respondent",
+            max_rows=15,
+            design="public",
+            bounds={name: bounds},
+        ).fit(2.0, rng=np.random.default_rng(8))
+        for name, bounds in (("age", (18, 40)), ("decades", (1.8, 4.0)))
+    ]
+    ages, decades = (fit.params.to_numpy() for fit in fits)
+    np.testing.assert_allclose(decades[-6:], 10 * ages[-6:], rtol=1e-5)
+    np.testing.assert_allclose(decades[:-6], ages[:-6], rtol=1e-4, atol=1e-6)
+
+
+def test_standard_errors_cover_the_noise_that_is_drawn():
+    # noise alone: one survey, many releases; the spread of the coefficients is their privacy error
+    model = university("gender + first")
+    exact = model.fit(np.inf, penalty=0).params
+    fits = [model.fit(4.0, noise="laplace", rng=np.random.default_rng(k)) for k in range(150)]
+    spread = np.sqrt(np.mean([(fit.params - exact) ** 2 for fit in fits], axis=0))
+    stated = np.mean([fit.bse_privacy for fit in fits], axis=0)
+    np.testing.assert_allclose(spread / stated, 1.0, atol=0.25)
+    assert np.abs(spread / stated - 1.0).mean() < 0.1
+
+
+def test_group_sizes_are_in_the_errors_of_a_private_design():
+    fit = university("gender", design="private").fit(2.0, rng=np.random.default_rng(1))
+    facts = regression.equations(fit.release)
+    assert facts.size_variance > 0
+    assert facts.covariates.units.sum() == pytest.approx(303)
+    silent = regression.equations(
+        university("gender").fit(2.0, rng=np.random.default_rng(1)).release
+    )
+    assert silent.size_variance == 0.0
+
+
+@pytest.mark.parametrize(
+    ("formula", "arguments"),
+    [
+        ("group", {"design": "private"}),
+        ("group + age", {"design": "public", "bounds": {"age": (20, 40)}}),
+    ],
+)
+def test_result_comes_back_from_json_and_holds_no_data(formula, arguments):
+    frame = pd.DataFrame(FOUR)
+    frame["respondent"] = f"{CANARY}-" + frame["respondent"]
+    model = pr.PrivateBTL.from_formula(
+        f"item1 + item2 + outcome ~ {formula}",
+        frame,
+        **{"items": ITEMS, "respondent": "respondent", "max_rows": 3, "levels": LEVELS} | arguments,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pr.PrivrankWarning)
+        fit = model.fit(1.0, rng=np.random.default_rng(4))
+        again = pr.from_json(fit.to_json())
+    assert not [item for item in reachable(fit) if has_canary(item)]
+    assert CANARY not in fit.to_json() + str(fit.summary()) + repr(fit)
+    assert str(again.summary()) == str(fit.summary())
+    assert again.to_json() == fit.to_json()
+
+
+def test_covariates_come_back_from_their_record():
+    facts = university("gender * age + first", bounds={"age": (18, 40)})._encoded.design.covariates
+    again = Covariates.from_record(json.loads(json.dumps(facts.to_record())))
+    np.testing.assert_array_equal(again.basis, facts.basis)
+    np.testing.assert_array_equal(again.matrix, facts.matrix)
+    assert again.to_record() == facts.to_record()
+
+
+def test_model_matrix_is_what_the_formula_says():
+    facts = university("gender * age", bounds={"age": (18, 40)})._encoded.design.covariates
+    age = 29 + 11 * facts.position[:, 0] / FINENESS
+    male = facts.cell.astype(float)
+    wanted = np.column_stack((np.ones(len(age)), male, age, male * age))
+    np.testing.assert_allclose(facts.matrix, wanted, atol=1e-5)
+    np.testing.assert_allclose(
+        facts.row_at({"gender": "male"}, {"age": 25.0}), (1, 1, 25, 25), atol=1e-4
+    )
+
+
+def test_any_frame_gives_the_same_release():
+    cems = pr.datasets.load_university()
+    frame = cems.comparisons.merge(cems.students.reset_index(), on="respondent")
+    plain = frame.astype({name: str for name in ("item1", "item2", "gender")})
+    options = {
+        "items": cems.items,
+        "respondent": "respondent",
+        "max_rows": 15,
+        "levels": {"gender": ["female", "male"]},
+    }
+    texts = [
+        pr.PrivateBTL.from_formula("item1 + item2 + outcome ~ gender", each, **options)
+        .fit(1.0, rng=np.random.default_rng(2))
+        .to_json()
+        for each in (frame, pl.from_pandas(plain), pl.from_pandas(plain).lazy())
+    ]
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_tables_and_predictions_agree():
+    fit = university("gender + first").fit(2.0, rng=np.random.default_rng(5))
+    asked = pd.DataFrame({"item1": ["London"], "item2": ["Paris"], "gender": ["male"]})
+    worths = fit.worths({"gender": "male"}).set_index("item")["worth"]
+    t = worths["London"] - worths["Paris"] + fit.params["first"]
+    predicted = fit.predict(asked).iloc[0]
+    assert predicted["probability"] == pytest.approx(1 / (1 + np.exp(-t)))
+    assert predicted["lower"] < predicted["probability"] < predicted["upper"]
+    tests = fit.wald_test_terms()
+    assert list(tests.index) == ["Intercept", "gender", "first"]
+    assert list(tests["df"]) == [5, 5, 1]
+    # on one degree of freedom the statistic is the square of z
+    assert tests.loc["first", "statistic"] == pytest.approx(fit.tvalues["first"] ** 2)
+    joint = fit.wald_test(
+        [f"gender[T.male]:{item} = 0" for item in ("London", "Paris", "Milano", "StGallen")]
+        + ["gender[T.male]:Barcelona = 0"]
+    )
+    assert joint.statistic == pytest.approx(tests.loc["gender", "statistic"])
+    text = str(fit.summary())
+    for word in ("~ gender + first", "gender[T.male]:London", "order effect", "SEEDED"):
+        assert word in text
+    assert fit.summary().as_html() and fit.summary().as_latex()
+    figure = fit.plot()
+    assert len(figure.axes[0].get_legend().get_texts()) == 2
+    both = pr.summary_col([fit, fit])
+    assert "first" in str(both)
+
+
+def test_lack_of_fit_sees_worths_that_the_item_covariates_do_not_explain():
+    cems = pr.datasets.load_university()
+    worth = university(
+        "1",
+        levels={},
+        item_formula="x",
+        item_data=pd.DataFrame({"x": np.arange(6.0)}, index=cems.items),
+    ).fit(np.inf, penalty=0)
+    assert worth.test_lack_of_fit()["pvalue"] < 0.01
+    assert worth.test_lack_of_fit()["df"] == 4
+    plain = pr.PrivateBTL(
+        cems.comparisons, items=cems.items, respondent="respondent", max_rows=15, design="public"
+    ).fit(np.inf, penalty=0)
+    true = university(
+        "1",
+        item_formula="x",
+        item_data=pd.DataFrame({"x": plain.params.to_numpy()}, index=cems.items),
+    ).fit(np.inf, penalty=0)
+    assert true.params["x"] == pytest.approx(1.0, abs=1e-8)
+    assert true.test_lack_of_fit()["pvalue"] > 0.99
+
+
+GOOD = pd.DataFrame(REST).replace({"respondent": {"r": f"{CANARY}-1", "s": f"{CANARY}-2"}})
+
+
+def fit_of(formula, frame=GOOD, **arguments):
+    options = {"items": ITEMS, "respondent": "respondent", "max_rows": 3} | arguments
+    return pr.PrivateBTL.from_formula(f"item1 + item2 + outcome ~ {formula}", frame, **options)
+
+
+def changed(column, value):
+    frame = GOOD.astype({column: object})
+    frame.loc[0, column] = value
+    return frame
+
+
+TABLE = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=list(ITEMS))
+NUMERIC = {"design": "public", "bounds": {"age": (20, 40)}}
+
+REFUSALS = {
+    "undeclared levels": (lambda: fit_of("group"), ["levels of 'group'", "declared"]),
+    "unknown level": (
+        lambda: fit_of("group", changed("group", f"{CANARY}-z"), levels=LEVELS),
+        ["'group'", "declared levels only"],
+    ),
+    "missing level": (
+        lambda: fit_of("group", changed("group", None), levels=LEVELS),
+        ["'group'", "missing"],
+    ),
+    "two levels of one respondent": (
+        lambda: fit_of("group", changed("group", "y"), levels=LEVELS),
+        ["one value of each covariate", "group"],
+    ),
+    "no bounds": (lambda: fit_of("age", design="public"), ["'age' needs bounds="]),
+    "infinite bound": (
+        lambda: fit_of("age", design="public", bounds={"age": (0, np.inf)}),
+        ["'age' needs bounds=", "finite"],
+    ),
+    "out of bounds": (
+        lambda: fit_of("age", design="public", bounds={"age": (25, 40)}),
+        ["'age'", "within its bounds"],
+    ),
+    "bounds of nothing": (
+        lambda: fit_of("group", levels=LEVELS, bounds={"age": (20, 40)}),
+        ["bounds must name columns of the formula"],
+    ),
+    "bounds of levels": (
+        lambda: fit_of("group", levels=LEVELS, bounds={"group": (0, 1)}),
+        ["bounds are for numeric columns"],
+    ),
+    "private numeric": (
+        lambda: fit_of("age", bounds={"age": (20, 40)}),
+        ["design='public'", "cut numbers"],
+    ),
+    "private order": (lambda: fit_of("first"), ["design='public'"]),
+    "released pair counts": (
+        lambda: fit_of("group", levels=LEVELS, pair_counts="release"),
+        ["pair_counts='release'"],
+    ),
+    "learnt transform": (
+        lambda: fit_of("center(age)", **NUMERIC),
+        ["plain columns", "beforehand"],
+    ),
+    "mixed rows": (
+        lambda: fit_of("I(age - age.mean())", **NUMERIC),
+        ["plain columns", "beforehand"],
+    ),
+    "unknown column": (lambda: fit_of("party"), ["no column 'party'"]),
+    "levels as text": (lambda: fit_of("group", levels={"group": "xy"}), ["levels", "sequence"]),
+    "levels not a mapping": (lambda: fit_of("group", levels=["x", "y"]), ["levels must map"]),
+    "order in an interaction": (
+        lambda: fit_of("group * first", levels=LEVELS, design="public"),
+        ["first", "by itself"],
+    ),
+    "empty level": (
+        lambda: fit_of("group", levels={"group": ["x", "y", "z"]}, design="public"),
+        ["cannot be told apart"],
+    ),
+    "objective": (
+        lambda: fit_of("group", levels=LEVELS).fit(1.0, method="objective"),
+        ["method='objective'", "without covariates"],
+    ),
+    "items alone": (
+        lambda: fit_of("1", item_formula="x"),
+        ["item_formula", "item_data", "both"],
+    ),
+    "item without a row": (
+        lambda: fit_of("1", item_formula="x", item_data=TABLE.iloc[:2]),
+        ["one row per item"],
+    ),
+    "item column": (
+        lambda: fit_of("1", item_formula="y", item_data=TABLE),
+        ["item_data has no column 'y'"],
+    ),
+    "constant item column": (
+        lambda: fit_of("1", item_formula="x", item_data=TABLE * 0),
+        ["differ between items"],
+    ),
+    "top-k": (
+        lambda: pr.PrivateTopK.from_formula(
+            "item1 + item2 + outcome ~ group",
+            GOOD,
+            1,
+            items=ITEMS,
+            respondent="respondent",
+            max_rows=3,
+            levels=LEVELS,
+        ),
+        ["'~ 1' on its right"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSALS.values(), ids=REFUSALS)
+def test_refusal(call, words):
+    check_refusal(call, (ValueError, TypeError), words, leave_out=(CANARY,))
+
+
+def test_a_release_with_covariates_is_read_by_its_own_result_only():
+    release = university("gender").fit(1.0, rng=np.random.default_rng(0)).release
+    for call in (
+        lambda: pr.PrivateBTL.from_release(release),
+        lambda: pr.PrivateTopK.from_release(release, 2),
+    ):
+        check_refusal(call, ValueError, ["covariates"])
+
+
+def test_questions_to_a_result_are_refused_in_a_sentence():
+    fit = university("gender").fit(1.0, rng=np.random.default_rng(0))
+    asked = pd.DataFrame({"item1": ["London"], "item2": ["Paris"], "gender": ["none"]})
+    check_refusal(lambda: fit.predict(asked), ValueError, ["'gender'", "one of"])
+    check_refusal(lambda: fit.predict(asked.drop(columns="gender")), TypeError, ["columns"])
+    check_refusal(lambda: fit.worths({"party": "x"}), ValueError, ["covariates of the model"])
+    check_refusal(lambda: fit.test_lack_of_fit(), ValueError, ["item_formula"])
+
+
+def test_design_effect_of_groups_is_that_of_the_survey():
+    # dependence is between answers of one respondent, whatever the groups
+    plain = pr.datasets.load_university()
+    alone = pr.PrivateBTL(
+        plain.comparisons, items=plain.items, respondent="respondent", max_rows=15, design="public"
+    ).fit(np.inf)
+    assert university("gender").fit(np.inf).design_effect == pytest.approx(
+        alone.design_effect, rel=0.02
+    )
+    assert university("gender", design="private").fit(np.inf).design_effect == pytest.approx(
+        alone.design_effect, rel=0.02
+    )
