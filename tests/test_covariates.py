@@ -3,6 +3,7 @@
 import json
 import warnings
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -482,3 +483,76 @@ def test_design_effect_of_groups_is_that_of_the_survey():
     assert university("gender", design="private").fit(np.inf).design_effect == pytest.approx(
         alone.design_effect, rel=0.02
     )
+
+
+REFERENCE = json.loads(
+    (Path(__file__).parent / "reference" / "covariates.json").read_text(encoding="utf-8")
+)
+SURVEYS = {
+    "university": lambda: pr.datasets.load_university(),
+    "university_1998": lambda: pr.datasets.load_university(version="1998"),
+    "immigration": lambda: pr.datasets.load_immigration(),
+}
+FITS = {name: REFERENCE[name].get("fits", REFERENCE[name]) for name in SURVEYS}
+FITTED = [(name, formula) for name in SURVEYS for formula in FITS[name] if formula != "~1"]
+
+
+def of_survey(name, formula, **arguments):
+    survey = SURVEYS[name]()
+    frame = survey.comparisons.merge(survey.students.reset_index(), on="respondent")
+    frame["age"] = 18 + (7 * frame["respondent"]) % 23
+    options = {"items": survey.items, "respondent": "respondent", "max_rows": 15}
+    if "age" in formula:
+        options["bounds"] = {"age": (18, 40)}
+    return pr.PrivateBTL.from_formula(
+        f"item1 + item2 + outcome {formula}", frame, design="public", **options | arguments
+    )
+
+
+@pytest.mark.parametrize(("name", "formula"), FITTED, ids=map("".join, FITTED))
+def test_non_private_fit_is_that_of_r(name, formula):
+    wanted = FITS[name][formula]
+    model = of_survey(name, formula)
+    for kind, effect in (("naive", "none"), ("cluster", "cluster")):
+        fit = model.fit(np.inf, penalty=0, design_effect=effect)
+        columns = wanted["coefficients"]
+        np.testing.assert_allclose(fit.params, np.concatenate(list(columns.values())), atol=1e-5)
+        errors = np.concatenate([wanted["bse"][kind][column] for column in columns])
+        np.testing.assert_allclose(fit.bse, errors, atol=1e-5)
+        tests = fit.wald_test_terms()
+        for term, value in wanted["wald"].items():
+            assert tests.loc[term, "statistic"] == pytest.approx(value[kind], rel=1e-4)
+            assert tests.loc[term, "df"] == value["df"]
+        for pattern in wanted["patterns"]:
+            worths = fit.worths(pattern["at"])
+            np.testing.assert_allclose(worths["worth"], pattern["worth"], atol=1e-5)
+            np.testing.assert_allclose(worths["std_err"], pattern[kind], atol=1e-5)
+
+
+@pytest.mark.parametrize("formula", REFERENCE["university_order"])
+def test_order_effect_is_that_of_r(formula):
+    wanted = REFERENCE["university_order"][formula]
+    model = of_survey("university", "~ first" if formula == "~1" else f"{formula} + first")
+    for kind, effect in (("naive", "none"), ("cluster", "cluster")):
+        fit = model.fit(np.inf, penalty=0, design_effect=effect)
+        assert fit.params["first"] == pytest.approx(wanted["delta"]["value"], abs=1e-6)
+        assert fit.bse["first"] == pytest.approx(wanted["delta"][kind], abs=1e-6)
+        columns = wanted["coefficients"]
+        np.testing.assert_allclose(
+            fit.params[:-1], np.concatenate(list(columns.values())), atol=1e-6
+        )
+
+
+def test_item_covariates_are_those_of_r():
+    wanted = REFERENCE["university_items"]
+    table = pd.DataFrame(wanted["item_data"], index=pr.datasets.load_university().items)
+    model = of_survey("university", "~ 1", item_formula="prestige + city", item_data=table)
+    for kind, effect in (("naive", "none"), ("cluster", "cluster")):
+        fit = model.fit(np.inf, penalty=0, design_effect=effect)
+        for name, value in wanted["coefficients"].items():
+            assert fit.params[name] == pytest.approx(value, abs=1e-6)
+            assert fit.bse[name] == pytest.approx(wanted["bse"][kind][name], abs=1e-6)
+        np.testing.assert_allclose(fit.worths()["worth"], wanted["worth"], atol=1e-6)
+        rest = fit.test_lack_of_fit()
+        assert rest["statistic"] == pytest.approx(wanted["lack_of_fit"][f"wald_{kind}"], rel=1e-6)
+        assert rest["df"] == wanted["lack_of_fit"]["df"]
