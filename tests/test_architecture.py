@@ -59,7 +59,7 @@ LAYERS = (
     + ("statistics.mallowsnull", "statistics.omnibus", "statistics.onebit", "statistics.orders")
     + ("statistics.pairs", "statistics.permutation", "statistics.smoothing")
     + ("statistics.statistic", "statistics.uniform"),
-    ("effects", "evidence", "inference", "plan", "power", "rankplan", "regression")
+    ("contrasts", "effects", "evidence", "inference", "plan", "power", "rankplan", "regression")
     + ("mechanisms", "mechanisms.aggregation", "mechanisms.closeness")
     + ("mechanisms.comparisons", "mechanisms.objective", "mechanisms.samples")
     + ("mechanisms.tallies",)
