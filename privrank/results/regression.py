@@ -21,6 +21,7 @@ from privrank.release import Release
 from privrank.results.guarantee import (
     caption,
     column_name,
+    count_notes,
     format_pvalue,
     guarantee,
     privacy_notes,
@@ -419,6 +420,7 @@ class BTLRegressionResult:
             else f"With {level} confidence each interval covers its coefficient, allowing for "
             f"sampling and privacy noise. Item covariates are centred.",
             f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}.",
+            *count_notes(self.release, "worths towards zero"),
             *self._group_notes(),
             *privacy_notes(self.release),
             *self.warnings,
@@ -450,6 +452,8 @@ class BTLRegressionResult:
         """Return what is public about who has which covariates."""
         if self.release.source == "none":
             return []
+        if not self._known():
+            return []
         if self.release.design.kind == "public":
             return ["Who has which covariates is taken as public, as is who compared which pairs."]
         sizes = regression.equations(self.release).covariates.units
@@ -457,7 +461,10 @@ class BTLRegressionResult:
             f"{', '.join(label.values())} {size:.0f}"
             for label, size in zip(self._covariates.cell_labels, sizes, strict=True)
         )
-        return [f"Group sizes, released with noise: {groups}."] if groups else []
+        return [
+            f"Group sizes, released with noise: {groups}; every group is taken to have compared the "
+            f"pairs in the same proportions."
+        ]
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the worths of every group with their intervals."""
