@@ -10,7 +10,8 @@ from pathlib import Path
 STUDIES = (
     "interval_coverage",
     "resampling",
-    "error",
+    "ccw_experiments",
+    "ccw_surveys",
     "selection",
     "uniformity_level",
     "uniformity_power",
