@@ -25,7 +25,7 @@ __all__ = [
 SMALLEST_LATTICE_SCALE = 3.0
 """Below this the discrete law is not close enough to its limit for `lattice_delta`."""
 
-_FINE_SCALE = 2.0**12
+_FINE_SCALE = 2.0**16
 """Scale of the lattice noise for vectors: at it a single lattice point weighs next to nothing."""
 
 _SUMMED = 2.0**12

@@ -20,20 +20,36 @@ __all__ = ["noisy_tail"]
 
 FloatArray = NDArray[np.float64]
 
-_POINTS, _GROUPS, _RADII = 2**13, 64, 24
-"""Points of a body that are drawn, groups they are averaged in, and values of the radius."""
+_POINTS, _GROUPS, _RADII = 2**15, 64, 24
+"""Pairs of entries of points of a body, groups they are averaged in, and values of the radius."""
 
 _BLOCK = 2**21
 """Normal probabilities that are held at a time."""
 
 
+ZeroSum = ZeroSumLaplace | SphericalNoise | PermutohedronNoise
+
+
 @lru_cache(maxsize=8)
-def _sample(law: ZeroSumLaplace | SphericalNoise | PermutohedronNoise) -> FloatArray:
+def _sample(law: ZeroSum) -> FloatArray:
     """Return pairs of entries of public random points of a law's body, shape (2, ...)."""
     pairs = law.items // 2
     generator = public_generator("noise bodies", law.items, _POINTS)
     points = law.bodies(math.ceil(_POINTS / pairs), generator)[:, : 2 * pairs]
     return np.array([points[:, ::2].ravel(), points[:, 1::2].ravel()])
+
+
+@lru_cache(maxsize=8)
+def _single(law: ZeroSum) -> FloatArray:
+    """Return the sizes of one entry of a point of the body, group by group."""
+    return _grouped(np.sort(np.abs(_sample(law)).ravel()))
+
+
+def _grouped(sizes: FloatArray) -> FloatArray:
+    """Return the root mean squares of groups of sorted sizes along the last axis."""
+    even = sizes[..., : sizes.shape[-1] // _GROUPS * _GROUPS]
+    groups = even.reshape(*sizes.shape[:-1], _GROUPS, -1)
+    return np.asarray(np.sqrt(np.square(groups).mean(axis=-1)))
 
 
 def noisy_tail(
@@ -70,25 +86,27 @@ def noisy_tail(
     """
     x, sd, first = np.broadcast_arrays(x, sd, first)
     if isinstance(law, DiscreteLaplace):
-        scales = (first,) if second is None else (first, np.broadcast_to(second, x.shape))
-        return normal_laplace_tail(x, sd, tuple(law.scale * scale for scale in scales))
+        present = [first] if second is None else [first, np.broadcast_to(second, x.shape)]
+        return normal_laplace_tail(x, sd, tuple(law.scale * scale for scale in present))
     if isinstance(law, DiscreteGaussian):
-        other = 0.0 if second is None else second
-        both = np.sqrt(sd**2 + law.variance * (first**2 + np.square(other)))
-        return np.asarray(2.0 * ndtr(-x / both))
-    left, right = _sample(law)
+        lengths = first**2 + (0.0 if second is None else np.square(second))
+        return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + law.variance * lengths)))
     nodes, weights = np.polynomial.hermite_e.hermegauss(_RADII)
     radii = law.body_scale * gammainccinv(law.items, ndtr(-nodes))
     weights = weights / weights.sum()
-    out, flat = np.empty(x.size), [np.ravel(part) for part in (x, sd, first)]
-    weight = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel()
-    block = max(1, _BLOCK // len(left))
+    left, right = _sample(law)
+    flat = [np.ravel(part) for part in (x, sd, first)]
+    other = None if second is None else np.broadcast_to(second, x.shape).ravel()
+    out = np.empty(x.size)
+    block = max(1, _BLOCK // left.size)
     for start in range(0, x.size, block):
         here = slice(start, start + block)
         gap, error, a = (part[here, None, None] for part in flat)
-        reach = np.sort(np.abs(a[..., 0] * left - weight[here, None] * right), axis=1)
-        reach = reach[:, : len(left) // _GROUPS * _GROUPS].reshape(len(reach), _GROUPS, -1)
-        size = np.sqrt(np.square(reach).mean(axis=2))[:, :, None] * radii
+        if other is None:
+            size = a * _single(law)[:, None] * radii
+        else:
+            apart = np.abs(a[..., 0] * left - other[here, None] * right)
+            size = _grouped(np.sort(apart, axis=1))[:, :, None] * radii
         tails = ndtr((size - gap) / error) + ndtr((-size - gap) / error)
         out[here] = (tails @ weights).mean(axis=1)
     return np.asarray(out.reshape(x.shape))

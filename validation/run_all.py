@@ -12,6 +12,7 @@ STUDIES = (
     "resampling",
     "error",
     "selection",
+    "noise_laws",
     "uniformity_level",
     "uniformity_power",
     "uniformity_figures",
