@@ -24,13 +24,12 @@ from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, f
 from privrank.evidence import attainable, default_ridge, evidence, nominal_information
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.optim import Solver, fit_ridge
-from privrank.plan import DesignEffect, Method, plan_fit
+from privrank.plan import DesignEffect, Method, Noise, plan_fit
 from privrank.release import WORTHS, Release, check_release
 from privrank.results import BTLRegressionResult, BTLResult
 
-__all__ = ["Link", "Noise", "PrivateBTL", "infer"]
+__all__ = ["Link", "PrivateBTL", "infer"]
 
-Noise = Literal["auto", "laplace"]
 Link = Literal["logit"]
 
 
@@ -81,7 +80,7 @@ class PrivateBTL:
 
     Notes
     -----
-    **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose l1 sensitivity is
+    **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are
     proved in :class:`privrank.sensitivity.Reach`; the guarantee is proved in
     :func:`privrank.mechanisms.release_comparisons`. Everything in the result is computed from that
     release and public facts.
@@ -206,11 +205,16 @@ class PrivateBTL:
         delta : float, default 0.0
             Failure probability, in [0, 1); well below 1 / nobs if not 0.
         method : {"auto", "counts", "objective"}
-            ``"counts"`` adds discrete Laplace noise to the net wins, ``"objective"`` perturbs the
+            ``"counts"`` adds integer noise to the net wins, ``"objective"`` perturbs the
             likelihood (Cai, Chakraborty and Wang, Algorithm 1). ``"auto"`` takes counts under a
             public design, otherwise the smaller predicted standard error from public numbers.
-        noise : {"auto", "laplace"}
-            Law of the noise.
+        noise : {"auto", "laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"}
+            Law of the noise on the counts. ``"auto"`` takes the one that moves differences between
+            items least, by public numbers alone, and the summary says which: for respondents who
+            answer most pairs ``"permutohedron"``, noise shaped like what one of them can change
+            (at most 50 items), otherwise mostly ``"zero-sum-laplace"`` (at most 200 items).
+            ``"spherical"`` is for at most 20 items; ``"gaussian"`` needs a `delta`, and pays for
+            respondents with many items. A win matrix takes ``"laplace"`` or ``"gaussian"``.
         penalty : float or "auto"
             Ridge gamma, the term gamma |worths|^2 / 2. A number gives the raw penalised worths;
             ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
@@ -258,6 +262,8 @@ class PrivateBTL:
             check_penalty(penalty),
             design_effect,
             shares,
+            noise,
+            delta,
         )
         release = release_comparisons(
             self._encoded,

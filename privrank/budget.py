@@ -68,11 +68,12 @@ class BudgetExceeded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """One line of the ledger: what was spent, and by whom."""
+    """One line of the ledger: what was spent, and by whom; `rho` where it is known."""
 
     by: str
     epsilon: float
     delta: float
+    rho: float | None = None
 
 
 def _exact(value: float) -> Fraction | float:
@@ -104,6 +105,14 @@ class Budget:
     (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
     Sums are exact, in the decimals the caller typed. A reservation is made before the data are
     read, and it stands when the fit fails afterwards.
+
+    `composed` is a report, which admits nothing. A release that is a-private without delta is
+    a^2 / 2 zero-concentrated private, Gaussian noise of scale w for l2 sensitivity s is
+    s^2 / (2 w^2), and these numbers rho add up, whatever each release is chosen to be after seeing
+    the earlier ones as long as the numbers themselves were fixed in advance. Their sum gives an
+    epsilon at a delta of the ledger's choice. Admitting a fit whenever either account has room
+    would let the results decide by which of the two the ledger stops, and where both can stop it
+    their deltas would add up: that is not proved here, so fits are admitted by basic composition.
 
     Examples
     --------
@@ -149,6 +158,30 @@ class Budget:
         return float(epsilon), float(delta)
 
     @property
+    def composed(self) -> tuple[float, float]:
+        """Epsilon and delta of all that was spent, by the tighter of two accounts.
+
+        Basic composition, or zero-concentrated privacy at the budget's delta, less the deltas of
+        spendings whose rho is not known and which are added as they are. The second account holds
+        if the sizes of the fits were fixed in advance, not chosen by looking at earlier results.
+
+        References
+        ----------
+        Bun and Steinke (2016), https://doi.org/10.1007/978-3-662-53641-4_24; the epsilon is that of
+        :func:`privrank.gaussian.zcdp_epsilon`.
+        """
+        from privrank.gaussian import zcdp_epsilon
+
+        epsilon, _ = basic = self.spent
+        rho = math.fsum(line.rho for line in self._spendings if line.rho is not None)
+        others = self._totals(tuple(line for line in self._spendings if line.rho is None))
+        room = float(_exact(self._delta) - others[1])
+        if room <= 0:
+            return basic
+        together = float(others[0]) + zcdp_epsilon(rho, room)
+        return (together, self._delta) if together < epsilon else basic
+
+    @property
     def left(self) -> tuple[float, float]:
         """Epsilon and delta left."""
         if math.isinf(self._epsilon):
@@ -163,7 +196,14 @@ class Budget:
         return epsilon, delta
 
     def reserve(
-        self, by: str, epsilon: float, delta: float, *, unit: Unit, max_rows: int = 1
+        self,
+        by: str,
+        epsilon: float,
+        delta: float,
+        *,
+        unit: Unit,
+        max_rows: int = 1,
+        rho: float | None = None,
     ) -> None:
         """Enter a spending in the ledger, or refuse it and leave the ledger as it was.
 
@@ -177,6 +217,8 @@ class Budget:
             The unit the spending protects.
         max_rows : int, default 1
             Rows per respondent, for the conversion in the message.
+        rho : float or None
+            Its zero-concentrated privacy, for `composed`; None takes epsilon^2 / 2 if `delta` is 0.
 
         Raises
         ------
@@ -201,8 +243,10 @@ class Budget:
                 f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."
             )
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+        if rho is None and delta == 0:
+            rho = 0.5 * epsilon**2
         with self._lock:
-            trial = (*self._spendings, Spending(by, epsilon, delta))
+            trial = (*self._spendings, Spending(by, epsilon, delta, rho))
             total_epsilon, total_delta = self._totals(trial)
             if total_epsilon > _exact(self._epsilon) or total_delta > _exact(self._delta):
                 left_epsilon, left_delta = self.left
@@ -224,6 +268,14 @@ class Budget:
             ("spent", spent_epsilon, spent_delta),
             ("left", left_epsilon, left_delta),
         ]
+        notes = ["Basic composition: epsilons and deltas add up."]
+        epsilon, delta = self.composed
+        if (epsilon, delta) != (spent_epsilon, spent_delta):
+            notes.append(
+                f"If their sizes were fixed in advance, these fits together are private at epsilon "
+                f"{epsilon:.4g}, delta {delta:g} (zero-concentrated composition); what is left "
+                f"goes by basic composition."
+            )
         return Table(
             title="Privacy budget",
             header=(
@@ -234,7 +286,7 @@ class Budget:
             ),
             columns=("spent by", "epsilon", "delta"),
             rows=tuple((name, f"{epsilon:g}", f"{delta:g}") for name, epsilon, delta in rows),
-            notes=("Basic composition: epsilons and deltas add up.",),
+            notes=tuple(notes),
         )
 
     def to_json(self) -> str:
@@ -245,7 +297,7 @@ class Budget:
                 "delta": str(self._delta),
                 "unit": self._unit,
                 "spendings": [
-                    {key: str(value) for key, value in asdict(line).items()}
+                    {key: str(value) for key, value in asdict(line).items() if value is not None}
                     for line in self._spendings
                 ],
             },
@@ -259,7 +311,12 @@ class Budget:
             record = json.loads(text)
             budget = cls(float(record["epsilon"]), float(record["delta"]), record["unit"])
             budget._spendings = tuple(
-                Spending(str(line["by"]), float(line["epsilon"]), float(line["delta"]))
+                Spending(
+                    str(line["by"]),
+                    float(line["epsilon"]),
+                    float(line["delta"]),
+                    float(line["rho"]) if "rho" in line else None,
+                )
                 for line in record["spendings"]
             )
         except (TypeError, ValueError, KeyError):

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.design import Design, PairCounts
-from privrank.noise import DiscreteLaplace
+from privrank.netnoise import NetLaw, equivalent_variance
+from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.optim import pull, win_probability
-from privrank.release import NET, PAIR_COUNTS, WINS, WORTHS, Release
+from privrank.release import NET, PAIR_COUNTS, WINS, WORTHS, Part, Release
 
-__all__ = ["Evidence", "attainable", "default_ridge", "evidence", "nominal_information"]
+__all__ = ["Evidence", "attainable", "default_ridge", "evidence", "net_law", "nominal_information"]
 
 FloatArray = NDArray[np.float64]
 
@@ -46,9 +47,9 @@ class Evidence:
         Half the noisy net wins, made to sum to zero.
     pairs : PairCounts
         Comparisons per pair used in the fit.
-    item_law, item_step : DiscreteLaplace, float
-        Noise of each score before centring, in steps of `item_step`.
-    edge_law, edge_step : DiscreteLaplace, float
+    item_law, item_step : Law, float
+        Noise of the scores before centring, in steps of `item_step`.
+    edge_law, edge_step : DiscreteLaplace or DiscreteGaussian, float
         Noise of each cell of the win matrix, zero unless the matrix was released; half the
         difference of a pair's two cells enters its two scores with opposite signs.
     count_variance : float
@@ -61,9 +62,9 @@ class Evidence:
 
     score: FloatArray
     pairs: PairCounts
-    item_law: DiscreteLaplace = _NO_NOISE
+    item_law: NetLaw = _NO_NOISE
     item_step: float = 1.0
-    edge_law: DiscreteLaplace = _NO_NOISE
+    edge_law: DiscreteLaplace | DiscreteGaussian = _NO_NOISE
     edge_step: float = 1.0
     count_variance: float = 0.0
     output_variance: float = 0.0
@@ -76,8 +77,8 @@ class Evidence:
 
     @property
     def item_variance(self) -> float:
-        """Noise variance of each score before centring."""
-        return self.item_step**2 * self.item_law.variance
+        """Variance of independent noise on the scores that does the same to their differences."""
+        return self.item_step**2 * equivalent_variance(self.item_law, self.items)
 
     def edge_variance(self, worths: FloatArray) -> FloatArray:
         """Return the variance of the noise each pair puts into its two scores, opposite in sign.
@@ -114,18 +115,18 @@ def evidence(release: Release) -> Evidence:
         return Evidence(
             score - score.mean(),
             pairs,
-            edge_law=part.laplace,
+            edge_law=_cell_law(part),
             edge_step=part.step,
             count_variance=count_variance,
         )
     pairs, count_variance = _pair_counts(release)
     if NET in release.parts:
         part = release.parts[NET]
-        score = 0.5 * part.values.astype(np.float64)
+        score = 0.5 * part.step * part.values.astype(np.float64)
         return Evidence(
             score - score.mean(),
             pairs,
-            item_law=part.laplace,
+            item_law=net_law(part),
             item_step=0.5 * part.step,
             count_variance=count_variance,
             random_pairs=pairs.origin == "equal",
@@ -141,6 +142,19 @@ def evidence(release: Release) -> Evidence:
         count_variance=count_variance,
         output_variance=part.noise_variance,
     )
+
+
+def net_law(part: Part) -> NetLaw:
+    """Return the law of noise on net wins, or refuse another."""
+    if not isinstance(part.law, NetLaw):
+        raise ValueError("release must have noise that is drawn for net wins.")
+    return part.law
+
+
+def _cell_law(part: Part) -> DiscreteLaplace | DiscreteGaussian:
+    if not isinstance(part.law, DiscreteLaplace | DiscreteGaussian):
+        raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
+    return part.law
 
 
 def _pair_counts(release: Release) -> tuple[PairCounts, float]:

@@ -12,10 +12,21 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-__all__ = ["gaussian_delta", "gaussian_scale", "lattice_delta", "lattice_scale"]
+__all__ = [
+    "gaussian_delta",
+    "gaussian_scale",
+    "integer_delta",
+    "integer_scale",
+    "lattice_delta",
+    "lattice_scale",
+    "zcdp_epsilon",
+]
 
 SMALLEST_LATTICE_SCALE = 3.0
 """Below this the discrete law is not close enough to its limit for `lattice_delta`."""
+
+_FINE_SCALE = 2.0**16
+"""Scale of the lattice noise for vectors: at it a single lattice point weighs next to nothing."""
 
 _SUMMED = 2.0**12
 """Up to this scale of the summed noise the series for delta is added up; beyond, bounded."""
@@ -180,3 +191,147 @@ def lattice_scale(epsilon: float, delta: float, coordinates: int, reach: int = 1
     while not private(scale):
         scale *= 1.0 + 1e-9
     return scale
+
+
+def _least_ratio(coordinates: int) -> float:
+    """Return the scale over the sensitivity at which lattice sums have settled: eta < 1e-25."""
+    return math.sqrt((60.0 + (coordinates - 1) * math.log(5.0)) / (2.0 * math.pi**2))
+
+
+def integer_delta(
+    scale: float, epsilon: float, sensitivity: float, coordinates: int, fineness: int = 1
+) -> float:
+    """Return the delta of discrete Gaussian noise on an integer vector of known l2 sensitivity.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the discrete Gaussian law on each coordinate, in lattice steps; at least
+        sqrt((60 + (m - 1) log 5) / (2 pi^2)) times `sensitivity`.
+    epsilon : float
+        At least 0.
+    sensitivity : float
+        l2 sensitivity of the integer vector.
+    coordinates : int
+        m, the number of coordinates that may differ between neighbours.
+    fineness : int, default 1
+        L, by which the integer vector is multiplied before noise is added.
+
+    Returns
+    -------
+    float
+        An upper bound, above that of continuous noise by no more than exp(-t^2 / 2) / (sqrt(2 pi)
+        scale) with t the threshold of the privacy loss in standard deviations.
+
+    Notes
+    -----
+    **Privacy.** Let neighbours differ by d = L d_0 with d_0 an integer vector that is not 0,
+    g = gcd(d), d' = d / g, and w the scale. The law is symmetric, and the privacy loss at noise x
+    is (|d|^2 + 2 <x, d>) / (2 w^2). Let T = <x, d'>, which takes all integers t. By
+    |x|^2 = t^2 / |d'|^2 + |y|^2, with y the part of x orthogonal to d', the mass of T at t is
+    proportional to exp(-t^2 / (2 w^2 |d'|^2)) times the sum of exp(-|y|^2 / (2 w^2)) over a shifted
+    copy of the lattice A of integer vectors orthogonal to d'. By Poisson summation that sum is
+    constant in t but for a relative eta, at most the sum of exp(-2 pi^2 w^2 |v|^2) over the vectors
+    v other than 0 of the dual lattice of A. As d' is primitive, those are the integer vectors z
+    projected along d'. By Lagrange's identity |v|^2 |d'|^2 is the sum of the squares of the minors
+    z_i d'_j - z_j d'_i, which are integers and not all 0: |v| is at least 1 / |d'|, hence at least
+    1 / s with s the sensitivity, because d' also divides d_0 and |d_0| <= s. Any two dual vectors
+    are as far apart, so balls of half that radius around them do not overlap, and at most
+    (2 j + 3)^(m-1) <= 5^(j (m-1)) of them are shorter than (j + 1) / s. With
+    q = 5^(m-1) exp(-2 pi^2 (w / s)^2) this makes eta <= q + q^2 + ..., below 1e-25 at the least
+    scale.
+
+    So the mass of T is at most 1 + 3 eta times that of the discrete Gaussian law of scale
+    u = w |d'| on the integers, whose normaliser is at least u sqrt(2 pi) (Poisson summation again).
+    delta is E max(0, 1 - exp(epsilon - loss)). Its terms are log-concave in t, as both factors are,
+    so their sum is at most their integral plus their maximum. The integral is that of continuous
+    noise, `gaussian_delta` at the sensitivity |d|. The maximum is at most the mass at the threshold
+    of the loss: exp(-max(epsilon / a - a / 2, 0)^2 / 2) / (u sqrt(2 pi)) with a = |d| / w, and
+    u >= w. Both grow with |d|, which is at most L s. A neighbour with the same vector adds nothing.
+    """
+    if scale < _least_ratio(coordinates) * sensitivity:
+        raise ValueError(f"the scale must be larger for {coordinates} coordinates, got {scale}.")
+    a = fineness * sensitivity / scale
+    threshold = max(epsilon / a - 0.5 * a, 0.0)
+    peak = math.exp(-0.5 * threshold**2) / (scale * math.sqrt(2.0 * math.pi))
+    bound = gaussian_delta(scale, epsilon, fineness * sensitivity) + peak
+    return min(bound * (1.0 + 1e-9), 1.0)
+
+
+def integer_scale(
+    epsilon: float, delta: float, sensitivity: float, coordinates: int
+) -> tuple[float, int]:
+    """Return the smallest scale at which `integer_delta` is at most `delta`, and the fineness.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        In (0, 1).
+    sensitivity : float
+        l2 sensitivity of the integer vector.
+    coordinates : int
+        The number of coordinates that may differ between neighbours.
+
+    Returns
+    -------
+    (float, int)
+        Scale in lattice steps, and the power of two by which the vector is to be multiplied: the
+        least for which the lattice costs next to nothing against continuous noise.
+    """
+    continuous = gaussian_scale(epsilon, delta, sensitivity)
+    least = _least_ratio(coordinates) * sensitivity
+    fineness = 2 ** max(0, math.ceil(math.log2(max(least, _FINE_SCALE) / continuous)))
+
+    def private(scale: float) -> bool:
+        return integer_delta(scale, epsilon, sensitivity, coordinates, fineness) <= delta
+
+    scale = _smallest(private, max(least, 0.5 * fineness * continuous))
+    while not private(scale):
+        scale *= 1.0 + 1e-9
+    return scale, fineness
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon at which rho-zero-concentrated privacy is (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    rho : float
+        At least 0.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        A bound at the order that makes it smallest.
+
+    Notes
+    -----
+    **Privacy.** Let Z be the privacy loss under P and E exp((alpha - 1) Z) <=
+    exp((alpha - 1) alpha rho) for an order alpha > 1. delta is at most
+    E max(0, 1 - exp(epsilon - Z)), and max(0, 1 - exp(-x)) <= c exp((alpha - 1) x) for
+    c = (1 - 1 / alpha)^alpha / (alpha - 1): with y = exp(-x), (1 - y) y^(alpha - 1) is largest at
+    y = 1 - 1 / alpha. So delta <= c exp((alpha - 1) (alpha rho - epsilon)); solve for epsilon. It
+    holds at every alpha, so it does not matter how well the search below finds the best.
+
+    References
+    ----------
+    Canonne, Kamath and Steinke (2020), Proposition 12, https://doi.org/10.29012/jpc.784.
+    """
+    if rho == 0:
+        return 0.0
+    if math.isinf(rho):
+        return math.inf
+
+    def bound(log_order: float) -> float:
+        order = 1.0 + math.exp(log_order)
+        spread = -math.log(delta * order) / (order - 1.0)
+        return order * rho + spread + math.log1p(-1.0 / order)
+
+    # the best order is near 1 + sqrt(log(1 / delta) / rho)
+    middle = 0.5 * math.log(max(-math.log(delta), 1.0) / rho)
+    best = min(bound(middle + step) for step in np.linspace(-4.0, 4.0, 4001))
+    return max(best, 0.0) * (1.0 + 1e-12)

@@ -10,17 +10,20 @@ from typing import Literal
 
 from scipy.optimize import minimize_scalar
 
+from privrank.budget import pure_epsilon
 from privrank.checks import check_choice
 from privrank.design import Design
 from privrank.evidence import MEAN_CURVATURE, default_ridge, nominal_information
 from privrank.mechanisms.comparisons import DEFAULT_SHARES, Plan
 from privrank.mechanisms.objective import LEAST_RIDGE, OUTPUT
-from privrank.release import DESIGN_EFFECT, GROUP_SIZES, ORDER_EFFECT, PAIR_COUNTS
+from privrank.netnoise import NetNoise, NoiseName, cell_noise, net_noise, noise_choices
+from privrank.release import DESIGN_EFFECT, GROUP_SIZES, ORDER_EFFECT, PAIR_COUNTS, Mechanism
 from privrank.sensitivity import objective_scale
 
-__all__ = ["DesignEffect", "Method", "plan_fit", "side_shares"]
+__all__ = ["DesignEffect", "Method", "Noise", "main_noise", "plan_fit", "side_shares"]
 
 Method = Literal["auto", "counts", "objective"]
+Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"]
 DesignEffect = Literal["auto", "scalar", "none", "cluster"]
 
 MOST_ITEMS_WIN_MATRIX = 8
@@ -70,6 +73,61 @@ def side_shares(
     return chosen
 
 
+def main_noise(
+    design: Design,
+    mechanism: Mechanism,
+    noise: Noise,
+    epsilon: float,
+    delta: float,
+    shares: Mapping[str, float],
+) -> NoiseName:
+    """Return the law of the main release's noise, from public numbers.
+
+    Given the caller's choice and the side releases' shares. ``"auto"`` takes the law under which
+    differences between items get the least variance; the win matrix has two to choose from, and
+    objective perturbation one. Refuses what does not apply.
+    """
+    if math.isinf(epsilon):
+        return "laplace"
+    if noise == "gaussian" and delta == 0:
+        raise ValueError(
+            "noise='gaussian' needs a delta above 0: pass delta=, well below 1 / nobs, or use "
+            "noise='auto'."
+        )
+    share = 1.0 - sum(shares.values())
+    if mechanism == "objective perturbation":
+        if noise not in ("auto", "laplace"):
+            raise ValueError(
+                f"noise={noise!r} is for counts, and objective perturbation has continuous Laplace "
+                f"noise: use method='counts' or noise='auto'."
+            )
+        return "laplace"
+    if mechanism == "win matrix":
+        if noise == "auto":
+            return _cell_choice(design, epsilon, delta, share)
+        assert noise in ("laplace", "gaussian")
+        return noise
+    if noise == "auto":
+        return noise_choices(design.reach, epsilon, delta, share)[0].name
+    net_noise(design.reach, noise, share * epsilon, delta)
+    return noise
+
+
+def _cell_choice(
+    design: Design, epsilon: float, delta: float, share: float
+) -> Literal["laplace", "gaussian"]:
+    if delta == 0:
+        return "laplace"
+    laplace = _cells(design, "laplace", share * pure_epsilon(epsilon, delta), delta)
+    gaussian = _cells(design, "gaussian", share * epsilon, delta)
+    better = gaussian.law.variance / gaussian.fineness**2 < laplace.law.variance
+    return "gaussian" if better else "laplace"
+
+
+def _cells(design: Design, noise: NoiseName, epsilon: float, delta: float) -> NetNoise:
+    return cell_noise(design.reach, noise, epsilon, delta, ties=design.ties)
+
+
 def plan_fit(
     design: Design,
     epsilon: float,
@@ -77,12 +135,16 @@ def plan_fit(
     penalty: float | None,
     design_effect: DesignEffect,
     shares: Mapping[str, float] | None,
+    noise: Noise = "auto",
+    delta: float = 0.0,
 ) -> Plan:
     """Return the plan of a fit.
 
     Given the public design and the caller's choices (`penalty` None for ``"auto"``), returns the
     plan that was asked for or, for ``method="auto"``, the one with the smaller predicted variance;
-    objective perturbation is left out there when the caller's ridge is too small for it.
+    objective perturbation is left out there when the caller's ridge is too small for it, or when
+    the law that was asked for is one of counts. Laws that sum to zero are for net wins, so with
+    them no win matrix is released.
     """
     cluster = design_effect == "cluster"
     private = not math.isinf(epsilon)
@@ -92,22 +154,32 @@ def plan_fit(
                 "method='objective' is proved for models without covariates only: use "
                 "method='counts' or leave it at 'auto'."
             )
+        if design.covariates.bounds and noise not in ("auto", "laplace"):
+            raise ValueError(
+                f"noise={noise!r} is for net wins by group, and with numeric covariates they are "
+                f"weighted: use noise='auto', or cut the numbers into declared levels."
+            )
         wanted = _covariate_releases(design)
-        return Plan(
-            "net wins",
-            side_shares(design, epsilon, design_effect, shares, wanted),
-            cluster=cluster,
-        )
+        sides = side_shares(design, epsilon, design_effect, shares, wanted)
+        law: NoiseName = "laplace"
+        if not design.covariates.bounds:
+            law = main_noise(design, "net wins", noise, epsilon, delta, sides)
+        return Plan("net wins", sides, cluster=cluster, noise=law)
     counts_needed = design.pairs is None and private
     matrix = counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX
+    matrix = matrix and noise in ("auto", "laplace", "gaussian")
     extra = (PAIR_COUNTS,) if counts_needed else ()
-    counts = Plan(
-        "win matrix" if matrix else "net wins",
-        side_shares(design, epsilon, design_effect, shares, () if matrix else extra),
-        cluster=cluster,
-    )
-    if method == "counts" or (method == "auto" and (design.kind == "public" or not private)):
+    main: Mechanism = "win matrix" if matrix else "net wins"
+    sides = side_shares(design, epsilon, design_effect, shares, () if matrix else extra)
+    counts = Plan(main, sides, cluster=cluster)
+    of_counts = noise not in ("auto", "laplace")
+    if method != "objective":
+        counts = replace(counts, noise=main_noise(design, main, noise, epsilon, delta, sides))
+    if method == "counts" or (
+        method == "auto" and (design.kind == "public" or not private or of_counts)
+    ):
         return counts
+    main_noise(design, "objective perturbation", noise, epsilon, delta, {})
     objective = Plan(
         "objective perturbation",
         side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra)),
@@ -124,7 +196,9 @@ def plan_fit(
         )
     if method == "objective":
         return objective
-    return min(counts, objective, key=lambda plan: _predicted_variance(design, epsilon, plan))
+    return min(
+        counts, objective, key=lambda plan: _predicted_variance(design, epsilon, delta, plan)
+    )
 
 
 def _covariate_releases(design: Design) -> tuple[str, ...]:
@@ -167,7 +241,7 @@ def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
     return float(math.exp(best.x))
 
 
-def _predicted_variance(design: Design, epsilon: float, plan: Plan) -> float:
+def _predicted_variance(design: Design, epsilon: float, delta: float, plan: Plan) -> float:
     """Predict the variance of a worth's contrast from public numbers."""
     information = nominal_information(len(design.items), design.nominal_total)
     share, reach = _main_epsilon(epsilon, plan), design.reach
@@ -176,9 +250,11 @@ def _predicted_variance(design: Design, epsilon: float, plan: Plan) -> float:
         noise = 2.0 * _objective_noise(design, epsilon, plan) ** 2
     elif plan.mechanism == "win matrix":
         # each pair's two cells, at even odds, in a round robin of m items
-        noise = len(design.items) * (reach.win_matrix_l1(ties=False) / share) ** 2
+        cells = _cells(design, plan.noise, share, delta)
+        step = (0.5 if design.ties else 1.0) / cells.fineness
+        noise = 0.5 * len(design.items) * step**2 * cells.law.variance
     else:
-        noise = 0.5 * (reach.net_l1 / share) ** 2
+        noise = (0.5 * net_noise(reach, plan.noise, share, delta).deviation(reach.items)) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
             sampling = information * 0.25 / MEAN_CURVATURE
     return (sampling + noise) / information**2

@@ -89,6 +89,7 @@ class Radius:
         # log-concave: a run of radii around the mode, and beyond its end the weights fall
         kept = log > -_TAIL_BITS * math.log(2.0)
         k, weights = k[kept], np.rint(np.exp(log[kept]) * 2.0**_MASS_BITS).astype(np.int64)
+        weights.setflags(write=False)
         # a slower decay than needed is on the private side
         decay = (rate - dimension * math.log1p(1.0 / (float(k[-1]) + offset))) * (1.0 - 1e-9)
         decay = min(decay, 500.0)

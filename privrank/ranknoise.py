@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,9 @@ IntArray = NDArray[np.int64]
 
 _RADII = 4000
 """Radii over which the law of a coordinate is summed up."""
+
+_CELLS = 2**22
+"""Cells of the tables of paths that are held at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +204,19 @@ class PermutohedronNoise:
         object.__setattr__(self, "_radius", radius)
 
     @classmethod
-    def calibrate(cls, items: int, epsilon: float, steps: int = 1) -> PermutohedronNoise:
+    def calibrate(cls, items: int, epsilon: float, steps: int | Fraction = 1) -> PermutohedronNoise:
         """Return the law whose loss is at most `epsilon` when one unit is replaced.
 
         The unit moves the totals by `steps` times a point of K: one ranking by one. The fineness
-        is the power of two that makes the rate at most 1 / 16: drawing a whole radius then adds
-        less than 1 / (16 m) of its mean.
+        is the least multiple of the steps' denominator by a power of two that makes the rate at
+        most 1 / 16: drawing a whole radius then adds less than 1 / (16 m) of its mean.
         """
         if math.isinf(epsilon):
             return cls(items, math.inf, 1)
-        fineness = 2 ** math.ceil(math.log2(max(16.0 * epsilon / steps, 1.0)))
-        return cls(items, step_rate(steps * fineness, epsilon), fineness)
+        steps = Fraction(steps)
+        finer = 2 ** math.ceil(math.log2(max(16.0 * epsilon / steps.numerator, 1.0)))
+        rate = step_rate(steps.numerator * finer, epsilon)
+        return cls(items, rate, steps.denominator * finer)
 
     @property
     def variance(self) -> float:
@@ -229,7 +236,30 @@ class PermutohedronNoise:
         word = draw_one_each(np.full(max(m - 2, 0), m), rng)
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
         turn = 2 * draw_below(2, rng) - 1
-        return self.fineness * totals + turn * tree_point(spanning_tree(word, m), steps, radius)
+        point = tree_point(spanning_tree(word, m), steps, radius)
+        return np.asarray(self.fineness * totals + turn * point)
+
+    @property
+    def body_scale(self) -> float:
+        """Scale of the Gamma(m) variable that stretches a point of K, on a fine lattice."""
+        return 0.0 if math.isinf(self.rate) else 1.0 / self.rate
+
+    def bodies(self, draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return uniform points of K, shape (draws, m): uniform points of uniform tiles."""
+        m = self.items
+        points = np.empty((draws, m))
+        block = max(1, _CELLS // m**2)
+        for start in range(0, draws, block):
+            size = min(block, draws - start)
+            word = rng.integers(0, m, (size, m - 2))
+            steps = rng.uniform(-1.0, 1.0, (size, m - 1))
+            points[start : start + size] = tree_point(spanning_tree(word, m), steps, 1)
+        return points
+
+    def simulate(self, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return noise alone, shape (draws, m), by its limit on a fine lattice."""
+        stretch = self.body_scale * rng.gamma(self.items, size=(size[0], 1))
+        return np.asarray(stretch * self.bodies(size[0], rng))
 
 
 @cache
@@ -248,44 +278,43 @@ def _permutohedron_moment(items: int) -> float:
 
 
 def spanning_tree(word: IntArray, items: int) -> IntArray:
-    """Return the parents, towards item m - 1, in the tree with this Pruefer word.
+    """Return the parents, towards item m - 1, in the trees with these Pruefer words.
 
-    Given m - 2 items, returns the parent of each item 0..m-2; the map is a bijection onto the
-    spanning trees of the complete graph.
+    Given words of m - 2 items in the last axis, returns the parent of each item 0..m-2 there; the
+    map is a bijection onto the spanning trees of the complete graph.
     """
-    degree = 1 + np.bincount(word, minlength=items)
-    parent = np.empty(items - 1, dtype=np.int64)
-    pointer = leaf = int(np.argmax(degree == 1))
-    for entry in map(int, word):
+    shape = np.shape(word)[:-1]
+    words = np.asarray(word, dtype=np.int64).reshape(math.prod(shape), items - 2)
+    each = np.arange(len(words))
+    degree = np.ones((len(words), items), dtype=np.int64)
+    np.add.at(degree, (each[:, None], words), 1)
+    parent = np.empty((len(words), items - 1), dtype=np.int64)
+    for place in range(items - 1):
         # the leaf with the smallest number is cut off; the last item never is
-        parent[leaf] = entry
-        degree[entry] -= 1
-        if degree[entry] == 1 and entry < pointer:
-            leaf = entry
-        else:
-            pointer += 1
-            while degree[pointer] != 1:
-                pointer += 1
-            leaf = pointer
-    parent[leaf] = items - 1
-    return parent
+        leaf = np.argmax(degree == 1, axis=1)
+        above = words[:, place] if place < items - 2 else np.full(len(words), items - 1)
+        parent[each, leaf] = above
+        degree[each, leaf] = 0
+        degree[each, above] -= 1
+    return parent.reshape(*shape, items - 1)
 
 
-def tree_point(parent: IntArray, steps: IntArray, radius: int) -> IntArray:
-    """Return the lattice point of `radius` times K with these coordinates in the tile of a tree.
+def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[Any]:
+    """Return the point of `radius` times K with these coordinates in the tile of a tree.
 
     Parameters
     ----------
-    parent : ndarray of int64, shape (m - 1,)
+    parent : ndarray of int64, shape (..., m - 1)
         Parents of the items 0..m-2 in a tree whose root is item m - 1.
-    steps : ndarray of int64, shape (m - 1,)
-        Coordinate of the edge from each item to its parent, in -radius..radius - 1.
+    steps : ndarray, shape (..., m - 1)
+        Coordinate of the edge from each item to its parent: whole numbers in -radius..radius - 1
+        for a lattice point, else numbers between -radius and radius.
     radius : int
         At least 1.
 
     Returns
     -------
-    ndarray of int64, shape (m,)
+    ndarray, shape (..., m)
         Entries that sum to 0.
 
     Notes
@@ -298,39 +327,43 @@ def tree_point(parent: IntArray, steps: IntArray, radius: int) -> IntArray:
     coordinate of g along an edge towards the root is positive: the half-open tile takes
     -radius..radius - 1.
     """
-    m = len(parent) + 1
-    point = np.zeros(m, dtype=np.int64)
-    point[:-1] += steps
-    np.subtract.at(point, parent, steps)
+    shape, m = np.shape(parent)[:-1], np.shape(parent)[-1] + 1
+    parent, steps = parent.reshape(-1, m - 1), steps.reshape(-1, m - 1)
+    each = np.arange(len(parent))
+    point = np.zeros((len(parent), m), dtype=steps.dtype)
+    point[:, :-1] += steps
+    np.subtract.at(point, (each[:, None], parent), steps)
     # peak[a, b]: rank of the largest edge on the path from a to b; way: +1 if it is passed upwards
-    # in item number, that is from its smaller end
-    peak, way = np.full((m, m), -1), np.zeros((m, m), dtype=np.int64)
-    seen = [m - 1]
-    for child in _from_root(parent):
-        above = int(parent[child])
-        edge = max(child, above) * m + min(child, above)
-        up = 1 if above < child else -1
-        others = np.array(seen)
-        larger = peak[others, above] > edge
-        peak[others, child] = peak[child, others] = np.where(larger, peak[others, above], edge)
-        way[others, child] = np.where(larger, way[others, above], up)
-        way[child, others] = -way[others, child]
-        seen.append(child)
+    # in item number, that is from its smaller end. What is entered for an item that is not yet in
+    # the tree is written over when it comes.
+    peak = np.full((len(parent), m, m), -1)
+    way = np.zeros((len(parent), m, m), dtype=np.int64)
+    for child in _from_root(parent).T:
+        above = parent[each, child]
+        edge = np.maximum(child, above) * m + np.minimum(child, above)
+        up = np.where(above < child, 1, -1)
+        larger = peak[each, :, above] > edge[:, None]
+        highest = np.where(larger, peak[each, :, above], edge[:, None])
+        passed = np.where(larger, way[each, :, above], up[:, None])
+        peak[each, :, child] = peak[each, child] = highest
+        way[each, :, child], way[each, child] = passed, -passed
+        peak[each, child, child] = -1
     first, second = np.triu_indices(m, 1)
     own = second * m + first
-    sign = np.where(peak[first, second] > own, way[first, second], -1)
-    sign[peak[first, second] == own] = 0  # an edge of the tree
-    np.add.at(point, first, radius * sign)
-    np.subtract.at(point, second, radius * sign)
-    return point
+    sign = np.where(peak[:, first, second] > own, way[:, first, second], -1)
+    sign[peak[:, first, second] == own] = 0  # an edge of the tree
+    ends = np.zeros((len(parent), m, m), dtype=np.int64)
+    ends[:, first, second] = sign
+    point += radius * (ends.sum(axis=2) - ends.sum(axis=1))
+    return point.reshape(*shape, m)
 
 
-def _from_root(parent: IntArray) -> list[int]:
-    """Return the items 0..m-2, each after its parent."""
-    children: list[list[int]] = [[] for _ in range(len(parent) + 1)]
-    for child, above in enumerate(parent):
-        children[int(above)].append(child)
-    order = list(children[-1])
-    for item in order:
-        order.extend(children[item])
-    return order
+def _from_root(parent: IntArray) -> IntArray:
+    """Return for each tree the items 0..m-2, each after its parent."""
+    root = parent.shape[1]
+    above, depth = parent.copy(), np.zeros_like(parent)
+    while (moving := above != root).any():
+        depth += moving
+        higher = np.take_along_axis(parent, np.minimum(above, root - 1), axis=1)
+        above = np.where(moving, higher, above)
+    return np.argsort(depth, axis=1, kind="stable")

@@ -10,11 +10,12 @@ from scipy.linalg import eigh
 
 from privrank.covariates import Covariates
 from privrank.design import Design, PairCounts
-from privrank.evidence import MEAN_CURVATURE
+from privrank.evidence import MEAN_CURVATURE, net_law
 from privrank.linear import blocks, edge_matrix, fit_linear, item_basis
 from privrank.links import Link
+from privrank.netnoise import equivalent_variance
 from privrank.nulltables import public_generator
-from privrank.release import DESIGN_EFFECT, GROUP_SIZES, MOMENTS, NET, ORDER_EFFECT, Part, Release
+from privrank.release import DESIGN_EFFECT, GROUP_SIZES, MOMENTS, NET, ORDER_EFFECT, Release
 
 __all__ = ["Equations", "Estimate", "draw_errors", "equations", "estimate", "wald"]
 
@@ -113,7 +114,7 @@ def equations(release: Release) -> Equations:
     part = release.parts[NET]
     rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
     worths = weights.T @ rows @ basis
-    variance = 0.25 * part.noise_variance
+    variance = 0.25 * part.step**2 * equivalent_variance(net_law(part), m)
     gram, items = weights.T @ weights, basis.T @ basis
     noise = np.asarray(variance * np.kron(gram, items))
 
@@ -312,19 +313,17 @@ def _noise(
     """Simulate the noise of the target by its exact law, errors of group sizes left out."""
     m = len(release.design.items)
     covariates = facts.covariates
-    rows = _simulated(release.parts[NET], (draws, covariates.rows, m), generator)
+    part = release.parts[NET]
+    rows = 0.5 * part.step * net_law(part).simulate((draws * covariates.rows, m), generator)
+    rows = rows.reshape(draws, covariates.rows, m)
     basis = item_basis(covariates, m)
     worths = np.einsum("rk,drm,mq->dkq", covariates.weights, rows, basis, optimize=True)
     noise = worths.reshape(draws, -1)
     if covariates.ordered:
-        noise = np.column_stack(
-            (noise, _simulated(release.parts[ORDER_EFFECT], (draws, 1), generator))
-        )
+        named = release.parts[ORDER_EFFECT]
+        first = 0.5 * named.step * named.laplace.simulate((draws, 1), generator)
+        noise = np.column_stack((noise, first))
     return np.asarray(noise)
-
-
-def _simulated(part: Part, shape: tuple[int, ...], generator: np.random.Generator) -> FloatArray:
-    return np.asarray(0.5 * part.step * part.laplace.simulate(shape, generator), dtype=np.float64)
 
 
 def draw_errors(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privrank.design import Design, Sample, own
 from privrank.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
+from privrank.zerosum import SphericalNoise, ZeroSumLaplace
 
 __all__ = [
     "DECISION",
@@ -39,6 +40,7 @@ __all__ = [
     "Part",
     "Release",
     "check_release",
+    "law_name",
 ]
 
 IntArray = NDArray[np.int64]
@@ -58,13 +60,22 @@ PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments exist in non-private runs only."""
 
-Law = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
+Law = (
+    DiscreteLaplace
+    | DiscreteGaussian
+    | CubeNoise
+    | PermutohedronNoise
+    | SphericalNoise
+    | ZeroSumLaplace
+)
 
 _LAWS: dict[str, type[Law]] = {
     "discrete Laplace": DiscreteLaplace,
     "discrete Gaussian": DiscreteGaussian,
     "cube": CubeNoise,
     "permutohedron": PermutohedronNoise,
+    "spherical": SphericalNoise,
+    "zero-sum Laplace": ZeroSumLaplace,
 }
 
 
@@ -83,8 +94,8 @@ class Part:
         order found in noisy numbers.
     sensitivity : int
         How far one unit moves the statistic, in lattice steps and as the law measures it: in l1 for
-        discrete Laplace, in each coordinate for discrete Gaussian and cube noise, in permutohedra
-        of rank differences for Borda totals.
+        discrete and zero-sum Laplace noise, in each coordinate for discrete Gaussian and cube
+        noise, in permutohedra of rank differences, in the rounded norm of spherical noise.
     epsilon : float
         Share of the budget this part spent.
     """
@@ -256,12 +267,16 @@ def _survey(record: Mapping[str, Any]) -> Design | Sample:
     return Sample.from_record(record)
 
 
+def law_name(law: Law | None) -> str:
+    """Return the name of a law in the records, and in summaries."""
+    return next((name for name, kind in _LAWS.items() if kind is type(law)), "no noise")
+
+
 def _law_record(law: Law | None) -> dict[str, Any] | None:
     if law is None:
         return None
-    (name,) = (name for name, kind in _LAWS.items() if kind is type(law))
     parameters = {part.name: _number(getattr(law, part.name)) for part in fields(law) if part.init}
-    return {"name": name, **parameters}
+    return {"name": law_name(law), **parameters}
 
 
 def _law_of(record: Mapping[str, Any] | None) -> Law | None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 __all__ = ["Adjacency", "RankingReach", "Reach", "objective_loss", "objective_scale"]
@@ -105,6 +106,21 @@ class Reach:
         return 2 * math.sqrt(longest)
 
     @property
+    def net_permutohedra(self) -> Fraction:
+        """How many permutohedra of pair differences hold all changes of `net`.
+
+        K, the sum of the segments [-1, 1] (e_i - e_j) over all pairs, is where the sum over any
+        set A of items is at most |A| (m - |A|), the pairs that leave it, and the total is 0. One
+        unit's net sums over A to at most its edges that leave A: at most `rows`, and over distinct
+        pairs at most |A| (m - |A|). As |A| (m - |A|) is at least m - 1, it lies in
+        min(rows, m - 1) / (m - 1) K, or rows / (m - 1) K where pairs may repeat; a difference of
+        two in twice that, as K is symmetric and convex. A star, or one pair again and again,
+        reaches it in the sum over one item; a reversal doubles it.
+        """
+        rows = min(self.rows, self.items - 1) if self.distinct else self.rows
+        return Fraction(2 * rows, self.items - 1)
+
+    @property
     def net_linf(self) -> int:
         """Largest change of one item's net: an item meets at most m - 1 others once each."""
         return 2 * (min(self.rows, self.items - 1) if self.distinct else self.rows)
@@ -146,6 +162,16 @@ class Reach:
         contribution has l1 norm at most `rows`; reversing every answer moves it by 2 rows.
         """
         return (4 if ties else 2) * self.effective_rows
+
+    def win_matrix_l2(self, *, ties: bool) -> float:
+        """l2 sensitivity of the win matrix, in half wins if `ties`, else in wins.
+
+        The cells of a unit are not negative, so two units' difference is no longer than the two
+        side by side: over distinct pairs each is a sum of `rows` cells of at most 1, two halves
+        being shorter; repeated pairs may all fall into one cell. Reversing every answer attains it.
+        """
+        longest = 2 * self.effective_rows if self.distinct else 2 * self.rows**2
+        return (2 if ties else 1) * math.sqrt(longest)
 
     @property
     def gradient_l1(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,13 +22,11 @@ from privrank.design import DesignKind, own
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.evidence import evidence
 from privrank.mechanisms.comparisons import Plan, release_comparisons
-from privrank.plan import DesignEffect, side_shares
+from privrank.plan import DesignEffect, Noise, main_noise, side_shares
 from privrank.release import DESIGN_EFFECT, NET, PAIR_COUNTS, WORTHS, Release, check_release
 from privrank.results import TopKResult
 
-__all__ = ["PrivateTopK", "TopKNoise", "infer"]
-
-TopKNoise = Literal["auto", "laplace"]
+__all__ = ["PrivateTopK", "infer"]
 
 
 class PrivateTopK:
@@ -55,9 +53,9 @@ class PrivateTopK:
     Notes
     -----
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
-    reversal, a respondent by :attr:`privrank.sensitivity.Reach.net_l1`; discrete Laplace noise of
-    that scale over epsilon protects the whole vector, so the order, the set and every interval are
-    post-processing, whatever k is.
+    reversal, a respondent by :attr:`privrank.sensitivity.Reach.net_l1`, with bounds in other norms
+    beside it; noise calibrated to them (:func:`privrank.netnoise.net_noise`) protects the whole
+    vector, so the order, the set and every interval are post-processing, whatever k is.
 
     References
     ----------
@@ -146,7 +144,7 @@ class PrivateTopK:
         epsilon: float,
         delta: float = 0.0,
         *,
-        noise: TopKNoise = "auto",
+        noise: Noise = "auto",
         design_effect: DesignEffect = "auto",
         shares: Mapping[str, float] | None = None,
         alpha: float = 0.05,
@@ -170,11 +168,13 @@ class PrivateTopK:
             In one sentence, before any budget is spent.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
-        check_choice("noise", noise, TopKNoise)
+        check_choice("noise", noise, Noise)
         check_rng(rng)
         design = self._encoded.design
         extra = (PAIR_COUNTS,) if design.pairs is None and epsilon < np.inf else ()
-        plan = Plan("net wins", side_shares(design, epsilon, design_effect, shares, extra))
+        sides = side_shares(design, epsilon, design_effect, shares, extra)
+        law = main_noise(design, "net wins", noise, epsilon, delta, sides)
+        plan = Plan("net wins", sides, noise=law)
         release = release_comparisons(
             self._encoded,
             plan,
@@ -241,7 +241,8 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     facts = evidence(release)
     # counts that were themselves released can be zero or negative in places
     degrees = np.maximum(facts.pairs.degrees(facts.items), 1.0)
-    score = 0.5 * release.parts[NET].values if NET in release.parts else facts.score
+    net = release.parts.get(NET)
+    score = facts.score if net is None else 0.5 * net.step * net.values
     win_rate = 0.5 + score / degrees
     effect = 1.0
     if DESIGN_EFFECT in release.parts:

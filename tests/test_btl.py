@@ -194,9 +194,15 @@ def sparse_survey(items, rows, seed=3):
 
 
 SOLVED = {
-    "private counts": ({"design": "public"}, {"epsilon": 0.5}),
-    "private counts, gamma 0": ({"design": "public"}, {"epsilon": 5.0, "penalty": 0}),
-    "private counts, small gamma": ({"design": "public"}, {"epsilon": 1.0, "penalty": 1e-4}),
+    "private counts": ({"design": "public"}, {"epsilon": 0.5, "noise": "laplace"}),
+    "private counts, gamma 0": (
+        {"design": "public"},
+        {"epsilon": 5.0, "penalty": 0, "noise": "laplace"},
+    ),
+    "private counts, small gamma": (
+        {"design": "public"},
+        {"epsilon": 1.0, "penalty": 1e-4, "noise": "laplace"},
+    ),
     "non-private, gamma 0": ({"design": "public"}, {"epsilon": np.inf, "penalty": 0}),
     "objective": ({}, {"epsilon": 1.0, "method": "objective"}),
     "win matrix": ({"pair_counts": "release"}, {"epsilon": 1.0, "method": "counts"}),
@@ -605,7 +611,8 @@ def test_from_release_costs_nothing_and_gives_the_same_numbers(monkeypatch):
     assert crossed.release is selection.release
     top = pr.PrivateTopK.from_release(worths.release, 3)
     assert top.k == 3
-    np.testing.assert_allclose(top.net_wins, worths.release.parts["net wins"].values, atol=1e-9)
+    part = worths.release.parts["net wins"]
+    np.testing.assert_allclose(top.net_wins, part.step * part.values, atol=1e-9)
     assert budget.spent == (2.0, 0.0)
 
 
@@ -614,8 +621,9 @@ def test_from_release_costs_nothing_and_gives_the_same_numbers(monkeypatch):
 def test_delta_is_worth_its_logarithm(delta, method):
     # pure noise at epsilon + log(1 / (1 - delta)) is (epsilon, delta)-private
     survey = model("immigration", design="public")
-    one = survey.fit(1.0, delta, method=method, penalty=2.0, rng=seeded())
-    other = survey.fit(1.0 - math.log1p(-delta), method=method, penalty=2.0, rng=seeded())
+    options = {"method": method, "noise": "laplace", "penalty": 2.0}
+    one = survey.fit(1.0, delta, **options, rng=seeded())
+    other = survey.fit(1.0 - math.log1p(-delta), **options, rng=seeded())
     for name, part in one.release.parts.items():
         assert part.law == other.release.parts[name].law
         np.testing.assert_array_equal(part.values, other.release.parts[name].values)
@@ -644,12 +652,15 @@ def two_graphs():
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
-        ({}, {"method": "counts"}),
+        ({}, {"method": "counts", "noise": "laplace"}),
         ({}, {"method": "objective"}),
-        ({}, {"method": "counts", "penalty": 0}),
+        ({}, {"method": "counts", "penalty": 0, "noise": "laplace"}),
         ({"pair_counts": "release"}, {"method": "counts"}),
         ({"pair_counts": "release"}, {"method": "objective"}),
-        ({"pair_counts": dict.fromkeys(combinations(SURVEYS["university"].items, 2), 300)}, {}),
+        (
+            {"pair_counts": dict.fromkeys(combinations(SURVEYS["university"].items, 2), 300)},
+            {"noise": "laplace"},
+        ),
     ],
 )
 def test_standard_errors_under_a_private_design_come_from_the_release(
@@ -708,12 +719,13 @@ def test_the_plan_comes_from_public_numbers(design):
 
 def test_public_design_takes_counts_and_two_over_epsilon():
     # one row, replaced outcome: net moves by 4 in l1, so half-wins move by 2 at lambda = 2/epsilon
-    release = model(unit="row", design="public").fit(0.5, rng=seeded()).release
+    release = model(unit="row", design="public").fit(0.5, noise="laplace", rng=seeded()).release
     part = release.parts["net wins"]
     assert release.mechanism == "net wins" and part.sensitivity == 4
     assert part.law.scale == pytest.approx(4 / 0.5, rel=1e-12) and part.law.scale >= 8.0
     # a University respondent moves it by 36, with a tenth of epsilon left to the design effect
-    part = model(design="public").fit(0.5, rng=seeded()).release.parts["net wins"]
+    fit = model(design="public").fit(0.5, noise="laplace", rng=seeded())
+    part = fit.release.parts["net wins"]
     assert part.sensitivity == 36
     assert part.law.scale == pytest.approx(36 / 0.45, rel=1e-12)
 

@@ -17,6 +17,8 @@ import privrank as pr
 from privrank import btl
 from privrank.budget import pure_epsilon, split
 from privrank.mechanisms import comparisons as mechanisms
+from privrank.ranknoise import PermutohedronNoise
+from privrank.zerosum import ZeroSumLaplace
 
 COMPARISONS = pd.DataFrame(
     [(who, *pair, outcome) for who, outcome in ((1, 1), (2, -1), (3, 0)) for pair in ("ab", "bc")],
@@ -103,7 +105,9 @@ def test_refused_fit_reads_and_draws_nothing(monkeypatch, name, respondent):
     fitted, options = build(name, respondent)
     fitted._encoded = Tripwire(fitted._encoded.design)
     monkeypatch.setattr(mechanisms.DiscreteLaplace, "draw", forbid)
-    monkeypatch.setattr(mechanisms, "draw_cells", forbid)
+    monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", forbid)
+    for law in (ZeroSumLaplace, PermutohedronNoise):
+        monkeypatch.setattr(law, "draw", forbid)
     monkeypatch.setattr(mechanisms, "draw_permutation", forbid)
     rng = np.random.default_rng(0)
     state = rng.bit_generator.state

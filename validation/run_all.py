@@ -13,6 +13,7 @@ STUDIES = (
     "ccw_experiments",
     "ccw_surveys",
     "selection",
+    "noise_laws",
     "uniformity_level",
     "uniformity_power",
     "uniformity_figures",

@@ -19,6 +19,7 @@ from privrank.encode.comparisons import Encoded
 from privrank.linear import check_identified
 from privrank.mechanisms.objective import OUTPUT, draw_worths, perturbation
 from privrank.mechanisms.tallies import met, moments, statistic, units
+from privrank.netnoise import NetNoise, NoiseName, cell_noise, net_noise
 from privrank.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.optim import Solver
 from privrank.paircounts import check_connected
@@ -64,12 +65,15 @@ class Plan:
         Ridge of objective perturbation.
     cluster : bool
         Whether the non-private run keeps the moments for cluster-robust errors.
+    noise : str
+        Law of the noise on net wins or on the win matrix.
     """
 
     mechanism: Mechanism
     shares: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
     cluster: bool = False
+    noise: NoiseName = "laplace"
 
 
 def release_comparisons(
@@ -115,20 +119,36 @@ def release_comparisons(
     -----
     **Privacy.** Unit and neighbours as in ``encoded.design``: replace one unit. The parts are
     pure differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to
-    xi, hence to (epsilon, delta) (:func:`privrank.budget.pure_epsilon`). Each discrete Laplace part
-    has scale l1 sensitivity / share (:class:`privrank.sensitivity.Reach`,
-    :meth:`privrank.noise.DiscreteLaplace.calibrate`); the worths of objective perturbation are
-    covered by :func:`privrank.mechanisms.objective.draw_worths`.
+    xi, hence to (epsilon, delta) (:func:`privrank.budget.pure_epsilon`). With Gaussian noise the
+    main part is (its share of epsilon, delta)-private and the others are pure at their shares of
+    epsilon, which composes to (epsilon, delta) as well. Side parts have discrete Laplace noise of
+    scale l1 sensitivity / share (:class:`privrank.sensitivity.Reach`,
+    :meth:`privrank.noise.DiscreteLaplace.calibrate`); the laws of net wins and of the win matrix
+    are those of :func:`privrank.netnoise.net_noise` and :func:`privrank.netnoise.cell_noise`; the
+    worths of objective perturbation are covered by
+    :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
+    privacy of all parts too: a^2 / 2 of each pure one at a.
     """
     design = encoded.design
     main = WORTHS if plan.mechanism == "objective perturbation" else plan.mechanism
-    epsilons = split(pure_epsilon(epsilon, delta), dict(plan.shares), main)
+    whole = epsilon if plan.noise == "gaussian" else pure_epsilon(epsilon, delta)
+    epsilons = split(whole, dict(plan.shares), main)
     noise = perturbation(design, plan.gamma, epsilons) if main == WORTHS else None
-    laws = {name: _law(design, name, epsilons[name]) for name in epsilons.keys() - _WORTHS_SHARES}
+    laws = {
+        name: _noise(design, name, plan.noise, epsilons[name], delta)
+        for name in epsilons.keys() - _WORTHS_SHARES
+    }
     check_budget(budget)
     if budget is not None:
+        rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
+        gaussian = laws[main].rho if main in laws else None
         budget.reserve(
-            f"{by}: {plan.mechanism}", epsilon, delta, unit=design.unit, max_rows=design.max_rows
+            f"{by}: {plan.mechanism}",
+            epsilon,
+            delta,
+            unit=design.unit,
+            max_rows=design.max_rows,
+            rho=rho + (0.5 * epsilons[main] ** 2 if gaussian is None else gaussian),
         )
 
     if math.isinf(epsilon):
@@ -139,9 +159,13 @@ def release_comparisons(
         parts[WORTHS] = draw_worths(encoded, noise, solver, rng)
         constants = {"lambda": noise.scale, "gamma": noise.gamma}
     for name in sorted(laws):
-        sensitivity, law = laws[name]
-        noisy = law.draw(statistic(encoded, name), rng)
-        parts[name] = Part(noisy, _step(design, name), law, sensitivity, epsilons[name])
+        lattice = laws[name]
+        exact = lattice.fineness * statistic(encoded, name)
+        # every group of respondents has noise of its own
+        groups = exact.reshape(-1, len(design.items)) if name == NET else [exact]
+        noisy = np.concatenate([lattice.law.draw(group, rng) for group in groups])
+        step = _step(design, name) / lattice.fineness
+        parts[name] = Part(noisy, step, lattice.law, lattice.sensitivity, epsilons[name])
     if plan.cluster and math.isinf(epsilon):
         parts |= moments(encoded)
     return Release(
@@ -156,20 +180,23 @@ def release_comparisons(
     )
 
 
-def _law(design: Design, name: str, epsilon: float) -> tuple[int, DiscreteLaplace]:
-    """Return the l1 sensitivity of a part, in lattice steps, and its noise law."""
+def _noise(design: Design, name: str, law: NoiseName, epsilon: float, delta: float) -> NetNoise:
+    """Return the noise of a part; side releases have discrete Laplace noise."""
     reach = design.reach
+    if name == NET and design.covariates is not None and design.covariates.bounds:
+        steps = reach.net_l1 * FINENESS * len(design.covariates.monomials)
+        return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
+    if name == NET:
+        return net_noise(reach, law, epsilon, delta)
+    if name == WINS:
+        return cell_noise(reach, law, epsilon, delta, ties=design.ties)
     sensitivity = {
-        NET: reach.net_l1,
-        WINS: reach.win_matrix_l1(ties=design.ties),
         DESIGN_EFFECT: reach.spread,
         PAIR_COUNTS: reach.pair_counts_l1,
         GROUP_SIZES: reach.group_sizes_l1,
         ORDER_EFFECT: reach.named_first_l1,
     }[name]
-    if name == NET and design.covariates is not None and design.covariates.bounds:
-        sensitivity *= FINENESS * len(design.covariates.monomials)
-    return sensitivity, DiscreteLaplace.calibrate(sensitivity, epsilon)
+    return NetNoise("laplace", DiscreteLaplace.calibrate(sensitivity, epsilon), 1, sensitivity)
 
 
 def _step(design: Design, name: str) -> float:

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 
 from privrank.design import Design
+from privrank.netnoise import LAW_NAMES, noise_choices
+from privrank.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.ranknoise import PermutohedronNoise
 from privrank.release import (
     DESIGN_EFFECT,
     GROUP_SIZES,
@@ -14,9 +17,11 @@ from privrank.release import (
     ORDER_EFFECT,
     PAIR_COUNTS,
     WINS,
-    WORTHS,
+    Part,
     Release,
+    law_name,
 )
+from privrank.zerosum import SphericalNoise, ZeroSumLaplace
 
 __all__ = [
     "caption",
@@ -96,15 +101,56 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
 def _mechanism(release: Release) -> str:
     if release.source == "none":
         return f"{release.mechanism}, no noise"
-    law = "Laplace" if release.mechanism == "objective perturbation" else "discrete Laplace"
-    return f"{release.mechanism}, {law}"
+    part = _counts(release)
+    return f"{release.mechanism}, {'Laplace' if part is None else law_name(part.law)}"
+
+
+def _counts(release: Release) -> Part | None:
+    """Return the net wins or the win matrix; None for objective perturbation."""
+    return release.parts.get(NET) or release.parts.get(WINS)
 
 
 def _scales(release: Release) -> str:
-    if WORTHS in release.parts:
+    part, reach = _counts(release), release.design.reach
+    if part is None:
         return f"{release.constants['lambda']:.4g}, ridge {release.constants['gamma']:.4g}"
-    part = release.parts.get(NET) or release.parts[WINS]
-    return f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:g})"
+    law, moved = part.law, f"sensitivity {part.step * part.sensitivity:g}"
+    if isinstance(law, PermutohedronNoise):
+        scale = 1.0 / law.rate
+        moved = f"sensitivity {float(reach.net_permutohedra):.4g} permutohedra"
+    elif isinstance(law, SphericalNoise):
+        scale = law.scale / math.sqrt(law.items)
+        moved = f"l2 sensitivity {reach.net_l2:.4g}"
+    else:
+        assert isinstance(law, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
+        scale = law.scale
+        if isinstance(law, DiscreteGaussian):
+            cells = WINS in release.parts
+            l2 = reach.win_matrix_l2(ties=False) if cells else reach.net_l2
+            moved = f"l2 sensitivity {l2:.4g}"
+    return f"{part.step * scale:.4g} ({moved})"
+
+
+def _choice_notes(release: Release) -> list[str]:
+    """Return how far the noise of net wins moves an item, beside the best of the other laws."""
+    part, facts = release.parts.get(NET), release.design.covariates
+    if part is None or release.source == "none" or (facts is not None and facts.bounds):
+        return []
+    m, share = (
+        len(release.design.items),
+        part.epsilon / math.fsum(each.epsilon for each in release.parts.values()),
+    )
+    noises = noise_choices(release.design.reach, release.epsilon, release.delta, share)
+    deviation = {str(LAW_NAMES[noise.name]): noise.deviation(m) for noise in noises}
+    name = law_name(part.law)
+    own = deviation.pop(name, math.sqrt(part.noise_variance))
+    other = min(deviation, key=lambda law: deviation[law])
+    place = "the least of the laws that apply; next comes" if own <= deviation[other] else "not"
+    place += f" {other}, {deviation[other]:.4g}" + ", the least." * (place == "not")
+    return [
+        f"Noise: {name}. Differences between items vary as if each item's net wins had independent "
+        f"noise of standard deviation {own:.4g}, {place.rstrip('.')}."
+    ]
 
 
 def _errors(release: Release, effect: float) -> str:
@@ -149,6 +195,7 @@ def privacy_notes(release: Release) -> list[str]:
         ]
         if shares:
             notes.append(f"Epsilon includes {' and '.join(shares)}.")
+        notes += _choice_notes(release)
     return notes + seed_notes([release])
 
 

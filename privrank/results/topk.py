@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
 from privrank.evidence import Evidence, evidence
-from privrank.nulls import normal_laplace_tail
 from privrank.release import NET, Release
 from privrank.results.guarantee import (
     caption,
@@ -26,6 +25,7 @@ from privrank.results.guarantee import (
     release_facts,
     title,
 )
+from privrank.tails import noisy_tail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,17 +107,22 @@ class TopKResult:
     def _facts(self) -> Evidence:
         return evidence(self.release)
 
-    @property
-    def noise_scale(self) -> FloatArray:
-        """Laplace scale of the noise in each win rate, shape (m,)."""
+    def _tail(self, x: FloatArray, sd: FloatArray, other: FloatArray | None = None) -> FloatArray:
+        """Return P(|error| > x) of win rates, or of the differences of one from others.
+
+        The error is normal with this standard deviation, plus the noise of the win rates.
+        """
         facts = self._facts
-        return np.asarray(facts.item_step * facts.item_law.scale / self.degrees)
+        own = facts.item_step / self.degrees
+        if other is None:
+            return noisy_tail(facts.item_law, x, sd, own)
+        return noisy_tail(facts.item_law, x, sd, own[:, None], facts.item_step / other)
 
     @property
     def net_wins(self) -> pd.Series[float]:
         """The noisy net wins themselves: the whole vector is part of the release."""
         part = self.release.parts.get(NET)
-        net = 2.0 * self._facts.score if part is None else part.values
+        net = 2.0 * self._facts.score if part is None else part.step * part.values
         return self._series(net, "net wins")
 
     @property
@@ -141,7 +146,7 @@ class TopKResult:
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for a win rate of one half."""
         null_sd = self._null_sd(self.degrees)
-        tail = normal_laplace_tail(np.abs(self.win_rate - 0.5), null_sd, (self.noise_scale,))
+        tail = self._tail(np.abs(self.win_rate - 0.5), null_sd)
         return self._series(tail, "P>|z|")
 
     @property
@@ -177,8 +182,7 @@ class TopKResult:
         variance = inverse[:, None] + inverse[None, :] + 2.0 * met * np.outer(inverse, inverse)
         sd = 0.5 * np.sqrt(self.design_effect * self._edge_inflation() * variance)
         gap = np.abs(self.win_rate[:, None] - self.win_rate[None, :])
-        scale = np.broadcast_to(self.noise_scale, (m, m))
-        return normal_laplace_tail(gap, sd, (scale, scale.T))
+        return self._tail(gap, sd, d[None, :])
 
     @property
     def statistic(self) -> float:
@@ -228,7 +232,7 @@ class TopKResult:
         spread = 0.25 if self._facts.random_pairs else rate * (1.0 - rate)
         variance = self.design_effect * self._edge_inflation() * spread / self.degrees
         sd = np.sqrt(np.maximum(variance, 1e-18))
-        return normal_laplace_tail(np.abs(self.win_rate - rate), sd, (self.noise_scale,))
+        return self._tail(np.abs(self.win_rate - rate), sd)
 
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = highest win rate."""
