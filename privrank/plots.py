@@ -61,7 +61,9 @@ def _caterpillar(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def worth(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
+def worth(
+    frame: pd.DataFrame, alpha: float, caption: str, link: str, *, ax: Axes | None = None
+) -> Figure:
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included.
 
     Parameters
@@ -71,7 +73,9 @@ def worth(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
     alpha : float
         Significance level of the bars.
     caption : str
-        The guarantee, printed as the title.
+        The model and its guarantee, printed as the title.
+    link : str
+        Name of the scale of the worths.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -89,10 +93,10 @@ def worth(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
         rows, frame["worth"] - half, frame["worth"] + half, color=_INK, lw=5, alpha=0.55, zorder=2
     )
     ax.set_xlabel(
-        f"worth (logit scale, centred); {100 * (1 - alpha):g} % intervals:\n"
+        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals:\n"
         f"dark, sampling error alone; light, privacy noise included"
     )
-    ax.set_title(f"Bradley-Terry worths, {caption}", fontsize="medium", loc="left")
+    ax.set_title(caption, fontsize="medium", loc="left")
     return figure
 
 

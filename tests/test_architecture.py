@@ -15,9 +15,20 @@ PACKAGE = Path(__file__).parents[1] / "privrank"
 # to be placed here before the suite passes.
 LAYERS = (
     ("budget", "capped", "checks", "counting", "datasets", "distances", "formula", "gaussian")
-    + ("kernels", "noise", "plots", "progress", "radius", "ranknoise", "sensitivity", "tables"),
-    ("conversion", "design", "mallows", "nulls", "nulltables", "optim", "paircounts", "release")
-    + ("simulate",)
+    + (
+        "kernels",
+        "linkforms",
+        "links",
+        "noise",
+        "plots",
+        "progress",
+        "radius",
+        "ranknoise",
+        "sensitivity",
+    )
+    + ("sensitivity", "tables"),
+    ("conversion", "design", "losses", "mallows", "nulls", "nulltables", "optim", "paircounts")
+    + ("release", "simulate")
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
     + ("consensus.pivoting", "consensus.rules", "consensus.statements")
     + ("encode", "encode.comparisons", "encode.frames", "encode.groups", "encode.nulls")

@@ -15,8 +15,9 @@ import numpy as np
 from privrank.budget import Budget, check_budget, pure_epsilon, split
 from privrank.design import Design
 from privrank.encode.comparisons import Encoded
+from privrank.links import LOGIT, Link
 from privrank.mechanisms.objective import OUTPUT, draw_worths, perturbation
-from privrank.mechanisms.tallies import met, moments, statistic
+from privrank.mechanisms.tallies import met, moments, statistic, wins_met
 from privrank.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.optim import Solver
 from privrank.paircounts import check_connected
@@ -54,12 +55,16 @@ class Plan:
         Ridge of objective perturbation.
     cluster : bool
         Whether the non-private run keeps the moments for cluster-robust errors.
+    link : Link
+        Link of the model. What is released depends on it under objective perturbation, and in the
+        non-private run, which keeps the wins of every pair met where the link is not the logit.
     """
 
     mechanism: Mechanism
     shares: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
     cluster: bool = False
+    link: Link = LOGIT
 
 
 def release_comparisons(
@@ -113,7 +118,7 @@ def release_comparisons(
     design = encoded.design
     main = WORTHS if plan.mechanism == "objective perturbation" else plan.mechanism
     epsilons = split(pure_epsilon(epsilon, delta), dict(plan.shares), main)
-    noise = perturbation(design, plan.gamma, epsilons) if main == WORTHS else None
+    noise = perturbation(design, plan.gamma, epsilons, plan.link) if main == WORTHS else None
     laws = {name: _law(design, name, epsilons[name]) for name in epsilons.keys() - _WORTHS_SHARES}
     check_budget(budget)
     if budget is not None:
@@ -122,14 +127,18 @@ def release_comparisons(
         )
 
     if math.isinf(epsilon):
-        design = _observed(encoded, cluster=plan.cluster)
+        design = _observed(encoded, always=plan.cluster or plan.mechanism == WINS)
     parts: dict[str, Part] = {}
     constants: dict[str, float] = {}
     if noise is not None:
-        parts[WORTHS] = draw_worths(encoded, noise, solver, rng)
+        parts[WORTHS] = draw_worths(encoded, noise, plan.link, solver, rng)
         constants = {"lambda": noise.scale, "gamma": noise.gamma}
     for name in sorted(laws):
         sensitivity, law = laws[name]
+        if name == WINS and math.isinf(epsilon):
+            exact = wins_met(encoded).ravel()
+            parts[name] = Part(exact, 0.5, law, sensitivity, math.inf)
+            continue
         noisy = law.draw(statistic(encoded, name), rng)
         parts[name] = Part(noisy, _step(design, name), law, sensitivity, epsilons[name])
     if plan.cluster and math.isinf(epsilon):
@@ -143,6 +152,7 @@ def release_comparisons(
         parts=parts,
         tie_break=draw_permutation(len(design.items), rng),
         constants=constants,
+        link=plan.link,
     )
 
 
@@ -162,10 +172,13 @@ def _step(design: Design, name: str) -> float:
     return 0.5 if name == WINS and design.ties else 1.0
 
 
-def _observed(encoded: Encoded, *, cluster: bool) -> Design:
-    """Return the design of a non-private run: who met whom is observed, unless it was declared."""
+def _observed(encoded: Encoded, *, always: bool) -> Design:
+    """Return the design of a non-private run: who met whom is observed, unless it was declared.
+
+    Statistics by pair met need it observed `always`.
+    """
     design = encoded.design
-    if design.pairs is not None and design.pairs.origin == "declared" and not cluster:
+    if design.pairs is not None and design.pairs.origin == "declared" and not always:
         return design
     pairs = met(encoded)
     check_connected(pairs, design.items)

@@ -16,7 +16,7 @@ from privrank.encode.comparisons import Encoded
 from privrank.noise import DiscreteLaplace
 from privrank.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, Part
 
-__all__ = ["met", "moments", "net_wins", "statistic"]
+__all__ = ["met", "moments", "net_wins", "statistic", "wins_met"]
 
 IntArray = NDArray[np.int64]
 
@@ -34,6 +34,16 @@ def net_wins(encoded: Encoded) -> IntArray:
     m = len(encoded.design.items)
     total = np.bincount(first, net, minlength=m) - np.bincount(second, net, minlength=m)
     return total.astype(np.int64)
+
+
+def wins_met(encoded: Encoded) -> IntArray:
+    """Return wins plus ties' halves, doubled, of the first and the second item of each pair met.
+
+    Shape (2, edges), pairs as in :func:`met`; sensitive.
+    """
+    _, _, count, net = encoded._pairs
+    seen = count > 0
+    return np.stack((count[seen] + net[seen], count[seen] - net[seen]))
 
 
 def statistic(encoded: Encoded, name: str) -> IntArray:
