@@ -54,8 +54,8 @@ class Forms:
         F', and F (1 - F).
     log_cdf, ratio, bend : callable
         log F, u = F' / F, and h = (-log F)''.
-    peak, steepest : float
-        Upper bounds of F' and of u.
+    peak, steepest, swing : float
+        Upper bounds of F', of u, and of h(t) - h(-t).
     far : float
         Contrast at which the chance of an upset is `FARTHEST`.
     accuracy : float
@@ -73,6 +73,7 @@ class Forms:
     bend: Function
     peak: float
     steepest: float
+    swing: float
     far: float
     accuracy: float
 
@@ -255,6 +256,7 @@ LOGIT_FORMS = Forms(
     bend=_logit_density,
     peak=0.25,
     steepest=1.0,
+    swing=0.0,
     far=28.0,
     accuracy=5.0,
 )
@@ -274,6 +276,7 @@ PROBIT_FORMS = Forms(
     bend=_probit_bend,
     peak=0.39895,
     steepest=math.inf,
+    swing=1.0,
     far=7.0857,
     accuracy=5.0,
 )
@@ -293,6 +296,7 @@ SECH_FORMS = Forms(
     bend=_sech_bend,
     peak=0.5,
     steepest=0.5 * math.pi * (1 + 2e-16),
+    swing=0.31775,
     far=17.538,
     accuracy=16.0,
 )
@@ -301,7 +305,7 @@ SECH_FORMS = Forms(
 With p = F(t): F' = sin(pi p) / 2, so F' / (F (1 - F)) = sin(pi p) / (2 p (1 - p)) <= 2, attained
 at p = 1/2, because sin(pi p) <= 4 p (1 - p); u = sin(pi p) / (2 p) falls from pi / 2 at p = 0; and
 h = (sin(pi p)^2 / p^2 - pi sin(pi p) cos(pi p) / p) / 4, positive, is largest at p = .55797:
-1.0273836.
+1.0273836; h(t) - h(-t) is largest at p = .76380: .3177419.
 
 Errors of excess: five roundings of arguments at |t| F'(t) < 1/4 each, tanh and arctan 4 u (two
 ulp) relative, the constant and the product 2 u, on values up to 1/2: below 7 u, and the count.

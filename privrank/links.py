@@ -213,6 +213,8 @@ def _checked(link: Link) -> Forms:
         # F' <= kappa1 F (1 - F), and u is at most u(t) + u(-t) = F' / (F (1 - F))
         peak=0.25 * link.kappa1,
         steepest=float(link.kappa1),
+        # 0 <= h <= kappa2
+        swing=float(link.kappa2),
         far=_tail(cdf, FARTHEST, edge),
         accuracy=ASSUMED_ACCURACY / UNIT_ROUNDOFF,
     )

@@ -195,6 +195,5 @@ def loss_bounds(link: Link) -> LossBounds:
         return LOGISTIC
     if math.isinf(link.kappa1):
         return LossBounds("matching loss", 1.0, 1.0, link.exact.peak)
-    return LossBounds(
-        "log-likelihood", link.exact.steepest, link.kappa1, link.kappa2, answers_curve=True
-    )
+    exact = link.exact
+    return LossBounds("log-likelihood", exact.steepest, link.kappa1, link.kappa2, exact.swing)

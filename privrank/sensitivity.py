@@ -54,8 +54,9 @@ class LossBounds:
         2 G.
     curvature : float
         kappa_2, upper bound of l''.
-    answers_curve : bool
-        Whether l'' depends on the answer. It does not where the slope is F - y.
+    swing : float
+        Upper bound of how far l'' grows at one t when the answer is reversed; 0 where it does not
+        depend on the answer, as where the slope is F - y.
     logistic : bool
         Whether l'' = |l'| (1 - |l'|), as for the logistic loss alone.
     """
@@ -64,8 +65,13 @@ class LossBounds:
     slope: float
     reversal: float
     curvature: float
-    answers_curve: bool = False
+    swing: float = 0.0
     logistic: bool = False
+
+    @property
+    def answers_curve(self) -> bool:
+        """Whether l'' depends on the answer."""
+        return self.swing > 0
 
 
 LOGISTIC = LossBounds("log-likelihood", 1.0, 1.0, 0.25, logistic=True)
@@ -319,7 +325,9 @@ def objective_loss(reach: Reach, lam: float, gamma: float, bounds: LossBounds = 
         <= r log(1 + 2 c kappa_2 / (r gamma)).
 
     Outcome adjacency: where the curvature does not depend on the answers, B = B' and only the
-    gradient counts; under the log-loss of other links than the logit it does, and both count.
+    gradient counts. Under the log-loss of other links than the logit it does, but the units have
+    the same edges: B <= B' + C with C of the same rank and of the trace 2 c `swing`, which takes
+    the place of kappa_2.
     For the logistic loss the bound is also at most `rows` times the loss of one replaced
     comparison (group privacy), which is smaller than the sum of the two suprema; that a ridge of
     at least lam makes the determinant free holds there and for no other loss or unit.
@@ -330,12 +338,15 @@ def objective_loss(reach: Reach, lam: float, gamma: float, bounds: LossBounds = 
     inverted and whose determinant factor is squared.
     """
     gradient = reach.slope_l1(bounds.slope, bounds.reversal) / lam
-    if reach.adjacency == "outcome" and not bounds.answers_curve:
+    bend = bounds.swing if reach.adjacency == "outcome" else bounds.curvature
+    if bend == 0:
         return gradient
     c = reach.effective_rows
     rank = min(c, reach.items - 1)
-    spent = gradient + rank * math.log1p(2.0 * c * bounds.curvature / (rank * gamma))
-    return min(spent, c * _row_loss(lam, gamma, reach.items)) if bounds.logistic else spent
+    spent = gradient + rank * math.log1p(2.0 * c * bend / (rank * gamma))
+    if reach.adjacency == "outcome" or not bounds.logistic:
+        return spent
+    return min(spent, c * _row_loss(lam, gamma, reach.items))
 
 
 def objective_scale(
