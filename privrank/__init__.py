@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privrank.closeness import ClosenessTest as ClosenessTest
     from privrank.conversion import as_rankings as as_rankings
     from privrank.identity import IdentityTest as IdentityTest
+    from privrank.links import Link as Link
     from privrank.mallows import Mallows as Mallows
     from privrank.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.release import Release as Release
@@ -45,6 +46,7 @@ _HOME = {
     "ClosenessResult": "privrank.results",
     "ClosenessTest": "privrank.closeness",
     "IdentityTest": "privrank.identity",
+    "Link": "privrank.links",
     "Mallows": "privrank.mallows",
     "PlackettLuce": "privrank.simulate",
     "PrivateBTL": "privrank.btl",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from privrank import aggregation, btl, btlregression, closeness, identity, topk, uniformity
-from privrank.release import Release
+from privrank.links import Link
+from privrank.release import Release, archived_link
 from privrank.results import (
     AggregationResult,
     BTLRegressionResult,
@@ -38,7 +39,7 @@ Result = (
 )
 
 
-def from_json(text: str) -> Result:
+def from_json(text: str, *, link: Link | None = None) -> Result:
     """Rebuild the result that ``to_json()`` of a result wrote.
 
     Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
@@ -47,6 +48,8 @@ def from_json(text: str) -> Result:
     ----------
     text : str
         JSON text of a result.
+    link : Link, optional
+        The link of a model fitted with one of your own, of which an archive holds the name only.
 
     Returns
     -------
@@ -55,11 +58,16 @@ def from_json(text: str) -> Result:
     Raises
     ------
     ValueError
-        If the text is not an archived result.
+        If the text is not an archived result, or its link is not given.
     """
     try:
         record = json.loads(text)
-        release, settings = Release.from_record(record["release"]), dict(record["settings"])
+        archived, settings = record["release"], dict(record["settings"])
+    except (TypeError, ValueError, KeyError):
+        archived, settings = None, {}
+    chosen = archived_link(archived, link)
+    try:
+        release = Release.from_record(archived, chosen)
         rebuild = _REBUILD[record["result"]]
     except (TypeError, ValueError, KeyError, AttributeError):
         raise ValueError("text must be JSON written by a result's to_json().") from None

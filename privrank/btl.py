@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,22 +23,21 @@ from privrank.checks import (
 from privrank.design import DesignKind, own
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.evidence import attainable, default_ridge, evidence, nominal_information
+from privrank.links import LOGIT, Link, find
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.optim import Solver, fit_ridge
 from privrank.plan import DesignEffect, Method, Noise, plan_fit
 from privrank.release import WORTHS, Release, check_release
 from privrank.results import BTLRegressionResult, BTLResult
 
-__all__ = ["Link", "PrivateBTL", "infer"]
-
-Link = Literal["logit"]
+__all__ = ["PrivateBTL", "infer"]
 
 
 class PrivateBTL:
     """Bradley-Terry model of paired comparisons under differential privacy.
 
-    P(item1 preferred to item2) = 1 / (1 + exp(-(worth1 - worth2))); a tie counts as half a win to
-    each, a missing answer not at all.
+    P(item1 preferred to item2) = F(worth1 - worth2), with F(t) = 1 / (1 + exp(-t)) unless another
+    `link` is chosen; a tie counts as half a win to each, a missing answer not at all.
 
     Parameters
     ----------
@@ -70,8 +70,10 @@ class PrivateBTL:
         over the pairs, so that unanswered ones pull the worths towards zero; ``"release"`` spends a
         share of epsilon on them; a mapping ``{(item, item): count}`` or a frame ``item1, item2,
         count`` declares them.
-    link : {"logit"}, default "logit"
-        Link function.
+    link : {"logit", "probit", "sech"} or Link, default "logit"
+        The law F: logistic (Bradley and Terry), normal (Thurstone), hyperbolic secant, or a
+        :class:`privrank.Link` of your own. Private fits to counts minimise its matching loss, for
+        which net wins are enough; the non-private fit is by maximum likelihood.
 
     Raises
     ------
@@ -83,7 +85,9 @@ class PrivateBTL:
     **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are
     proved in :class:`privrank.sensitivity.Reach`; the guarantee is proved in
     :func:`privrank.mechanisms.release_comparisons`. Everything in the result is computed from that
-    release and public facts.
+    release and public facts. Method ``"counts"`` releases the same under every link; method
+    ``"objective"`` perturbs the log-likelihood of links whose log-loss has bounded slopes (A1), and
+    the matching loss for the probit, which has none (:func:`privrank.losses.loss_bounds`).
 
     References
     ----------
@@ -102,7 +106,7 @@ class PrivateBTL:
     np.float64(0.938)
     """
 
-    __slots__ = ("_encoded",)
+    __slots__ = ("_encoded", "_link")
 
     def __init__(
         self,
@@ -118,9 +122,9 @@ class PrivateBTL:
         ties: bool = True,
         design: DesignKind = "private",
         pair_counts: object = None,
-        link: Link = "logit",
+        link: str | Link = "logit",
     ) -> None:
-        check_choice("link", link, Link)
+        self._link = find(link)
         self._encoded = encode_comparisons(
             comparisons,
             ComparisonColumns(item1, item2, outcome, respondent),
@@ -171,8 +175,7 @@ class PrivateBTL:
         sizes of the groups are released with noise, which has a share of epsilon.
         """
         model = cls.__new__(cls)
-        link = arguments.pop("link", "logit")
-        check_choice("link", link, Link)
+        model._link = find(arguments.pop("link", "logit"))
         model._encoded = formula_columns(formula, data, arguments)
         return model
 
@@ -206,7 +209,7 @@ class PrivateBTL:
             Failure probability, in [0, 1); well below 1 / nobs if not 0.
         method : {"auto", "counts", "objective"}
             ``"counts"`` adds integer noise to the net wins, ``"objective"`` perturbs the
-            likelihood (Cai, Chakraborty and Wang, Algorithm 1). ``"auto"`` takes counts under a
+            loss (Cai, Chakraborty and Wang, Algorithm 1). ``"auto"`` takes counts under a
             public design, otherwise the smaller predicted standard error from public numbers.
         noise : {"auto", "laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"}
             Law of the noise on the counts. ``"auto"`` takes the one that moves differences between
@@ -219,7 +222,7 @@ class PrivateBTL:
             Ridge gamma, the term gamma |worths|^2 / 2. A number gives the raw penalised worths;
             ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
         solver : {"newton", "lbfgs", "cvxpy"}
-            Solver of the convex fit; all agree to 1e-6.
+            Solver of the convex fit; all agree to 1e-6. ``"cvxpy"`` knows the logit only.
         design_effect : {"auto", "scalar", "none", "cluster"}
             How standard errors allow for the dependence of one respondent's answers. ``"scalar"``
             (the default for respondents) spends a share of epsilon on one number; ``"cluster"``
@@ -253,7 +256,7 @@ class PrivateBTL:
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, Method)
         check_choice("noise", noise, Noise)
-        check_choice("solver", solver, Solver)
+        check_solver(solver, self._link)
         check_rng(rng)
         plan = plan_fit(
             self._encoded.design,
@@ -264,6 +267,7 @@ class PrivateBTL:
             shares,
             noise,
             delta,
+            self._link,
         )
         release = release_comparisons(
             self._encoded,
@@ -286,6 +290,7 @@ class PrivateBTL:
         penalty: float | Literal["auto"] = "auto",
         solver: Solver = "newton",
         alpha: float = 0.05,
+        link: str | Link | None = None,
     ) -> BTLResult:
         """Fit the model to a release that was paid for already; nothing more is spent.
 
@@ -295,18 +300,43 @@ class PrivateBTL:
             From any fit to the same comparisons, such as ``PrivateTopK(...).fit(...).release``.
         penalty, solver, alpha
             As in :meth:`fit`.
+        link : {"logit", "probit", "sech"} or Link, optional
+            Another link than the release was made for; counts can be read under any, by the
+            matching loss, or by maximum likelihood if the release is the wins of every pair.
 
         Returns
         -------
         BTLResult
         """
         check_release(release)
-        check_choice("solver", solver, Solver)
+        if link is not None:
+            release = with_link(release, find(link))
+        check_solver(solver, release.link)
         if release.design.covariates is not None:
             raise ValueError(
                 "release is of a model with covariates: rebuild its result with privrank.from_json."
             )
         return infer(release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True)
+
+
+def check_solver(solver: object, link: Link) -> None:
+    """Refuse an unknown solver, and cvxpy for a loss that it cannot state."""
+    check_choice("solver", solver, Solver)
+    if solver == "cvxpy" and link != LOGIT:
+        raise ValueError(
+            f"solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs' for "
+            f"link={link.name!r}."
+        )
+
+
+def with_link(release: Release, link: Link) -> Release:
+    """Return a release of counts to be read under another link."""
+    if WORTHS in release.parts and link != release.link:
+        raise ValueError(
+            f"link must stay {release.link.name!r} for a release of objective perturbation, whose "
+            f"worths were fitted under it: fit again, or release counts with method='counts'."
+        )
+    return replace(release, link=link)
 
 
 def check_penalty(penalty: object) -> float | None:
@@ -330,7 +360,7 @@ def infer(
     alpha: float = 0.05,
     warn: bool = False,
 ) -> BTLResult:
-    """Fit the Bradley-Terry model to a release: post-processing, nothing is spent.
+    """Fit the model to a release: post-processing, nothing is spent.
 
     Parameters
     ----------
@@ -352,9 +382,10 @@ def infer(
     requested = check_penalty(penalty)
     facts = evidence(release)
     m = facts.items
-    information = nominal_information(m, facts.pairs.total)
+    information = nominal_information(m, facts.pairs.total, facts.estimator)
     edge = float(facts.edge_variance(np.zeros(m)).sum()) * 2.0 / (m - 1)
-    automatic = default_ridge(information, facts.item_variance + edge)
+    automatic = default_ridge(information, facts.item_variance + edge, facts.estimator)
+    loss, target = facts.loss, facts.target
     messages: list[str] = []
     corrected = requested is None
     if WORTHS in release.parts:
@@ -364,16 +395,16 @@ def infer(
         theta = theta - theta.mean()
     else:
         gamma = automatic if requested is None else requested
-        fit = fit_ridge(facts.score, facts.pairs, gamma, solver=solver)
+        fit = fit_ridge(target, facts.pairs, gamma, loss=loss, solver=solver)
         if not fit.finite:
             gamma, corrected = automatic, True
             messages.append(
                 "Warning: without a penalty the worths are not finite at this release (an item or "
                 "group won or lost all its comparisons); penalty='auto' was used."
             )
-            fit = fit_ridge(facts.score, facts.pairs, gamma, solver=solver)
+            fit = fit_ridge(target, facts.pairs, gamma, loss=loss, solver=solver)
         theta = fit.theta - fit.theta.mean()
-    if release.source != "none" and not attainable(facts.score, facts.pairs):
+    if release.source != "none" and not attainable(facts.score, facts.pairs, facts.reading):
         messages.append(
             "Warning: noise has carried the counts beyond what any answers can give, so the most "
             "extreme worths and their errors are driven by noise: use a larger epsilon or more "
@@ -383,9 +414,10 @@ def infer(
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back
         # gamma H^-1 theta, the pull of the first ridge, but with the curvature where it lands
-        target = facts.score + gamma * theta
-        worths = fit_ridge(target, facts.pairs, gamma, solver=solver, start=theta).theta
-        worths = worths - worths.mean()
+        again = fit_ridge(
+            target + gamma * theta, facts.pairs, gamma, loss=loss, solver=solver, start=theta
+        )
+        worths = again.theta - again.theta.mean()
     if release.delta * release.design.nobs >= 1:
         messages.append(
             f"Warning: delta {release.delta:g} is no smaller than 1 / nobs, which would allow "

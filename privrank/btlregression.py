@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import eigh
 
-from privrank import links, regression
+from privrank import regression
 from privrank.arrays import own
 from privrank.checks import PrivrankWarning
 from privrank.release import Release
@@ -41,19 +41,18 @@ def infer(
     -------
     BTLRegressionResult
     """
-    link = links.find("logit")
     facts = regression.equations(release)
     corrected = penalty == "auto"
     ridge = facts.ridge if penalty == "auto" else penalty * facts.prior
     messages: list[str] = []
-    fitted = regression.estimate(facts, release, ridge, link, corrected=corrected)
+    fitted = regression.estimate(facts, release, ridge, corrected=corrected)
     if fitted is None:
         messages.append(
             "Warning: without a penalty the coefficients are not finite at this release (an item "
             "or group won or lost all its comparisons); penalty='auto' was used."
         )
         corrected, ridge = True, facts.ridge
-        fitted = regression.estimate(facts, release, ridge, link, corrected=True)
+        fitted = regression.estimate(facts, release, ridge, corrected=True)
     assert fitted is not None  # a positive definite ridge has a finite fit
     if release.delta * release.design.nobs >= 1:
         messages.append(
@@ -79,7 +78,6 @@ def infer(
         alpha=alpha,
         requested=penalty,
         corrected=corrected,
-        link=link.name,
         ridge=own(ridge, np.float64),
         estimate=fitted,
         warnings=tuple(messages),

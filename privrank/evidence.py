@@ -1,8 +1,9 @@
-"""A release read as noisy score statistics of a Bradley-Terry model. Sees no data.
+"""A release read as noisy score statistics of a model of paired comparisons. Sees no data.
 
 Scores are in wins: the score equations read
 ``sum_j n_ij (F(theta_i - theta_j) - 1/2) + gamma theta_i = net_i / 2``, so noise on `net` enters
-halved.
+halved. Under a log-loss that is no matching loss they are read by another function of the worths
+(:class:`privrank.losses.Reading`).
 """
 
 from __future__ import annotations
@@ -13,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.design import Design, PairCounts
+from privrank.links import LOGIT
+from privrank.losses import LOGISTIC_READING, EdgeLoss, Reading, loss_bounds
 from privrank.netnoise import NetLaw, equivalent_variance
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.optim import pull, win_probability
+from privrank.optim import differences, pull
 from privrank.release import NET, PAIR_COUNTS, WINS, WORTHS, Part, Release
 
 __all__ = ["Evidence", "attainable", "default_ridge", "evidence", "net_law", "nominal_information"]
 
 FloatArray = NDArray[np.float64]
-
-MEAN_CURVATURE = 0.18234
-"""E F'(t) for logistic F and t normal(0, 2): worths with standard deviation 1."""
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -58,6 +58,11 @@ class Evidence:
         Variance of noise added to the worths themselves.
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
+    reading : Reading
+        How the scores depend on the worths.
+    answers : tuple of ndarray or None
+        Wins and losses of each pair's first item, known exactly: then the worths are fitted to them
+        by maximum likelihood.
     """
 
     score: FloatArray
@@ -69,6 +74,25 @@ class Evidence:
     count_variance: float = 0.0
     output_variance: float = 0.0
     random_pairs: bool = False
+    reading: Reading = LOGISTIC_READING
+    answers: tuple[FloatArray, FloatArray] | None = None
+
+    @property
+    def estimator(self) -> Reading:
+        """How the scores that the fit solves depend on the worths."""
+        return self.reading if self.answers is None else Reading(self.reading.link, True)
+
+    @property
+    def loss(self) -> EdgeLoss:
+        """The loss that the fit minimises, less `target`."""
+        if self.answers is None:
+            return EdgeLoss.matching(self.reading, self.pairs.count)
+        return EdgeLoss.likelihood(self.reading.link, *self.answers)
+
+    @property
+    def target(self) -> FloatArray:
+        """Right-hand side of the score equations of the fit."""
+        return self.score if self.answers is None else np.zeros(self.items)
 
     @property
     def items(self) -> int:
@@ -86,8 +110,11 @@ class Evidence:
         An error in a pair count moves the expected wins by its product with F - 1/2.
         """
         cells = 0.5 * self.edge_step**2 * self.edge_law.variance
-        tilt = win_probability(worths, self.pairs) - 0.5
-        return np.asarray(cells + self.count_variance * tilt**2)
+        return np.asarray(cells + self.count_variance * self.tilt(worths) ** 2)
+
+    def tilt(self, worths: FloatArray) -> FloatArray:
+        """Return the mean score of one comparison of each pair."""
+        return self.reading.pull(differences(worths, self.pairs))
 
 
 def evidence(release: Release) -> Evidence:
@@ -95,7 +122,11 @@ def evidence(release: Release) -> Evidence:
 
     Worths of objective perturbation are read through their equations: at the minimiser the score
     equations hold with the noise w on their right-hand side, so that their left-hand side, with
-    public pair counts, is half a noisy net.
+    public pair counts, is half a noisy net. The log-loss of other links than the logit is read in
+    the same way, its scores being linear near the truth.
+
+    The win matrix of a non-private run, exact and of the pairs met only, is fitted by maximum
+    likelihood; for the logit that is what its net wins give.
     """
     design = release.design
     if design.covariates is not None:
@@ -103,9 +134,16 @@ def evidence(release: Release) -> Evidence:
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
     m = len(design.items)
+    matching = Reading(release.link)
     if WINS in release.parts:
         part = release.parts[WINS]
         wins = part.step * part.values.reshape(2, -1)
+        if design.pairs is not None:
+            net = np.zeros(m)
+            np.add.at(net, design.pairs.first, 0.5 * (wins[0] - wins[1]))
+            np.subtract.at(net, design.pairs.second, 0.5 * (wins[0] - wins[1]))
+            answers = None if release.link == LOGIT else (wins[0], wins[1])
+            return Evidence(net, design.pairs, reading=matching, answers=answers)
         # a count is the sum of a pair's two cells
         pairs, count_variance = _shrunk(design, wins.sum(axis=0), 2.0 * part.noise_variance)
         half = 0.5 * (wins[0] - wins[1])
@@ -118,6 +156,7 @@ def evidence(release: Release) -> Evidence:
             edge_law=_cell_law(part),
             edge_step=part.step,
             count_variance=count_variance,
+            reading=matching,
         )
     pairs, count_variance = _pair_counts(release)
     if NET in release.parts:
@@ -130,10 +169,12 @@ def evidence(release: Release) -> Evidence:
             item_step=0.5 * part.step,
             count_variance=count_variance,
             random_pairs=pairs.origin == "equal",
+            reading=matching,
         )
     part = release.parts[WORTHS]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
-    score = pull(theta, pairs) + release.constants["gamma"] * theta
+    reading = Reading(release.link, likelihood=loss_bounds(release.link).answers_curve)
+    score = pull(theta, pairs, reading) + release.constants["gamma"] * theta
     return Evidence(
         score - score.mean(),
         pairs,
@@ -141,6 +182,7 @@ def evidence(release: Release) -> Evidence:
         item_step=SIMULATION_STEP,
         count_variance=count_variance,
         output_variance=part.noise_variance,
+        reading=reading,
     )
 
 
@@ -189,12 +231,12 @@ def _shrunk(design: Design, noisy: FloatArray, variance: float) -> tuple[PairCou
     return PairCounts(first, second, count, "released"), kept * variance
 
 
-def attainable(score: FloatArray, pairs: PairCounts) -> bool:
+def attainable(score: FloatArray, pairs: PairCounts, reading: Reading = LOGISTIC_READING) -> bool:
     """Return whether any answers could have such scores, by a necessary condition.
 
     For the k best-scoring items the scores add up to at most half the comparisons that leave the
-    group; noise can carry them beyond. On a complete design with equal counts the condition is also
-    sufficient (Landau).
+    group, or to the reading's largest score for each; noise can carry them beyond. For net wins on
+    a complete design with equal counts the condition is also sufficient (Landau).
     """
     order = np.argsort(-score)
     place = np.empty(len(order), dtype=np.int64)
@@ -204,22 +246,26 @@ def attainable(score: FloatArray, pairs: PairCounts) -> bool:
     # a pair is cut by the groups that hold its better item only
     steps = np.bincount(near, pairs.count, minlength=len(order))
     leaving = np.cumsum(steps - np.bincount(far, pairs.count, minlength=len(order)))[:-1]
-    return bool((np.cumsum(score[order])[:-1] < 0.5 * leaving).all())
+    return bool((np.cumsum(score[order])[:-1] < reading.most * leaving).all())
 
 
-def nominal_information(items: int, total: float) -> float:
+def nominal_information(items: int, total: float, reading: Reading = LOGISTIC_READING) -> float:
     """Return the information per contrast of `total` comparisons spread over all pairs.
 
     A connected design with equal counts has all non-zero Laplacian eigenvalues equal to
-    2 total / (m - 1), here times the mean curvature for worths of standard deviation 1.
+    2 total / (m - 1), here times the mean curvature for worths of the reading's spread.
     """
-    return MEAN_CURVATURE * 2.0 * total / (items - 1)
+    return reading.mean_curvature * 2.0 * total / (items - 1)
 
 
-def default_ridge(information: float, score_noise_variance: float) -> float:
-    """Return the ridge that balances noise and shrinkage for worths of standard deviation 1.
+def default_ridge(
+    information: float, score_noise_variance: float, reading: Reading = LOGISTIC_READING
+) -> float:
+    """Return the ridge that balances noise and shrinkage for worths of the reading's spread s.
 
-    For a contrast with information I and score variance I + v, the mean squared error
-    (I + v + gamma^2) / (I + gamma)^2 is smallest at gamma = 1 + v / I.
+    For a contrast with curvature I, sampling variance r I and score noise v, the mean squared error
+    (r I + v + gamma^2 s^2) / (I + gamma)^2 is smallest at gamma = (r + v / I) / s^2; r = 1 for the
+    logit, where s = 1, and for log-losses.
     """
-    return 1.0 + score_noise_variance / information
+    variance = reading.mean_variance / reading.mean_curvature
+    return (variance + score_noise_variance / information) / reading.spread**2

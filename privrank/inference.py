@@ -11,8 +11,9 @@ from scipy.linalg import eigh
 
 from privrank.design import PairCounts
 from privrank.evidence import Evidence
+from privrank.losses import Reading
 from privrank.nulltables import public_generator
-from privrank.optim import curvature, laplacian, pull, win_probability
+from privrank.optim import differences, laplacian, pull
 from privrank.release import DESIGN_EFFECT, MOMENTS, Release
 
 __all__ = [
@@ -96,10 +97,10 @@ def covariance(
     """
     m = facts.items
     ridge = gamma * _centring(m)
-    first = laplacian(curvature(theta, facts.pairs), facts.pairs, m) + ridge
+    first = _curvature(facts.estimator, facts.pairs, theta) + ridge
     response = _contrast_inverse(first)
     if corrected:
-        second = laplacian(curvature(worths, facts.pairs), facts.pairs, m) + ridge
+        second = _curvature(facts.estimator, facts.pairs, worths) + ridge
         response = _contrast_inverse(second) @ (_centring(m) + gamma * response)
     scores = _score_covariance(facts, release, worths)
     noise = laplacian(facts.edge_variance(worths), facts.pairs, m)
@@ -110,10 +111,23 @@ def covariance(
     )
 
 
+def _curvature(reading: Reading, pairs: PairCounts, worths: FloatArray) -> FloatArray:
+    """Return the slope of the mean scores by the worths, shape (m, m)."""
+    edges = pairs.count * reading.curvature(differences(worths, pairs))
+    return laplacian(edges, pairs, len(worths))
+
+
+def _independent(reading: Reading, pairs: PairCounts, worths: FloatArray) -> FloatArray:
+    """Return the covariance of the scores of independent answers, shape (m, m)."""
+    edges = pairs.count * reading.variance(differences(worths, pairs))
+    return laplacian(edges, pairs, len(worths))
+
+
 def _score_covariance(facts: Evidence, release: Release, worths: FloatArray) -> FloatArray:
     """Return the sampling covariance of the scores.
 
-    Independent answers give the Laplacian of n F'. Where pair counts are expectations only, each
+    Independent answers give the Laplacian of n F (1 - F), or of the information for scores of a
+    log-loss. Where pair counts are expectations only, each
     comparison is taken as one of a randomly chosen pair: the Laplacian of the second moment n / 4
     less the outer product of the mean score over the number of comparisons; pairs that were in
     fact fixed vary less. For respondents it is multiplied
@@ -122,25 +136,32 @@ def _score_covariance(facts: Evidence, release: Release, worths: FloatArray) -> 
     """
     m = facts.items
     if MOMENTS[0] in release.parts:
-        return _cluster_moments(release, facts.pairs, worths)
+        return _cluster_moments(release, facts.pairs, worths, facts.estimator)
     if facts.random_pairs and DESIGN_EFFECT not in release.parts:
-        mean = pull(worths, facts.pairs)
+        mean = pull(worths, facts.pairs, facts.reading)
         second = laplacian(np.asarray(0.25 * facts.pairs.count), facts.pairs, m)
         return np.asarray(second - np.outer(mean, mean) / facts.pairs.total)
-    independent = laplacian(curvature(worths, facts.pairs), facts.pairs, m)
+    independent = _independent(facts.estimator, facts.pairs, worths)
     return design_effect(release, facts.pairs, worths) * independent
 
 
-def _cluster_moments(release: Release, pairs: PairCounts, worths: FloatArray) -> FloatArray:
-    """Return the sum over respondents of score times score, from moments by pair."""
+def _cluster_moments(
+    release: Release, pairs: PairCounts, worths: FloatArray, reading: Reading
+) -> FloatArray:
+    """Return the sum over respondents of score times score, from moments by pair.
+
+    A respondent's score is the sum of half their net wins less expected, times the reading's
+    weights.
+    """
     edges = len(pairs.first)
     yy, yn, nn = (
         release.parts[name].values.reshape(edges, edges).astype(np.float64) for name in MOMENTS
     )
-    mean = 2.0 * win_probability(worths, pairs) - 1.0
+    t = differences(worths, pairs)
+    mean = 2.0 * reading.link.excess(t)
     cross = yn * mean[None, :]
     meat = yy - cross - cross.T + nn * np.outer(mean, mean)
-    incidence = 0.5 * _incidence(pairs, len(worths))
+    incidence = 0.5 * reading.weight(t)[:, None] * _incidence(pairs, len(worths))
     return np.asarray(incidence.T @ meat @ incidence)
 
 
@@ -156,15 +177,16 @@ def design_effect(release: Release, pairs: PairCounts, worths: FloatArray) -> fl
     """Return the variance of respondents' net wins over that of independent answers, at least 1.
 
     The released sum over respondents of |net|^2, less nobs times the squared mean net, estimates
-    the trace of the net's sampling covariance; independent answers would give 8 sum n F'. The mean
-    net is that of the fitted worths. Where respondents answer different pairs the mean net varies
-    and the estimate errs upwards.
+    the trace of the net's sampling covariance; independent answers would give 8 sum n F (1 - F).
+    The mean net is that of the fitted worths. Where respondents answer different pairs the mean net
+    varies and the estimate errs upwards.
     """
     if DESIGN_EFFECT not in release.parts:
         return 1.0
     spread = float(release.parts[DESIGN_EFFECT].values[0])
-    mean_net = 2.0 * pull(worths, pairs)
-    independent = 8.0 * float(curvature(worths, pairs).sum())
+    reading = Reading(release.link)
+    mean_net = 2.0 * pull(worths, pairs, reading)
+    independent = 8.0 * float(pairs.count @ reading.variance(differences(worths, pairs)))
     if independent <= 0:
         # worths so far apart that no answer varies: the noise has drowned everything
         return 1.0
@@ -185,7 +207,7 @@ def _score_noise(
     )
     if facts.edge_law.scale > 0 or facts.count_variance > 0:
         cells = facts.edge_step * facts.edge_law.simulate((2, draws, edges), generator)
-        tilt = np.sqrt(facts.count_variance) * (win_probability(worths, facts.pairs) - 0.5)
+        tilt = np.sqrt(facts.count_variance) * facts.tilt(worths)
         by_edge = 0.5 * (cells[0] - cells[1])
         by_edge = by_edge + tilt * generator.standard_normal((draws, edges))
         noise = noise + by_edge @ _incidence(facts.pairs, m)
@@ -249,10 +271,10 @@ def homogeneity(
     m = facts.items
     zero = np.zeros(m)
     if MOMENTS[0] in release.parts:
-        scores = _cluster_moments(release, facts.pairs, worths)
+        scores = _cluster_moments(release, facts.pairs, worths, facts.reading)
     else:
         effect = design_effect(release, facts.pairs, worths)
-        scores = effect * laplacian(curvature(zero, facts.pairs), facts.pairs, m)
+        scores = effect * _independent(facts.reading, facts.pairs, zero)
     noise = facts.item_variance * _centring(m)
     noise = noise + laplacian(facts.edge_variance(zero), facts.pairs, m)
     inverse = _contrast_inverse(scores + noise)

@@ -3,7 +3,7 @@
 For edge e, pair (i, j) with pattern s, the predictor is t_e = z_s' B (x_i - x_j) + d_e delta: z_s
 is the row of the model matrix, x_i the row of item i in the item basis, d_e = 1 or -1 by which item
 was named first. In vector form t = E b, with b the rows of B one after the other and then delta.
-Every fit minimises sum_e n_e A(t_e) - target'b + b' ridge b / 2, A the integral of F - 1/2.
+Every fit minimises loss(E b) - target'b + b' ridge b / 2 with a loss summed over edges.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, helmert
 
 from privrank.covariates import Covariates
 from privrank.design import Design, PairCounts
-from privrank.links import Link
+from privrank.losses import EdgeLoss
 
 __all__ = ["LinearFit", "blocks", "check_identified", "edge_matrix", "fit_linear", "item_basis"]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-INFINITE_PREDICTOR = 28.0
-"""Without a ridge, a predictor this large on a compared pair means a fit running to infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +93,8 @@ def check_identified(design: Design) -> None:
 def fit_linear(
     target: FloatArray,
     matrix: FloatArray,
-    count: FloatArray | IntArray,
+    loss: EdgeLoss,
     ridge: FloatArray,
-    link: Link,
     start: FloatArray | None = None,
 ) -> LinearFit:
     """Minimise the objective by Newton's method with step halving.
@@ -110,12 +105,10 @@ def fit_linear(
         Right-hand side of the score equations.
     matrix : ndarray, shape (edges, p)
         The matrix E.
-    count : ndarray, shape (edges,)
-        Comparisons per edge.
+    loss : EdgeLoss
+        The loss, by edge.
     ridge : ndarray, shape (p, p)
         Positive semi-definite.
-    link : Link
-        Link function.
     start : ndarray, shape (p,), optional
         Where to start; 0 by default.
 
@@ -125,17 +118,17 @@ def fit_linear(
     """
 
     def value(b: FloatArray) -> float:
-        return float(count @ link.integral(matrix @ b) - target @ b + 0.5 * b @ ridge @ b)
+        return float(loss.value(matrix @ b) - target @ b + 0.5 * b @ ridge @ b)
 
     b = np.zeros(len(target)) if start is None else start
     unpenalised = not ridge.any()
     current = value(b)
     for _ in range(200):
         t = matrix @ b
-        if unpenalised and np.abs(t).max() > INFINITE_PREDICTOR:
+        if unpenalised and np.abs(t).max() > loss.far:
             return LinearFit(b, False)
-        gradient = matrix.T @ (count * link.excess(t)) + ridge @ b - target
-        hessian = matrix.T @ ((count * link.density(t))[:, None] * matrix) + ridge
+        gradient = matrix.T @ loss.slope(t) + ridge @ b - target
+        hessian = matrix.T @ (loss.curvature(t)[:, None] * matrix) + ridge
         try:
             step = cho_solve(cho_factor(hessian), gradient)
         except LinAlgError:

@@ -1,8 +1,10 @@
-"""Convex fits: the ridge Bradley-Terry likelihood on aggregated counts.
+"""Convex fits: a loss of paired comparisons with a ridge, on aggregated counts.
 
 In every fit `target` is the right-hand side of the score equations
-``sum_j n_ij (F(theta_i - theta_j) - 1/2) + gamma theta_i = target_i`` with F logistic; for counts
-it is half the net wins, and objective perturbation subtracts its noise from that.
+``sum_j slope_ij(theta_i - theta_j) + gamma theta_i = target_i``, where the slopes are those of an
+:class:`privrank.losses.EdgeLoss`. For a matching loss ``slope = n (F - 1/2)`` and the target is
+half the net wins; a log-loss holds the answers itself, and its target is 0. Objective
+perturbation subtracts its noise from the target.
 """
 
 from __future__ import annotations
@@ -20,16 +22,18 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from privrank.design import PairCounts
+from privrank.links import LOGIT, UNIT_ROUNDOFF
+from privrank.losses import LOGISTIC_READING, EdgeLoss, Reading
 
 __all__ = [
     "RidgeFit",
     "Solver",
-    "curvature",
+    "differences",
     "fit_ridge",
     "laplacian",
+    "logistic_loss",
     "pull",
     "rounding_bound",
-    "win_probability",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -38,15 +42,6 @@ Solver = Literal["newton", "lbfgs", "cvxpy"]
 
 DENSE_LIMIT = 500
 """Items up to which a dense Cholesky factor beats preconditioned conjugate gradients."""
-
-UNIT_ROUNDOFF = 2.0**-53
-
-INFINITE_CONTRAST = 28.0
-"""Without a ridge, a contrast this large on a compared pair means a fit running to infinity.
-
-A finite fit has expected losses of at least half a win on each side of any cut; n exp(-28) falls
-short of that for every n below 10^11.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +63,25 @@ class RidgeFit:
     finite: bool
 
 
-def pull(theta: FloatArray, pairs: PairCounts) -> FloatArray:
-    """Return sum_j n_ij (F(theta_i - theta_j) - 1/2) for each item."""
-    half = 0.5 * pairs.count * np.tanh(0.5 * (theta[pairs.first] - theta[pairs.second]))
-    m = len(theta)
-    up = np.bincount(pairs.first, half, minlength=m)
-    return np.asarray(up - np.bincount(pairs.second, half, minlength=m))
+def differences(theta: FloatArray, pairs: PairCounts) -> FloatArray:
+    """Return theta_i - theta_j for each pair."""
+    return np.asarray(theta[pairs.first] - theta[pairs.second])
 
 
-def win_probability(theta: FloatArray, pairs: PairCounts) -> FloatArray:
-    """Return F(theta_i - theta_j) for each pair."""
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * (theta[pairs.first] - theta[pairs.second])))
+def pull(theta: FloatArray, pairs: PairCounts, reading: Reading = LOGISTIC_READING) -> FloatArray:
+    """Return the mean scores, sum_j n_ij (F(theta_i - theta_j) - 1/2) for each item."""
+    return _by_item(pairs.count * reading.pull(differences(theta, pairs)), pairs, len(theta))
 
 
-def curvature(theta: FloatArray, pairs: PairCounts) -> FloatArray:
-    """Return n F'(theta_i - theta_j) for each pair."""
-    odds = np.exp(-np.abs(theta[pairs.first] - theta[pairs.second]))
-    return np.asarray(pairs.count * odds / (1.0 + odds) ** 2)
+def logistic_loss(pairs: PairCounts) -> EdgeLoss:
+    """Return the logistic loss of these comparisons, less its linear part."""
+    return EdgeLoss.matching(LOGISTIC_READING, pairs.count)
+
+
+def _by_item(edges: FloatArray, pairs: PairCounts, items: int) -> FloatArray:
+    """Add each pair's number to its first item and subtract it from its second."""
+    up = np.bincount(pairs.first, edges, minlength=items)
+    return np.asarray(up - np.bincount(pairs.second, edges, minlength=items))
 
 
 def laplacian(weights: FloatArray, pairs: PairCounts, items: int) -> FloatArray:
@@ -96,11 +93,28 @@ def laplacian(weights: FloatArray, pairs: PairCounts, items: int) -> FloatArray:
     return matrix
 
 
-def _objective(theta: FloatArray, target: FloatArray, pairs: PairCounts, gamma: float) -> float:
-    half = 0.5 * np.abs(theta[pairs.first] - theta[pairs.second])
-    # log(2 cosh(t / 2)), written so that no large exponential is formed
-    loss = pairs.count @ (half + np.log1p(np.exp(-2.0 * half)))
-    return float(loss - target @ theta + 0.5 * gamma * theta @ theta)
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """The objective of a fit and its derivatives."""
+
+    loss: EdgeLoss
+    target: FloatArray
+    pairs: PairCounts
+    gamma: float
+
+    def value(self, theta: FloatArray) -> float:
+        loss = self.loss.value(differences(theta, self.pairs))
+        return float(loss - self.target @ theta + 0.5 * self.gamma * theta @ theta)
+
+    def gradient(self, theta: FloatArray) -> FloatArray:
+        edges = self.loss.slope(differences(theta, self.pairs))
+        return _by_item(edges, self.pairs, len(theta)) + self.gamma * theta - self.target
+
+    def weights(self, theta: FloatArray) -> FloatArray:
+        return self.loss.curvature(differences(theta, self.pairs))
+
+    def runs_away(self, theta: FloatArray) -> bool:
+        return bool(np.abs(differences(theta, self.pairs)).max() > self.loss.far)
 
 
 def _newton_step(
@@ -133,18 +147,27 @@ def _newton_step(
     return np.asarray(step if gamma > 0 else step - step.mean())
 
 
-def rounding_bound(theta: FloatArray, target: FloatArray, pairs: PairCounts, gamma: float) -> float:
+def rounding_bound(
+    theta: FloatArray,
+    target: FloatArray,
+    pairs: PairCounts,
+    gamma: float,
+    loss: EdgeLoss | None = None,
+) -> float:
     """Bound the l2 error made in computing the gradient in double precision.
 
-    Each term n (F - 1/2) is off by at most 5 u n (argument, tanh and product; x F'(x) < 1/4), a
-    sum of k terms adds k u times the sum of magnitudes; hence u (neighbours + 8) times the
-    degree and the magnitudes of the other two terms, per item. The 8 leaves room for the rounding
-    of the target and of the norm.
+    The slope of a pair is off by at most k u times its bound, with k the loss's ``accuracy`` (5 for
+    the logistic one, proved with each link), and a sum of r terms adds r u times the sum of
+    magnitudes; hence u (neighbours + k + 3) times the sum of the bounds and the magnitudes of the
+    other two terms, per item. The 3 leaves room for the rounding of the target and of the norm.
     """
+    loss = logistic_loss(pairs) if loss is None else loss
     m = len(theta)
     neighbours = np.bincount(pairs.first, minlength=m) + np.bincount(pairs.second, minlength=m)
-    size = pairs.degrees(m) + gamma * np.abs(theta) + np.abs(target)
-    return float(UNIT_ROUNDOFF * np.linalg.norm((neighbours + 8) * size))
+    degrees = np.bincount(pairs.first, loss.size, minlength=m)
+    degrees = degrees + np.bincount(pairs.second, loss.size, minlength=m)
+    size = degrees + gamma * np.abs(theta) + np.abs(target)
+    return float(UNIT_ROUNDOFF * np.linalg.norm((neighbours + loss.accuracy + 3.0) * size))
 
 
 def fit_ridge(
@@ -152,11 +175,12 @@ def fit_ridge(
     pairs: PairCounts,
     gamma: float,
     *,
+    loss: EdgeLoss | None = None,
     solver: Solver = "newton",
     tolerance: float | None = None,
     start: FloatArray | None = None,
 ) -> RidgeFit:
-    """Minimise the ridge Bradley-Terry objective.
+    """Minimise a loss of paired comparisons with a ridge.
 
     Parameters
     ----------
@@ -166,9 +190,11 @@ def fit_ridge(
         Comparisons per pair.
     gamma : float
         Ridge, at least 0.
+    loss : EdgeLoss, optional
+        The loss by pair; that of the logit by default.
     solver : {"newton", "lbfgs", "cvxpy"}
         Newton's method (dense Cholesky, conjugate gradients for many items), or another solver
-        whose answer Newton's method then polishes.
+        whose answer Newton's method then polishes; cvxpy knows the logistic loss only.
     tolerance : float or None
         If given, a certificate: iterate until the computed gradient norm plus its rounding bound
         is at most `tolerance`. If None, to the accuracy of double precision.
@@ -179,30 +205,35 @@ def fit_ridge(
     -------
     RidgeFit
     """
+    problem = _Problem(logistic_loss(pairs) if loss is None else loss, target, pairs, gamma)
     start = np.zeros(len(target)) if start is None else start
     if solver == "lbfgs":
-        start = _fit_lbfgs(target, pairs, gamma)
+        start = _fit_lbfgs(problem)
     elif solver == "cvxpy":
+        if not problem.loss.logistic:
+            raise ValueError(
+                "solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs'."
+            )
         start = _fit_cvxpy(target, pairs, gamma)
-    return _newton(start, target, pairs, gamma, tolerance)
+    return _newton(start, problem, tolerance)
 
 
-def _newton(
-    theta: FloatArray,
-    target: FloatArray,
-    pairs: PairCounts,
-    gamma: float,
-    tolerance: float | None,
-) -> RidgeFit:
-    gradient = pull(theta, pairs) + gamma * theta - target
+def _newton(theta: FloatArray, problem: _Problem, tolerance: float | None) -> RidgeFit:
+    """Minimise by damped Newton steps, which converge for every convex loss.
+
+    Curvatures may underflow where a law has light tails: the ridge keeps the step finite, and its
+    length is halved until the objective falls.
+    """
+    pairs, gamma = problem.pairs, problem.gamma
+    gradient = problem.gradient(theta)
     norm = float(np.linalg.norm(gradient))
     start_norm = max(norm, 1e-300)
-    value = _objective(theta, target, pairs, gamma)
+    value = problem.value(theta)
     while True:
-        error = rounding_bound(theta, target, pairs, gamma)
+        error = rounding_bound(theta, problem.target, pairs, gamma, problem.loss)
         if norm <= error if tolerance is None else norm + error <= tolerance:
             return RidgeFit(theta, norm, True)
-        weights = curvature(theta, pairs)
+        weights = problem.weights(theta)
         accuracy = min(0.1, max(norm / start_norm, 1e-10))
         try:
             step = _newton_step(gradient, weights, pairs, gamma, accuracy)
@@ -215,9 +246,9 @@ def _newton(
         length = 1.0
         while True:
             trial = theta - length * step
-            trial_gradient = pull(trial, pairs) + gamma * trial - target
+            trial_gradient = problem.gradient(trial)
             trial_norm = float(np.linalg.norm(trial_gradient))
-            trial_value = _objective(trial, target, pairs, gamma)
+            trial_value = problem.value(trial)
             # close to the minimum the value no longer resolves progress, the gradient does
             if trial_value <= value - 1e-4 * length * slope or trial_norm <= 0.9 * norm:
                 break
@@ -227,26 +258,20 @@ def _newton(
         if length < 1e-10 and tolerance is None:
             return RidgeFit(theta, norm, True)
         theta, gradient, norm, value = trial, trial_gradient, trial_norm, trial_value
-        if gamma == 0 and _runs_away(theta, pairs):
+        if gamma == 0 and problem.runs_away(theta):
             return RidgeFit(theta, norm, False)
 
 
-def _runs_away(theta: FloatArray, pairs: PairCounts) -> bool:
-    return bool(np.abs(theta[pairs.first] - theta[pairs.second]).max() > INFINITE_CONTRAST)
-
-
-def _fit_lbfgs(target: FloatArray, pairs: PairCounts, gamma: float) -> FloatArray:
+def _fit_lbfgs(problem: _Problem) -> FloatArray:
+    m, far = len(problem.target), problem.loss.far
     result = minimize(
-        lambda x: (
-            _objective(x, target, pairs, gamma),
-            pull(x, pairs) + gamma * x - target,
-        ),
-        np.zeros(len(target)),
+        lambda x: (problem.value(x), problem.gradient(x)),
+        np.zeros(m),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(-INFINITE_CONTRAST, INFINITE_CONTRAST)] * len(target) if gamma == 0 else None,
+        bounds=[(-far, far)] * m if problem.gamma == 0 else None,
     )
-    return np.asarray(result.x if gamma > 0 else result.x - result.x.mean())
+    return np.asarray(result.x if problem.gamma > 0 else result.x - result.x.mean())
 
 
 def _fit_cvxpy(target: FloatArray, pairs: PairCounts, gamma: float) -> FloatArray:
@@ -262,7 +287,7 @@ def _fit_cvxpy(target: FloatArray, pairs: PairCounts, gamma: float) -> FloatArra
     loss = pairs.count @ (cp.logistic(t) - 0.5 * t) - target @ theta
     problem: Any = cp.Problem(
         cp.Minimize(loss + 0.5 * gamma * cp.sum_squares(theta)),
-        [cp.norm_inf(theta) <= INFINITE_CONTRAST] if gamma == 0 else [],
+        [cp.norm_inf(theta) <= LOGIT.exact.far] if gamma == 0 else [],
     )
     with warnings.catch_warnings(), suppress(cp.SolverError):
         # a complaint would depend on the data; Newton's method finishes the fit from anywhere

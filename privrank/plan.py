@@ -13,7 +13,9 @@ from scipy.optimize import minimize_scalar
 from privrank.budget import pure_epsilon
 from privrank.checks import check_choice
 from privrank.design import Design
-from privrank.evidence import MEAN_CURVATURE, default_ridge, nominal_information
+from privrank.evidence import default_ridge, nominal_information
+from privrank.links import LOGIT, Link
+from privrank.losses import Reading, loss_bounds
 from privrank.mechanisms.comparisons import DEFAULT_SHARES, Plan
 from privrank.mechanisms.objective import LEAST_RIDGE, OUTPUT
 from privrank.netnoise import NetNoise, NoiseName, cell_noise, net_noise, noise_choices
@@ -137,6 +139,7 @@ def plan_fit(
     shares: Mapping[str, float] | None,
     noise: Noise = "auto",
     delta: float = 0.0,
+    link: Link = LOGIT,
 ) -> Plan:
     """Return the plan of a fit.
 
@@ -148,6 +151,8 @@ def plan_fit(
     """
     cluster = design_effect == "cluster"
     private = not math.isinf(epsilon)
+    # the maximum likelihood of other links than the logit takes more than net wins
+    likelihood = not private and link != LOGIT
     if design.covariates is not None:
         if method == "objective":
             raise ValueError(
@@ -164,14 +169,15 @@ def plan_fit(
         law: NoiseName = "laplace"
         if not design.covariates.bounds:
             law = main_noise(design, "net wins", noise, epsilon, delta, sides)
-        return Plan("net wins", sides, cluster=cluster, noise=law)
+        of_pairs: Mechanism = "win matrix" if likelihood else "net wins"
+        return Plan(of_pairs, sides, cluster=cluster, noise=law, link=link)
     counts_needed = design.pairs is None and private
     matrix = counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX
     matrix = matrix and noise in ("auto", "laplace", "gaussian")
     extra = (PAIR_COUNTS,) if counts_needed else ()
-    main: Mechanism = "win matrix" if matrix else "net wins"
+    main: Mechanism = "win matrix" if matrix or likelihood else "net wins"
     sides = side_shares(design, epsilon, design_effect, shares, () if matrix else extra)
-    counts = Plan(main, sides, cluster=cluster)
+    counts = Plan(main, sides, cluster=cluster, link=link)
     of_counts = noise not in ("auto", "laplace")
     if method != "objective":
         counts = replace(counts, noise=main_noise(design, main, noise, epsilon, delta, sides))
@@ -184,6 +190,7 @@ def plan_fit(
         "objective perturbation",
         side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra)),
         cluster=cluster,
+        link=link,
     )
     gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, objective)
     objective = replace(objective, gamma=gamma)
@@ -216,24 +223,35 @@ def _objective_noise(design: Design, epsilon: float, plan: Plan) -> float:
     """Return the noise scale of objective perturbation at the plan's ridge, inf if none is safe."""
     if plan.gamma <= 0:
         return math.inf
-    return objective_scale(design.reach, plan.gamma, _main_epsilon(epsilon, plan))
+    share = _main_epsilon(epsilon, plan)
+    return objective_scale(design.reach, plan.gamma, share, loss_bounds(plan.link))
+
+
+def _reading(plan: Plan) -> Reading:
+    """Return how the scores of a private plan depend on the worths."""
+    objective = plan.mechanism == "objective perturbation"
+    return Reading(plan.link, objective and loss_bounds(plan.link).answers_curve)
 
 
 def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
     """Return the ridge of least predicted risk, with the noise scale it allows.
 
-    For a contrast with information I the risk is (I + 2 lam^2 + gamma^2) / (I + gamma)^2 for
-    worths of standard deviation 1; lam falls with gamma until the determinant costs nothing.
+    For a contrast with curvature I and variance r I of its score the risk is
+    (r I + 2 lam^2 + gamma^2 s^2) / (I + gamma)^2 for worths of standard deviation s (1 for the
+    logit, where r = 1); lam falls with gamma until the determinant costs nothing.
     """
-    information = nominal_information(len(design.items), design.nominal_total)
+    reading = _reading(plan)
+    information = nominal_information(len(design.items), design.nominal_total, reading)
+    sampling = information * (reading.mean_variance / reading.mean_curvature)
     if math.isinf(epsilon):
-        return default_ridge(information, 0.0)
+        return default_ridge(information, 0.0, reading)
     share = _main_epsilon(epsilon, plan)
 
     def risk(log_gamma: float) -> float:
         gamma = math.exp(log_gamma)
         lam = min(_objective_noise(design, epsilon, replace(plan, gamma=gamma)), 1e50)
-        return (information + 2.0 * lam**2 + gamma**2) / (information + gamma) ** 2
+        shrinkage = gamma**2 * reading.spread**2
+        return (sampling + 2.0 * lam**2 + shrinkage) / (information + gamma) ** 2
 
     best = minimize_scalar(
         risk, bounds=(math.log(0.1 / share), math.log(1e4 / share)), method="bounded"
@@ -243,9 +261,10 @@ def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
 
 def _predicted_variance(design: Design, epsilon: float, delta: float, plan: Plan) -> float:
     """Predict the variance of a worth's contrast from public numbers."""
-    information = nominal_information(len(design.items), design.nominal_total)
+    reading = _reading(plan)
+    information = nominal_information(len(design.items), design.nominal_total, reading)
     share, reach = _main_epsilon(epsilon, plan), design.reach
-    sampling = information
+    sampling = information * (reading.mean_variance / reading.mean_curvature)
     if plan.mechanism == "objective perturbation":
         noise = 2.0 * _objective_noise(design, epsilon, plan) ** 2
     elif plan.mechanism == "win matrix":
@@ -256,5 +275,5 @@ def _predicted_variance(design: Design, epsilon: float, delta: float, plan: Plan
     else:
         noise = (0.5 * net_noise(reach, plan.noise, share, delta).deviation(reach.items)) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
-            sampling = information * 0.25 / MEAN_CURVATURE
+            sampling = information * 0.25 / reading.mean_curvature
     return (sampling + noise) / information**2

@@ -70,7 +70,9 @@ def _caterpillar(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def worth(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
+def worth(
+    frame: pd.DataFrame, alpha: float, caption: str, link: str, *, ax: Axes | None = None
+) -> Figure:
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included.
 
     Parameters
@@ -80,7 +82,9 @@ def worth(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
     alpha : float
         Significance level of the bars.
     caption : str
-        The guarantee, printed as the title.
+        The model and its guarantee, printed as the title.
+    link : str
+        Name of the scale of the worths.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -98,10 +102,10 @@ def worth(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
         rows, frame["worth"] - half, frame["worth"] + half, color=_INK, lw=5, alpha=0.55, zorder=2
     )
     ax.set_xlabel(
-        f"worth (logit scale, centred); {100 * (1 - alpha):g} % intervals:\n"
+        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals:\n"
         f"dark, sampling error alone; light, privacy noise included"
     )
-    ax.set_title(f"Bradley-Terry worths, {caption}", fontsize="medium", loc="left")
+    ax.set_title(caption, fontsize="medium", loc="left")
     return figure
 
 
@@ -110,6 +114,7 @@ def group_worths(
     factors: list[str],
     alpha: float,
     caption: str,
+    link: str,
     *,
     ax: Axes | None = None,
 ) -> Figure:
@@ -124,7 +129,9 @@ def group_worths(
     alpha : float
         Significance level of the bars.
     caption : str
-        The guarantee, printed as the title.
+        The model and its guarantee, printed as the title.
+    link : str
+        Name of the scale of the worths.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -133,7 +140,7 @@ def group_worths(
     matplotlib Figure
     """
     items = list(dict.fromkeys(frame["item"]))
-    groups = [", ".join(map(str, each)) for each in frame[factors].itertuples(index=False)]
+    groups = [", ".join(str(row[name]) for name in factors) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(groups))
     figure, ax = _axes(ax, (6.4, max(0.22 * len(labels), 0.42) * len(items) + 1.5))
     from matplotlib import colormaps
@@ -150,13 +157,13 @@ def group_worths(
     ax.set_ylim(-0.6, len(items) - 0.4)
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_xlabel(
-        f"worth (logit scale, centred); {100 * (1 - alpha):g} % intervals, privacy noise included"
+        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals, privacy noise included"
     )
     if factors:
         ax.legend(
             title=", ".join(factors), frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left"
         )
-    ax.set_title(f"Bradley-Terry worths, {caption}", fontsize="medium", loc="left")
+    ax.set_title(caption, fontsize="medium", loc="left")
     return figure
 
 

@@ -10,12 +10,12 @@ from scipy.linalg import eigh
 
 from privrank.covariates import Covariates
 from privrank.design import Design, PairCounts
-from privrank.evidence import MEAN_CURVATURE, net_law
+from privrank.evidence import net_law
 from privrank.linear import blocks, edge_matrix, fit_linear, item_basis
-from privrank.links import Link
+from privrank.losses import EdgeLoss, Reading
 from privrank.netnoise import equivalent_variance
 from privrank.nulltables import public_generator
-from privrank.release import DESIGN_EFFECT, GROUP_SIZES, MOMENTS, NET, ORDER_EFFECT, Release
+from privrank.release import DESIGN_EFFECT, GROUP_SIZES, MOMENTS, NET, ORDER_EFFECT, WINS, Release
 
 __all__ = ["Equations", "Estimate", "draw_errors", "equations", "estimate", "wald"]
 
@@ -49,6 +49,10 @@ class Equations:
         The ridge that balances noise and shrinkage.
     information : ndarray, shape (p, p)
         Information at worths of standard deviation 1, from public numbers.
+    reading : Reading
+        How scores depend on worths.
+    loss : EdgeLoss
+        What is minimised.
     """
 
     covariates: Covariates
@@ -60,6 +64,13 @@ class Equations:
     prior: FloatArray
     ridge: FloatArray
     information: FloatArray
+    reading: Reading
+    loss: EdgeLoss
+
+    @property
+    def count(self) -> FloatArray:
+        """Comparisons per edge."""
+        return np.asarray(self.pairs.count, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,35 +116,48 @@ def equations(release: Release) -> Equations:
     basis, halved (scores are in wins). Noise follows by the same map. The ridge is P + V J^-1 P
     for the prior P, noise V and information J of the columns: for one group it is 1 plus noise over
     information.
+
+    The non-private run of another link than the logit holds the wins of every pair met instead:
+    their log-loss takes the place of the target, and there is no noise.
     """
     design = release.design
     covariates, pairs, size_variance = _groups(release)
     m = len(design.items)
     basis = item_basis(covariates, m)
     weights = covariates.weights
-    part = release.parts[NET]
-    rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
-    worths = weights.T @ rows @ basis
-    variance = 0.25 * part.step**2 * equivalent_variance(net_law(part), m)
+    likelihood = WINS in release.parts
+    reading = Reading(release.link, likelihood)
+    matrix = edge_matrix(covariates, pairs, m)
+    if likelihood:
+        won, lost = release.parts[WINS].step * release.parts[WINS].values.reshape(2, -1)
+        loss = EdgeLoss.likelihood(release.link, won, lost)
+        worths, variance = np.zeros((weights.shape[1], basis.shape[1])), 0.0
+    else:
+        part = release.parts[NET]
+        rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
+        loss = EdgeLoss.matching(reading, pairs.count)
+        worths = weights.T @ rows @ basis
+        variance = 0.25 * part.step**2 * equivalent_variance(net_law(part), m)
     gram, items = weights.T @ weights, basis.T @ basis
     noise = np.asarray(variance * np.kron(gram, items))
 
     size = np.bincount(pairs.first // m, pairs.count, minlength=covariates.patterns)
     z = covariates.matrix
-    per_contrast = MEAN_CURVATURE * 2.0 / (m - 1)
+    curvature = reading.mean_curvature
+    per_contrast = curvature * 2.0 / (m - 1)
     information = per_contrast * (z.T @ (size[:, None] * z))
-    prior = np.asarray(len(gram) / covariates.rows * gram)
+    prior = np.asarray(len(gram) / covariates.rows / reading.spread**2 * gram)
     ridge = prior + variance * gram @ np.linalg.pinv(information, hermitian=True) @ prior
     prior = np.asarray(np.kron(prior, items))
     ridge = np.asarray(np.kron(0.5 * (ridge + ridge.T), items))
     target = worths.ravel()
-    matrix = edge_matrix(covariates, pairs, m)
     if covariates.ordered:
         named = release.parts[ORDER_EFFECT]
-        target = np.append(target, 0.5 * named.step * named.values[0])
+        target = np.append(target, 0.0 if likelihood else 0.5 * named.step * named.values[0])
         extra = 0.25 * named.noise_variance
-        noise, prior = _bordered(noise, extra), _bordered(prior, 1.0)
-        ridge = _bordered(ridge, 1.0 + extra / (MEAN_CURVATURE * pairs.total))
+        alone = 1.0 / reading.spread**2
+        noise, prior = _bordered(noise, extra), _bordered(prior, alone)
+        ridge = _bordered(ridge, alone * (1.0 + extra / (curvature * pairs.total)))
     return Equations(
         covariates=covariates,
         target=np.asarray(target),
@@ -143,7 +167,9 @@ def equations(release: Release) -> Equations:
         size_variance=size_variance,
         prior=prior,
         ridge=ridge,
-        information=np.asarray(matrix.T @ ((MEAN_CURVATURE * pairs.count)[:, None] * matrix)),
+        information=np.asarray(matrix.T @ ((curvature * pairs.count)[:, None] * matrix)),
+        reading=reading,
+        loss=loss,
     )
 
 
@@ -184,7 +210,7 @@ def _groups(release: Release) -> tuple[Covariates, PairCounts, float]:
 
 
 def estimate(
-    facts: Equations, release: Release, ridge: FloatArray, link: Link, *, corrected: bool
+    facts: Equations, release: Release, ridge: FloatArray, *, corrected: bool
 ) -> Estimate | None:
     """Fit the coefficients, or return None if no finite fit exists.
 
@@ -192,20 +218,20 @@ def estimate(
     ridge Hessians at the first and the corrected estimate, the target moves the first by G_1^-1 and
     the second by G_2^-1 (I + ridge G_1^-1).
     """
-    fit = fit_linear(facts.target, facts.matrix, facts.pairs.count, ridge, link)
+    fit = fit_linear(facts.target, facts.matrix, facts.loss, ridge)
     if not fit.finite:
         return None
     first = fit.coefficients
-    response = np.linalg.inv(_hessian(facts, first, link) + ridge)
+    response = np.linalg.inv(_hessian(facts, first) + ridge)
     b = first
     if corrected:
         again = facts.target + ridge @ first
-        b = fit_linear(again, facts.matrix, facts.pairs.count, ridge, link, first).coefficients
-        second = _hessian(facts, b, link) + ridge
+        b = fit_linear(again, facts.matrix, facts.loss, ridge, first).coefficients
+        second = _hessian(facts, b) + ridge
         response = np.linalg.solve(second, np.eye(len(b)) + ridge @ response)
-    effect = _design_effect(facts, release, b, link)
-    scores = _scores(facts, release, b, link, effect)
-    noise = facts.noise + _size_noise(facts, release, b, link)
+    effect = _design_effect(facts, release, b)
+    scores = _scores(facts, release, b, effect)
+    noise = facts.noise + _size_noise(facts, release, b)
     return Estimate(
         first=first,
         coefficients=b,
@@ -217,18 +243,17 @@ def estimate(
     )
 
 
-def _hessian(facts: Equations, b: FloatArray, link: Link) -> FloatArray:
-    weight = facts.pairs.count * link.density(facts.matrix @ b)
+def _hessian(facts: Equations, b: FloatArray) -> FloatArray:
+    weight = facts.count * facts.reading.curvature(facts.matrix @ b)
     return np.asarray(facts.matrix.T @ (weight[:, None] * facts.matrix))
 
 
-def _independent(facts: Equations, b: FloatArray, link: Link) -> FloatArray:
+def _independent(facts: Equations, b: FloatArray) -> FloatArray:
     """Return the variance of each edge's score if answers are independent."""
-    p = link.probability(facts.matrix @ b)
-    return np.asarray(facts.pairs.count * p * (1.0 - p))
+    return np.asarray(facts.count * facts.reading.variance(facts.matrix @ b))
 
 
-def _design_effect(facts: Equations, release: Release, b: FloatArray, link: Link) -> float:
+def _design_effect(facts: Equations, release: Release, b: FloatArray) -> float:
     """Return the variance of respondents' net wins over that of independent answers, at least 1.
 
     As :func:`privrank.inference.design_effect`, the mean net being that of each pattern.
@@ -236,44 +261,45 @@ def _design_effect(facts: Equations, release: Release, b: FloatArray, link: Link
     if DESIGN_EFFECT not in release.parts:
         return 1.0
     m = len(release.design.items)
-    mean = 2.0 * facts.pairs.count * link.excess(facts.matrix @ b)
+    t, answers = facts.matrix @ b, Reading(release.link)
+    mean = 2.0 * facts.count * answers.pull(t)
     nodes = facts.covariates.patterns * m
     net = np.bincount(facts.pairs.first, mean, minlength=nodes)
     net = (net - np.bincount(facts.pairs.second, mean, minlength=nodes)).reshape(-1, m)
     explained = float(((net**2).sum(axis=1) / np.maximum(facts.covariates.units, 1.0)).sum())
-    independent = 8.0 * float(_independent(facts, b, link).sum())
+    independent = 8.0 * float(facts.count @ answers.variance(t))
     if independent <= 0:
         return 1.0
     spread = float(release.parts[DESIGN_EFFECT].values[0])
     return max(1.0, (spread - explained) / independent)
 
 
-def _scores(
-    facts: Equations, release: Release, b: FloatArray, link: Link, effect: float
-) -> FloatArray:
+def _scores(facts: Equations, release: Release, b: FloatArray, effect: float) -> FloatArray:
     """Return the sampling covariance of the target.
 
     As in :mod:`privrank.inference`: cluster-robust moments of a non-private run; independent
     answers times the design effect; where pair counts are expectations only, the second moment of
     randomly chosen pairs less the mean's outer product by pattern.
     """
-    matrix, count = facts.matrix, facts.pairs.count
+    matrix, count = facts.matrix, facts.count
     if MOMENTS[0] in release.parts:
-        return _cluster_moments(facts, release, b, link)
+        return _cluster_moments(facts, release, b)
     if facts.pairs.origin == "equal" and DESIGN_EFFECT not in release.parts:
         second = matrix.T @ ((0.25 * count)[:, None] * matrix)
         pattern = facts.pairs.first // len(release.design.items)
         pulls = np.zeros((facts.covariates.patterns, matrix.shape[1]))
-        np.add.at(pulls, pattern, (count * link.excess(matrix @ b))[:, None] * matrix)
+        np.add.at(pulls, pattern, (count * facts.reading.pull(matrix @ b))[:, None] * matrix)
         total = np.bincount(pattern, count, minlength=len(pulls))
         return np.asarray(second - pulls.T @ (pulls / np.maximum(total, 1e-12)[:, None]))
-    weight = _independent(facts, b, link)
+    weight = _independent(facts, b)
     return np.asarray(effect * (matrix.T @ (weight[:, None] * matrix)))
 
 
-def _cluster_moments(facts: Equations, release: Release, b: FloatArray, link: Link) -> FloatArray:
+def _cluster_moments(facts: Equations, release: Release, b: FloatArray) -> FloatArray:
     """Return the sum over respondents of score times score, block by block of edges."""
-    mean = 2.0 * link.excess(facts.matrix @ b)
+    t = facts.matrix @ b
+    mean = 2.0 * release.link.excess(t)
+    scores = (0.5 * facts.reading.weight(t))[:, None] * facts.matrix
     total = np.zeros((len(b), len(b)))
     start = 0
     for part in blocks(release.design, facts.pairs):
@@ -285,12 +311,12 @@ def _cluster_moments(facts: Equations, release: Release, b: FloatArray, link: Li
         start += size**2
         cross = yn * mean[None, part]
         meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
-        here = 0.5 * facts.matrix[part]
+        here = scores[part]
         total += here.T @ meat @ here
     return total
 
 
-def _size_noise(facts: Equations, release: Release, b: FloatArray, link: Link) -> FloatArray:
+def _size_noise(facts: Equations, release: Release, b: FloatArray) -> FloatArray:
     """Return what errors of the group sizes do to the equations.
 
     A unit more in a cell raises the expected score by that cell's mean score; the errors have equal
@@ -300,7 +326,7 @@ def _size_noise(facts: Equations, release: Release, b: FloatArray, link: Link) -
         return np.zeros_like(facts.noise)
     pattern = facts.pairs.first // len(release.design.items)
     pulls = np.zeros((facts.covariates.patterns, len(b)))
-    mean = facts.pairs.count * link.excess(facts.matrix @ b)
+    mean = facts.count * facts.reading.pull(facts.matrix @ b)
     np.add.at(pulls, pattern, mean[:, None] * facts.matrix)
     each = pulls / np.maximum(facts.covariates.units, 1e-12)[:, None]
     each = each - each.mean(axis=0)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.design import Design, Sample, own
+from privrank.links import BUILT_IN, LOGIT, Link, find
 from privrank.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.zerosum import SphericalNoise, ZeroSumLaplace
@@ -39,6 +40,7 @@ __all__ = [
     "Mechanism",
     "Part",
     "Release",
+    "archived_link",
     "check_release",
     "law_name",
 ]
@@ -167,6 +169,9 @@ class Release:
         A uniform permutation of the items, drawn with the noise, that orders equal values.
     constants : mapping of str to float
         Public constants of the mechanism, such as lambda and gamma.
+    link : Link
+        Link of the model of paired comparisons, a public choice. Archives name it; one of the
+        user's own cannot be rebuilt from its name and has to be given again.
     """
 
     mechanism: str
@@ -177,6 +182,7 @@ class Release:
     parts: Mapping[str, Part]
     tie_break: tuple[int, ...]
     constants: Mapping[str, float] = field(default_factory=dict)
+    link: Link = LOGIT
 
     @property
     def design(self) -> Design:
@@ -221,11 +227,13 @@ class Release:
             "parts": {name: part.to_record() for name, part in self.parts.items()},
             "tie_break": list(self.tie_break),
             "constants": dict(self.constants),
+            # what is said of no other link than the logit keeps older archives as they are
+            **({} if self.link == LOGIT else {"link": self.link.name}),
         }
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Release:
-        """Rebuild from :meth:`to_record`."""
+    def from_record(cls, record: Mapping[str, Any], link: Link | None = None) -> Release:
+        """Rebuild from :meth:`to_record`; `link` is one of the user's own that the record names."""
         if record["schema"] != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
         return cls(
@@ -237,6 +245,7 @@ class Release:
             parts={name: Part.from_record(part) for name, part in record["parts"].items()},
             tie_break=tuple(record["tie_break"]),
             constants=record["constants"],
+            link=link or archived_link(record, None),
         )
 
     def to_json(self) -> str:
@@ -244,10 +253,18 @@ class Release:
         return json.dumps(self.to_record())
 
     @classmethod
-    def from_json(cls, text: str) -> Release:
-        """Rebuild the release that :meth:`to_json` wrote."""
+    def from_json(cls, text: str, *, link: Link | None = None) -> Release:
+        """Rebuild the release that :meth:`to_json` wrote.
+
+        A fit with a link of your own needs the same `link` again: an archive has its name only.
+        """
         try:
-            return cls.from_record(json.loads(text))
+            record = json.loads(text)
+        except (TypeError, ValueError):
+            record = None
+        chosen = archived_link(record, link)
+        try:
+            return cls.from_record(record, chosen)
         except (TypeError, ValueError, KeyError, AttributeError):
             raise ValueError("text must be JSON written by a release's to_json().") from None
 
@@ -259,6 +276,24 @@ def check_release(release: object) -> None:
             f"release must be a privrank.Release, got {type(release).__name__}: take the release "
             f"of a result, as in result.release."
         )
+
+
+def archived_link(record: object, link: Link | None) -> Link:
+    """Return the link of an archived release: the built-in one it names, or the user's own."""
+    name = record.get("link", LOGIT.name) if isinstance(record, Mapping) else LOGIT.name
+    if link is None:
+        if name not in (known.name for known in BUILT_IN):
+            raise ValueError(
+                f"link= must be given for this archive: it was made with a link of the user's own, "
+                f"{name!r}, of which an archive holds the name only."
+            )
+        return find(name)
+    if find(link).name != name:
+        raise ValueError(
+            f"link must be the archive's own, {name!r}, got {find(link).name!r}: leave link= out "
+            f"unless it is a privrank.Link of yours."
+        )
+    return find(link)
 
 
 def _survey(record: Mapping[str, Any]) -> Design | Sample:

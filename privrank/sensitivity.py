@@ -7,8 +7,8 @@ comparison as the unit is the case ``rows=1``. Neighbours differ by replacing on
 - ``"replace"``: the unit may be any other, with other pairs or missing answers.
 
 Lattices. `net` is wins minus losses, an integer per item (a tie adds 0). The win matrix counts
-half wins when ties are allowed, so there it is stored doubled. Gradients are those of the logistic
-log-loss of one answer, g (e_i - e_j) with |g| < 1.
+half wins when ties are allowed, so there it is stored doubled. Gradients are those of the loss of
+one answer, g (e_i - e_j) with |g| bounded; for the logistic log-loss |g| < 1.
 
 The proofs use one picture: the answers of a unit are oriented edges of a graph on the items, and
 `net` is the sum of the edge vectors e_i - e_j. For any set S of items the edges inside S cancel,
@@ -26,12 +26,56 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["Adjacency", "RankingReach", "Reach", "objective_loss", "objective_scale"]
+__all__ = [
+    "LOGISTIC",
+    "Adjacency",
+    "LossBounds",
+    "RankingReach",
+    "Reach",
+    "objective_loss",
+    "objective_scale",
+]
 
 Adjacency = Literal["outcome", "replace"]
 
-LOGIT_CURVATURE = 0.25
-"""Largest second derivative of the logistic log-loss (kappa_2)."""
+
+@dataclass(frozen=True, slots=True)
+class LossBounds:
+    """What objective perturbation has to know of the loss l(t) of one answer, t = worth1 - worth2.
+
+    Parameters
+    ----------
+    name : str
+        What the loss is called.
+    slope : float
+        G, upper bound of |l'|.
+    reversal : float
+        kappa, upper bound of how far l' moves at one t when the answer is reversed; a tie or a
+        missing answer, whose slopes lie in between, moves it by no more. At least G and at most
+        2 G.
+    curvature : float
+        kappa_2, upper bound of l''.
+    swing : float
+        Upper bound of how far l'' grows at one t when the answer is reversed; 0 where it does not
+        depend on the answer, as where the slope is F - y.
+    logistic : bool
+        Whether l'' = |l'| (1 - |l'|), as for the logistic loss alone.
+    """
+
+    name: str
+    slope: float
+    reversal: float
+    curvature: float
+    swing: float = 0.0
+    logistic: bool = False
+
+    @property
+    def answers_curve(self) -> bool:
+        """Whether l'' depends on the answer."""
+        return self.swing > 0
+
+
+LOGISTIC = LossBounds("log-likelihood", 1.0, 1.0, 0.25, logistic=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,19 +219,30 @@ class Reach:
 
     @property
     def gradient_l1(self) -> int:
-        """l1 sensitivity of the gradient of the summed logistic log-loss, at any parameter.
+        """l1 sensitivity of the gradient of the summed logistic log-loss, at any parameter."""
+        return round(self.slope_l1(1.0, 1.0))
 
-        At one parameter a reversed answer moves its edge by exactly 1 (y enters linearly), so the
-        difference of two units is a sum of edges with weights in [-1, 1]: over the unit's own
-        pairs under outcome adjacency, over the union of both units' pairs under replacement, and
-        the cut argument applies. With repeated pairs an edge may carry weight up to `rows` for
-        either unit; on two items the opposite answers share it, as a reversal does.
+    def slope_l1(self, slope: float, reversal: float) -> float:
+        """Return the l1 sensitivity of the gradient of a summed loss, at any parameter.
+
+        With G = `slope` and kappa = `reversal` as in :class:`LossBounds`, an edge that one of two
+        units has carries at most G in the difference of their gradients, an edge of both at most
+        kappa; the l1 norm is at most twice the weight that crosses a cut. Outcome adjacency: the
+        edges are the same, so 2 kappa min(rows, cut). Replacement: with x edges of one unit only
+        and s shared ones across the cut, x + 2 s <= 2 rows and x + s <= cut; as G <= kappa <= 2 G
+        the weight G x + kappa s is largest where edges are shared only as far as the cut is too
+        small for 2 rows of them. With repeated pairs an edge may carry G or kappa for each of its
+        answers; on two items both units have the same edge.
         """
         if self.adjacency == "outcome":
-            return 2 * (min(self.effective_rows, self._cut) if self.distinct else self.rows)
-        if self.distinct:
-            return 2 * min(2 * self.effective_rows, self._cut)
-        return 2 * self.rows if self.items == 2 else 4 * self.rows
+            edges = min(self.effective_rows, self._cut) if self.distinct else self.rows
+            return 2.0 * reversal * edges
+        if not self.distinct:
+            return 2.0 * self.rows * (reversal if self.items == 2 else 2.0 * slope)
+        cut, rows = self._cut, self.effective_rows
+        shared = min(max(2 * rows - cut, 0), cut)
+        single = max(min(2 * (rows - shared), cut - shared), 0)
+        return 2.0 * (slope * single + reversal * shared)
 
     @property
     def gradient_l2(self) -> float:
@@ -275,8 +330,8 @@ def _row_loss(lam: float, gamma: float, items: int) -> float:
     return removed + (2.0 / lam if items > 2 else 0.0)
 
 
-def objective_loss(reach: Reach, lam: float, gamma: float) -> float:
-    """Return the epsilon spent by objective perturbation of the logistic likelihood.
+def objective_loss(reach: Reach, lam: float, gamma: float, bounds: LossBounds = LOGISTIC) -> float:
+    """Return the epsilon spent by objective perturbation.
 
     Parameters
     ----------
@@ -286,52 +341,66 @@ def objective_loss(reach: Reach, lam: float, gamma: float) -> float:
         Scale of the Laplace noise w in the objective's linear term w'theta.
     gamma : float
         Ridge, the objective's term gamma |theta|^2 / 2; positive.
+    bounds : LossBounds
+        The constants of the loss; those of the logistic one by default.
 
     Returns
     -------
     float
-        An upper bound on the privacy loss; exact (a supremum) for one comparison of three or more
-        items.
+        An upper bound on the privacy loss; exact (a supremum) for the logistic loss of one
+        comparison of three or more items.
 
     Notes
     -----
-    **Privacy.** Outcome adjacency: the Hessian of the logistic loss does not depend on the
-    answers, so only the gradient counts: ``gradient_l1 / lam``. Replacement: the smaller of
+    **Privacy.** The minimiser theta and w = -grad L(theta) - gamma theta are in bijection, because
+    L is convex; at a fixed theta the log ratio of densities is (|w'|_1 - |w|_1) / lam, at most
+    ``slope_l1 / lam``, plus the log ratio of the determinants of the Hessians A + B and A + B',
+    where A >= gamma I is what the units of both data sets share. B, of the removed unit, has rank
+    at most r = min(c, m - 1) and trace at most 2 c kappa_2, and B' >= 0, so by the
+    arithmetic-geometric mean
 
-    - the tight gradient bound plus the determinants. With B the removed unit's Hessian, of rank at
-      most r = min(c, m - 1) and trace at most 2 c kappa_2, the arithmetic-geometric mean gives
-      log det (A + B) / det (A + B') <= log det (I + B / gamma)
-      <= r log(1 + 2 c kappa_2 / (r gamma));
-    - `rows` times the loss of one replaced comparison (group privacy).
+        log det (A + B) / det (A + B') <= log det (I + B / gamma)
+        <= r log(1 + 2 c kappa_2 / (r gamma)).
+
+    Outcome adjacency: where the curvature does not depend on the answers, B = B' and only the
+    gradient counts. Under the log-loss of other links than the logit it does, but the units have
+    the same edges: B <= B' + C with C of the same rank and of the trace 2 c `swing`, which takes
+    the place of kappa_2.
+    For the logistic loss the bound is also at most `rows` times the loss of one replaced
+    comparison (group privacy), which is smaller than the sum of the two suprema; that a ridge of
+    at least lam makes the determinant free holds there and for no other loss or unit.
 
     References
     ----------
     Cai, Chakraborty and Wang (2023), Algorithm 1 and Theorem 2.1, whose printed ``lambda`` is
     inverted and whose determinant factor is squared.
     """
-    if reach.adjacency == "outcome":
-        return reach.gradient_l1 / lam
+    gradient = reach.slope_l1(bounds.slope, bounds.reversal) / lam
+    bend = bounds.swing if reach.adjacency == "outcome" else bounds.curvature
+    if bend == 0:
+        return gradient
     c = reach.effective_rows
     rank = min(c, reach.items - 1)
-    jacobian = rank * math.log1p(2.0 * c * LOGIT_CURVATURE / (rank * gamma))
-    return min(
-        reach.gradient_l1 / lam + jacobian,
-        c * _row_loss(lam, gamma, reach.items),
-    )
+    spent = gradient + rank * math.log1p(2.0 * c * bend / (rank * gamma))
+    if reach.adjacency == "outcome" or not bounds.logistic:
+        return spent
+    return min(spent, c * _row_loss(lam, gamma, reach.items))
 
 
-def objective_scale(reach: Reach, gamma: float, epsilon: float) -> float:
+def objective_scale(
+    reach: Reach, gamma: float, epsilon: float, bounds: LossBounds = LOGISTIC
+) -> float:
     """Return the smallest noise scale lam at which `gamma` is `epsilon`-private, inf if none.
 
     Bisection on the decreasing map lam -> loss, keeping the private end, so that the returned
-    scale satisfies ``objective_loss(reach, lam, gamma) <= epsilon`` as computed.
+    scale satisfies ``objective_loss(reach, lam, gamma, bounds) <= epsilon`` as computed.
     """
-    if reach.adjacency == "outcome":
-        scale = reach.gradient_l1 / epsilon
+    if reach.adjacency == "outcome" and not bounds.answers_curve:
+        scale = reach.slope_l1(bounds.slope, bounds.reversal) / epsilon
         return scale * (1 + 1e-12)
-    high = 4.0 * reach.rows / epsilon
+    high = 4.0 * reach.rows * max(1.0, bounds.slope) / epsilon
     for _ in range(200):
-        if objective_loss(reach, high, gamma) <= epsilon:
+        if objective_loss(reach, high, gamma, bounds) <= epsilon:
             break
         high *= 2.0
     else:
@@ -339,7 +408,7 @@ def objective_scale(reach: Reach, gamma: float, epsilon: float) -> float:
     low = 0.0
     while high - low > 1e-12 * high:
         middle = 0.5 * (low + high)
-        if middle > 0 and objective_loss(reach, middle, gamma) <= epsilon:
+        if middle > 0 and objective_loss(reach, middle, gamma, bounds) <= epsilon:
             high = middle
         else:
             low = middle

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from privrank.checks import check_count
+from privrank.links import Link, find
 
 __all__ = ["PlackettLuce", "blocks", "bradley_terry", "generator", "ranks_of_scores"]
 
@@ -148,6 +149,7 @@ def bradley_terry(
     *,
     repeats: int = 1,
     share: float = 1.0,
+    link: str | Link = "logit",
     rng: np.random.Generator | None = None,
 ) -> pd.DataFrame:
     """Draw paired comparisons from the Bradley-Terry model, without ties.
@@ -155,11 +157,13 @@ def bradley_terry(
     Parameters
     ----------
     worths : Series or array_like, shape (m,)
-        P(item1 preferred to item2) = 1 / (1 + exp(worth2 - worth1)).
+        P(item1 preferred to item2) = F(worth1 - worth2), F the link's law.
     repeats : int, default 1
         Comparisons planned for every pair.
     share : float in (0, 1], default 1.0
         Chance that a planned comparison is made, each on its own.
+    link : {"logit", "probit", "sech"} or Link, default "logit"
+        Link, as for :class:`privrank.PrivateBTL`; ``"probit"`` is Thurstone's model.
     rng : numpy.random.Generator or None
         None for fresh entropy.
 
@@ -190,12 +194,13 @@ def bradley_terry(
     times = check_count("repeats", repeats)
     if isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share) <= 1:
         raise ValueError(f"share must be a chance in (0, 1], got {share!r}.")
+    law = find(link)
     source = generator(rng)
     first, second = np.triu_indices(len(values), 1)
     first, second = np.repeat(first, times), np.repeat(second, times)
     # drawn for share = 1 too, so that a study's stream does not depend on its settings
     kept = source.random(len(first)) < share
     first, second = first[kept], second[kept]
-    chance = 1.0 / (1.0 + np.exp(values[second] - values[first]))
+    chance = law.probability(values[first] - values[second])
     outcome = np.where(source.random(len(first)) < chance, 1, -1)
     return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})

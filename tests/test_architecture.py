@@ -15,10 +15,10 @@ PACKAGE = Path(__file__).parents[1] / "privrank"
 # to be placed here before the suite passes.
 LAYERS = (
     ("arrays", "budget", "capped", "checks", "counting", "datasets", "distances", "formula")
-    + ("gaussian", "kernels", "links", "netnoise", "noise", "plots", "progress", "radius")
-    + ("ranknoise", "sensitivity", "tables", "zerosum"),
-    ("conversion", "covariates", "design", "linear", "mallows", "nulls", "nulltables", "optim")
-    + ("paircounts", "release", "simulate", "tails")
+    + ("gaussian", "kernels", "linkforms", "links", "netnoise", "noise", "plots", "progress")
+    + ("radius", "ranknoise", "sensitivity", "tables", "zerosum"),
+    ("conversion", "covariates", "design", "linear", "losses", "mallows", "nulls", "nulltables")
+    + ("optim", "paircounts", "release", "simulate", "tails")
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
     + ("consensus.pivoting", "consensus.rules", "consensus.statements")
     + ("encode", "encode.comparisons", "encode.frames", "encode.groups", "encode.nulls")
@@ -29,7 +29,17 @@ LAYERS = (
     + ("statistics.mallowsnull", "statistics.omnibus", "statistics.onebit", "statistics.orders")
     + ("statistics.pairs", "statistics.permutation", "statistics.smoothing")
     + ("statistics.statistic", "statistics.uniform"),
-    ("contrasts", "effects", "evidence", "inference", "plan", "power", "rankplan", "regression")
+    (
+        "coefficients",
+        "contrasts",
+        "effects",
+        "evidence",
+        "inference",
+        "plan",
+        "power",
+        "rankplan",
+        "regression",
+    )
     + ("mechanisms", "mechanisms.aggregation", "mechanisms.closeness")
     + ("mechanisms.comparisons", "mechanisms.objective", "mechanisms.samples")
     + ("mechanisms.tallies",)

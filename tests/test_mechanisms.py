@@ -21,6 +21,7 @@ from scipy.stats import beta
 from privrank import Budget, optim
 from privrank.design import Design, PairCounts
 from privrank.encode.comparisons import ComparisonColumns, Encoded, encode_comparisons
+from privrank.links import LOGIT
 from privrank.mechanisms import comparisons as mechanisms
 from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import Plan, release_comparisons
@@ -458,7 +459,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         count[0], net[0] = 7, net[0] - 1
         count[1], net[1] = 9, net[1] + 1
         other = Encoded(one.design, (first, second, count, net), None)
-        noise = objective.perturbation(one.design, 4.0, public)
+        noise = objective.perturbation(one.design, 4.0, public, LOGIT)
         silent = replace(noise, law=DiscreteLaplace(0.0))
         assert noise.sensitivity <= Fraction(noise.law.scale) * Fraction(0.01)
         w = rng.laplace(0, noise.scale, items)
@@ -470,7 +471,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         for data, draw in ((one, w), (other, w_other)):
             middle = (np.floor(draw / noise.cell) + 0.5) * noise.cell
             monkeypatch.setattr(objective, "draw_cells", lambda *_, value=middle: value)
-            steps.append(objective.draw_worths(data, silent, "newton", None).values)
+            steps.append(objective.draw_worths(data, silent, LOGIT, "newton", None).values)
         most = max(most, np.abs(steps[0] - steps[1]).sum())
     assert most <= noise.sensitivity
 
@@ -482,7 +483,7 @@ def test_output_sensitivity_counts_the_rounding(items):
         tuple(map(str, range(items))), nobs=10**5, unit="row", max_rows=1, distinct_pairs=True,
         ties=True, kind="private", pairs=None,
     )  # fmt: skip
-    noise = objective.perturbation(design, 4.0, {"worths": 0.99, "output": 0.01})
+    noise = objective.perturbation(design, 4.0, {"worths": 0.99, "output": 0.01}, LOGIT)
     gap = noise.tolerance + 0.5 * math.sqrt(items) * noise.cell
     before_rounding = 2 * math.sqrt(items) * gap / (4.0 * objective.OUTPUT_STEP)
     assert noise.sensitivity >= before_rounding + items
@@ -509,15 +510,15 @@ class TooLong(Exception):
 
 @pytest.fixture
 def bounded_newton(monkeypatch):
-    """Stop a fit that does not end: each Newton step asks for the curvature once."""
-    curvature, calls = optim.curvature, iter(range(500))
+    """Stop a fit that does not end."""
+    step, calls = optim._newton_step, iter(range(500))
 
     def counted(*arguments):
         if next(calls, None) is None:
             raise TooLong
-        return curvature(*arguments)
+        return step(*arguments)
 
-    monkeypatch.setattr(optim, "curvature", counted)
+    monkeypatch.setattr(optim, "_newton_step", counted)
 
 
 @pytest.mark.parametrize("kind", ["public", "private"])
@@ -608,7 +609,7 @@ def row_for_respondent(patch):
 
 
 def printed_lambda(patch):
-    patch.setattr(objective, "objective_scale", lambda reach, gamma, epsilon: epsilon / 16)
+    patch.setattr(objective, "objective_scale", lambda reach, gamma, epsilon, bounds: epsilon / 16)
 
 
 def shares_above_one(patch):

@@ -17,8 +17,9 @@ from privrank.covariates import FINENESS
 from privrank.design import Design
 from privrank.encode.comparisons import Encoded
 from privrank.linear import check_identified
+from privrank.links import LOGIT, Link
 from privrank.mechanisms.objective import OUTPUT, draw_worths, perturbation
-from privrank.mechanisms.tallies import met, moments, statistic, units
+from privrank.mechanisms.tallies import met, moments, statistic, units, wins_met
 from privrank.netnoise import NetNoise, NoiseName, cell_noise, net_noise
 from privrank.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.optim import Solver
@@ -67,6 +68,9 @@ class Plan:
         Whether the non-private run keeps the moments for cluster-robust errors.
     noise : str
         Law of the noise on net wins or on the win matrix.
+    link : Link
+        Link of the model. What is released depends on it under objective perturbation, and in the
+        non-private run, which keeps the wins of every pair met where the link is not the logit.
     """
 
     mechanism: Mechanism
@@ -74,6 +78,7 @@ class Plan:
     gamma: float = 0.0
     cluster: bool = False
     noise: NoiseName = "laplace"
+    link: Link = LOGIT
 
 
 def release_comparisons(
@@ -133,7 +138,7 @@ def release_comparisons(
     main = WORTHS if plan.mechanism == "objective perturbation" else plan.mechanism
     whole = epsilon if plan.noise == "gaussian" else pure_epsilon(epsilon, delta)
     epsilons = split(whole, dict(plan.shares), main)
-    noise = perturbation(design, plan.gamma, epsilons) if main == WORTHS else None
+    noise = perturbation(design, plan.gamma, epsilons, plan.link) if main == WORTHS else None
     laws = {
         name: _noise(design, name, plan.noise, epsilons[name], delta)
         for name in epsilons.keys() - _WORTHS_SHARES
@@ -152,14 +157,18 @@ def release_comparisons(
         )
 
     if math.isinf(epsilon):
-        design = _observed(encoded, cluster=plan.cluster)
+        design = _observed(encoded, always=plan.cluster or plan.mechanism == WINS)
     parts: dict[str, Part] = {}
     constants: dict[str, float] = {}
     if noise is not None:
-        parts[WORTHS] = draw_worths(encoded, noise, solver, rng)
+        parts[WORTHS] = draw_worths(encoded, noise, plan.link, solver, rng)
         constants = {"lambda": noise.scale, "gamma": noise.gamma}
     for name in sorted(laws):
         lattice = laws[name]
+        if name == WINS and math.isinf(epsilon):
+            exact = wins_met(encoded).ravel()
+            parts[name] = Part(exact, 0.5, lattice.law, lattice.sensitivity, math.inf)
+            continue
         exact = lattice.fineness * statistic(encoded, name)
         # every group of respondents has noise of its own
         groups = exact.reshape(-1, len(design.items)) if name == NET else [exact]
@@ -177,6 +186,7 @@ def release_comparisons(
         parts=parts,
         tie_break=draw_permutation(len(design.items), rng),
         constants=constants,
+        link=plan.link,
     )
 
 
@@ -205,10 +215,13 @@ def _step(design: Design, name: str) -> float:
     return 0.5 if name == WINS and design.ties else 1.0
 
 
-def _observed(encoded: Encoded, *, cluster: bool) -> Design:
-    """Return the design of a non-private run: who met whom is observed, unless it was declared."""
+def _observed(encoded: Encoded, *, always: bool) -> Design:
+    """Return the design of a non-private run: who met whom is observed, unless it was declared.
+
+    Statistics by pair met need it observed `always`.
+    """
     design = encoded.design
-    if design.pairs is not None and design.pairs.origin == "declared" and not cluster:
+    if design.pairs is not None and design.pairs.origin == "declared" and not always:
         return design
     pairs = met(encoded)
     check_connected(pairs, design.items)

@@ -1,4 +1,4 @@
-"""Objective perturbation: worths that minimise a likelihood with a random linear term."""
+"""Objective perturbation: worths that minimise a loss with a random linear term."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from privrank.design import Design
 from privrank.encode.comparisons import Encoded
-from privrank.mechanisms.tallies import met, net_wins
+from privrank.links import UNIT_ROUNDOFF, Link
+from privrank.losses import EdgeLoss, Reading, loss_bounds
+from privrank.mechanisms.tallies import met, net_wins, wins_met
 from privrank.noise import DiscreteLaplace, draw_cells
-from privrank.optim import UNIT_ROUNDOFF, Solver, fit_ridge
+from privrank.optim import Solver, fit_ridge
 from privrank.release import WORTHS, Part
 from privrank.sensitivity import objective_scale
 
@@ -43,18 +45,21 @@ class Perturbation:
     epsilon: float
 
 
-def perturbation(design: Design, gamma: float, epsilons: Mapping[str, float]) -> Perturbation:
+def perturbation(
+    design: Design, gamma: float, epsilons: Mapping[str, float], link: Link
+) -> Perturbation:
     """Fix the noise of objective perturbation from public numbers.
 
     The tolerance of the minimiser is a few times the largest rounding error of a gradient that any
     data set of this size can show: that of its sums, and that of a worth of size lambda / gamma
     stored in double precision. A ridge so small that the latter would matter is refused.
     """
+    bounds = loss_bounds(link)
     spent = epsilons[WORTHS] + epsilons[OUTPUT]
     if math.isinf(spent):
         return Perturbation(gamma, 0.0, 0.0, 0.0, 0, DiscreteLaplace(0.0), spent)
     m = len(design.items)
-    scale = objective_scale(design.reach, gamma, epsilons[WORTHS])
+    scale = objective_scale(design.reach, gamma, epsilons[WORTHS], bounds)
     if math.isinf(scale):
         raise ValueError(
             f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
@@ -66,8 +71,11 @@ def perturbation(design: Design, gamma: float, epsilons: Mapping[str, float]) ->
             f"{scale:.3g}: use penalty='auto', a larger penalty or method='counts'."
         )
     answers = design.nobs * design.reach.effective_rows
-    sums = (m + 8) * (2.0 * answers + 50.0 * m * scale)
-    spacing = 50.0 * math.sqrt(m) * answers * (1.0 + scale / gamma)
+    # both are written for slopes up to 1 and curvatures up to 1/4, those of the logistic loss
+    slope, bend = max(1.0, bounds.slope), max(1.0, 4.0 * bounds.curvature)
+    errors = m + link.exact.accuracy + (5.0 if bounds.answers_curve else 3.0)
+    sums = errors * (2.0 * slope * answers + 50.0 * m * scale)
+    spacing = 50.0 * math.sqrt(m) * bend * answers * (slope + scale / gamma)
     worst = UNIT_ROUNDOFF * (sums + spacing)
     tolerance = max(1e-8, 8.0 * worst)
     cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
@@ -78,9 +86,16 @@ def perturbation(design: Design, gamma: float, epsilons: Mapping[str, float]) ->
 
 
 def draw_worths(
-    encoded: Encoded, noise: Perturbation, solver: Solver, rng: np.random.Generator | None
+    encoded: Encoded,
+    noise: Perturbation,
+    link: Link,
+    solver: Solver,
+    rng: np.random.Generator | None,
 ) -> Part:
-    """Minimise the perturbed likelihood and publish the minimiser on a grid.
+    """Minimise the perturbed loss and publish the minimiser on a grid.
+
+    The loss is the log-loss of the link, or its matching loss where the log-loss has no bounded
+    slope (:func:`privrank.losses.loss_bounds`).
 
     Notes
     -----
@@ -102,14 +117,20 @@ def draw_worths(
     (2019).
     """
     pairs = met(encoded)
-    net = np.asarray(0.5 * net_wins(encoded), dtype=np.float64)
-    if noise.scale == 0.0:
-        theta = fit_ridge(net, pairs, noise.gamma, solver=solver).theta
+    target = np.asarray(0.5 * net_wins(encoded), dtype=np.float64)
+    if loss_bounds(link).answers_curve:
+        # the answers enter through the loss itself
+        won, lost = 0.5 * wins_met(encoded)
+        loss, target = EdgeLoss.likelihood(link, won, lost), np.zeros_like(target)
     else:
-        target: FloatArray = net - draw_cells(noise.scale, noise.cell, len(net), rng)
-        theta = fit_ridge(
-            target, pairs, noise.gamma, solver=solver, tolerance=noise.tolerance
-        ).theta
+        loss = EdgeLoss.matching(Reading(link), pairs.count)
+    tolerance = None
+    if noise.scale > 0.0:
+        target = target - draw_cells(noise.scale, noise.cell, len(target), rng)
+        tolerance = noise.tolerance
+    theta = fit_ridge(
+        target, pairs, noise.gamma, loss=loss, solver=solver, tolerance=tolerance
+    ).theta
     # clipping to what 64 bits hold brings no two worths further apart
     steps = np.clip(np.rint(theta / OUTPUT_STEP), -(2.0**62), 2.0**62).astype(np.int64)
     return Part(

@@ -25,7 +25,7 @@ from privrank.release import (
     Part,
 )
 
-__all__ = ["met", "moments", "net_wins", "statistic", "units"]
+__all__ = ["met", "moments", "net_wins", "statistic", "units", "wins_met"]
 
 IntArray = NDArray[np.int64]
 
@@ -63,6 +63,16 @@ def _won_by_first(encoded: Encoded) -> IntArray:
     if design.covariates is None:
         raise ValueError("an order effect must be named in the formula.")
     return np.array([design.covariates.first[first // len(design.items)] @ net])
+
+
+def wins_met(encoded: Encoded) -> IntArray:
+    """Return wins plus ties' halves, doubled, of the first and the second item of each pair met.
+
+    Shape (2, edges), pairs as in :func:`met`; sensitive.
+    """
+    _, _, count, net = encoded._pairs
+    seen = count > 0
+    return np.stack((count[seen] + net[seen], count[seen] - net[seen]))
 
 
 def statistic(encoded: Encoded, name: str) -> IntArray:

@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
 from privrank.evidence import evidence
+from privrank.links import LOGIT, Link
 from privrank.nulls import monte_carlo_pvalue
 from privrank.optim import Solver
 from privrank.release import Release
@@ -24,6 +25,7 @@ from privrank.results.guarantee import (
     count_notes,
     format_pvalue,
     guarantee,
+    loss_notes,
     privacy_notes,
     rank_range,
     release_facts,
@@ -122,6 +124,18 @@ class BTLResult:
         return self.release.design.nobs
 
     @property
+    def link(self) -> Link:
+        """Link of the model."""
+        return self.release.link
+
+    @property
+    def estimator(self) -> str:
+        """The loss whose minimum the worths are, before its ridge."""
+        reading = evidence(self.release).estimator
+        likelihood = reading.likelihood or reading.link == LOGIT
+        return "maximum likelihood" if likelihood else "matching loss"
+
+    @property
     def epsilon(self) -> float:
         """Epsilon spent."""
         return self.release.epsilon
@@ -146,7 +160,7 @@ class BTLResult:
 
     @property
     def params(self) -> pd.Series[float]:
-        """Centred worths on the logit scale; larger is preferred."""
+        """Centred worths on the scale of the link; larger is preferred."""
         return self._series(self.worths, "worth")
 
     @property
@@ -205,7 +219,12 @@ class BTLResult:
         return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
 
     def worth(self) -> pd.Series[float]:
-        """Return worths on the multiplicative scale, which add up to 1."""
+        """Return worths on the multiplicative scale of the logit, which add up to 1."""
+        if self.link != LOGIT:
+            raise ValueError(
+                f"worth() is the multiplicative scale of the logit, and this fit has "
+                f"link={self.link.name!r}: use params, or probabilities() for chances."
+            )
         weight = np.exp(self.worths - self.worths.max())
         return self._series(weight / weight.sum(), "worth")
 
@@ -258,9 +277,9 @@ class BTLResult:
                 "item2": names[second],
                 "difference": difference,
                 "std_err": error,
-                "probability": _logistic(difference),
-                "lower": _logistic(difference - half),
-                "upper": _logistic(difference + half),
+                "probability": self.link.probability(difference),
+                "lower": self.link.probability(difference - half),
+                "upper": self.link.probability(difference + half),
                 "pvalue": 2.0 * ndtr(-np.abs(difference) / error),
             }
         )
@@ -268,7 +287,7 @@ class BTLResult:
     def probabilities(self) -> pd.DataFrame:
         """Return the matrix of win probabilities, row item over column item."""
         return pd.DataFrame(
-            _logistic(self.worths[:, None] - self.worths[None, :]),
+            self.link.probability(self.worths[:, None] - self.worths[None, :]),
             index=self.items,
             columns=self.items,
         )
@@ -348,13 +367,14 @@ class BTLResult:
             *count_notes(self.release, "worths towards zero"),
             f"Test of equal worths: statistic {homogeneity.statistic:.2f} on {homogeneity.df} "
             f"degrees of freedom, {format_pvalue(homogeneity.pvalue)} (Monte Carlo{heard}).",
+            *loss_notes(self.release, self.estimator),
             *privacy_notes(self.release),
             *self.warnings,
         ]
         return tables.Table(
-            title=title("Bradley-Terry Results", self.release),
+            title=title(f"{self.link.model} Results", self.release),
             header=(
-                ("Model:", "Bradley-Terry (logit)"),
+                ("Model:", f"{self.link.model} ({self.link.name})"),
                 ("No. Comparisons:", comparisons),
                 *guarantee(self.release, self.design_effect),
                 ("Penalty:", f"{self.penalty:.4g}" + (", bias-corrected" * self.corrected)),
@@ -379,7 +399,8 @@ class BTLResult:
         """Draw worths with sampling-only and full intervals and rank sets."""
         from privrank import plots
 
-        return plots.worth(self.to_frame(), self.alpha, caption(self.release), ax=ax)
+        heading = f"{self.link.model} worths, {caption(self.release)}"
+        return plots.worth(self.to_frame(), self.alpha, heading, self.link.name, ax=ax)
 
     def plot_pairwise(self, ax: Axes | None = None) -> Figure:
         """Draw the win probabilities as a heat map, best item first."""
@@ -415,7 +436,3 @@ class BTLResult:
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
-
-
-def _logistic(t: Any) -> Any:
-    return 0.5 + 0.5 * np.tanh(0.5 * t)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from privrank.design import Design
+from privrank.links import BUILT_IN, LOGIT
 from privrank.netnoise import LAW_NAMES, noise_choices
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import PermutohedronNoise
@@ -17,6 +18,7 @@ from privrank.release import (
     ORDER_EFFECT,
     PAIR_COUNTS,
     WINS,
+    WORTHS,
     Part,
     Release,
     law_name,
@@ -29,6 +31,7 @@ __all__ = [
     "count_notes",
     "format_pvalue",
     "guarantee",
+    "loss_notes",
     "noise_source",
     "privacy_notes",
     "promise",
@@ -170,6 +173,28 @@ def count_notes(release: Release, estimate: str) -> list[str]:
         f"This holds if the pair counts are as assumed, {pairs.count[0]:.4g} for every pair; "
         f"answers that are missing pull the {estimate}."
     ]
+
+
+def loss_notes(release: Release, estimator: str) -> list[str]:
+    """Return what was minimised, and what its guarantee takes for granted.
+
+    Under the logit there is nothing to say: its matching loss is its log-loss.
+    """
+    if release.link == LOGIT:
+        return []
+    perturbed = WORTHS in release.parts and release.source != "none"
+    notes = [f"Estimator: {estimator}{', perturbed' * perturbed}."]
+    if estimator == "matching loss":
+        notes = [
+            f"{notes[0][:-1]}: it needs net wins only and estimates the same worths as maximum "
+            f"likelihood, with slightly larger errors."
+        ]
+    if perturbed and release.link not in BUILT_IN:
+        notes.append(
+            f"The guarantee takes the declared bounds of link {release.link.name!r}, kappa1 = "
+            f"{release.link.kappa1:g} and kappa2 = {release.link.kappa2:g}, to hold everywhere."
+        )
+    return notes
 
 
 def privacy_notes(release: Release) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,11 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privrank import __version__, links, regression, tables
+from privrank import __version__, coefficients, regression, tables
 from privrank.checks import check_alpha
 from privrank.covariates import Covariates
-from privrank.linear import item_basis
-from privrank.nulls import monte_carlo_pvalue
+from privrank.links import LOGIT, Link
 from privrank.release import Release
 from privrank.results.guarantee import (
     caption,
@@ -24,6 +23,7 @@ from privrank.results.guarantee import (
     count_notes,
     format_pvalue,
     guarantee,
+    loss_notes,
     privacy_notes,
     release_facts,
     title,
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["BTLRegressionResult"]
 
 FloatArray = NDArray[np.float64]
-
-_DRAWS = 9_999
-"""Simulated errors behind the tests of terms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -57,8 +54,6 @@ class BTLRegressionResult:
         Ridge that was asked for.
     corrected : bool
         Whether the bias of the ridge is corrected.
-    link : str
-        Link function.
     ridge : ndarray, shape (p, p)
         Ridge of the fit, on the fitted coefficients.
     warnings : tuple of str
@@ -69,7 +64,6 @@ class BTLRegressionResult:
     alpha: float
     requested: float | Literal["auto"]
     corrected: bool
-    link: str
     ridge: FloatArray = field(repr=False)
     estimate: regression.Estimate = field(repr=False)
     warnings: tuple[str, ...] = ()
@@ -114,38 +108,32 @@ class BTLRegressionResult:
 
     @property
     def _display(self) -> FloatArray:
-        """The map from fitted to reported coefficients: contrasts back to centred items."""
-        facts = self._covariates
-        items = (
-            np.eye(len(facts.item_columns))
-            if facts.item_columns
-            else item_basis(facts, len(self.items))
-        )
-        table = np.kron(np.eye(len(facts.columns)), items)
-        if facts.ordered:
-            wider = np.zeros((len(table) + 1, table.shape[1] + 1))
-            wider[:-1, :-1], wider[-1, -1] = table, 1.0
-            return wider
-        return np.asarray(table)
+        return coefficients.display(self._covariates, len(self.items))
 
     @property
     def _names(self) -> list[str]:
-        facts = self._covariates
-        of_items = facts.item_columns or self.items
-        names = [
-            item if column == "Intercept" else f"{column}:{item}"
-            for column in facts.columns
-            for item in of_items
-        ]
-        return [*names, "first"] if facts.ordered else names
+        return coefficients.column_names(self._covariates, self.items)
+
+    @property
+    def _total(self) -> FloatArray:
+        return np.asarray(self.estimate.sampling + self.estimate.privacy)
+
+    @property
+    def link(self) -> Link:
+        """Link of the model."""
+        return self.release.link
+
+    @property
+    def estimator(self) -> str:
+        """The loss whose minimum the coefficients are, before its ridge."""
+        exact = self.release.source == "none" or self.link == LOGIT
+        return "maximum likelihood" if exact else "matching loss"
 
     def _series(self, values: Any, name: str) -> pd.Series[Any]:
         return pd.Series(np.array(values), index=pd.Index(self._names, name="term"), name=name)
 
     def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
-        shown = self._display
-        variance = np.einsum("ij,jk,ik->i", shown, covariance, shown)
-        return self._series(np.sqrt(np.maximum(variance, 0.0)), name)
+        return self._series(coefficients.standard_errors(self._display, covariance), name)
 
     @property
     def params(self) -> pd.Series[float]:
@@ -159,7 +147,7 @@ class BTLRegressionResult:
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
-        return self._errors(self.estimate.sampling + self.estimate.privacy, "std err")
+        return self._errors(self._total, "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -184,8 +172,7 @@ class BTLRegressionResult:
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the coefficients."""
         shown = self._display
-        total = self.estimate.sampling + self.estimate.privacy
-        return pd.DataFrame(shown @ total @ shown.T, index=self._names, columns=self._names)
+        return pd.DataFrame(shown @ self._total @ shown.T, index=self._names, columns=self._names)
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals of the coefficients, columns ``lower`` and ``upper``."""
@@ -203,25 +190,10 @@ class BTLRegressionResult:
             ``statistic``, ``df`` and ``pvalue``. P-values are Monte Carlo, under normal sampling
             error plus the exact noise law.
         """
-        facts = self._covariates
-        size = len(facts.item_columns) or len(self.items) - 1
-        total = self.estimate.sampling + self.estimate.privacy
-        equations = regression.equations(self.release)
-        errors = regression.draw_errors(
-            equations, self.estimate, self.release, _DRAWS, "tests of terms"
-        )
-        parts = [(name, start * size, stop * size) for name, start, stop in facts.terms]
-        if facts.ordered:
-            parts.append(("first", len(total) - 1, len(total)))
-        rows = []
-        for _, start, stop in parts:
-            contrast = np.eye(len(total))[start:stop]
-            statistic, df, table = regression.wald(
-                contrast, self.estimate.coefficients, total, errors
-            )
-            rows.append((statistic, df, monte_carlo_pvalue(statistic, table)))
-        index = pd.Index([name for name, _, _ in parts], name="term")
-        return pd.DataFrame(rows, index=index, columns=["statistic", "df", "pvalue"])
+        facts = regression.equations(self.release)
+        tests = coefficients.term_tests(facts, self.estimate, self.release)
+        frame = pd.DataFrame.from_dict(tests, orient="index", columns=["statistic", "df", "pvalue"])
+        return frame.rename_axis("term")
 
     def test_lack_of_fit(self) -> pd.Series[Any]:
         """Test that the item covariates explain the worths of all items.
@@ -239,38 +211,8 @@ class BTLRegressionResult:
         ValueError
             If the model has no item covariates, or as many as worths.
         """
-        facts, m = self._covariates, len(self.items)
-        if not facts.item_columns or len(facts.item_columns) >= m - 1:
-            raise ValueError(
-                "the lack of fit of item covariates needs item_formula=, with fewer columns than "
-                "there are items less one."
-            )
-        free = replace(facts, item_columns=(), item_matrix=np.zeros((m, 0)))
-        release = replace(self.release, survey=replace(self.release.design, covariates=free))
-        equations = regression.equations(release)
-        ridge = equations.ridge if self.corrected else 0.0 * equations.ridge
-        fitted = regression.estimate(
-            equations, release, ridge, links.find(self.link), corrected=self.corrected
-        )
-        if fitted is None:
-            raise ValueError("the unrestricted worths are not finite at this release.")
-        basis = item_basis(free, m)
-        x = basis.T @ facts.item_matrix
-        rest = np.eye(m - 1) - x @ np.linalg.pinv(x)
-        contrast = np.asarray(np.kron(np.eye(len(facts.columns)), rest))
-        if facts.ordered:
-            contrast = np.column_stack((contrast, np.zeros(len(contrast))))
-        total = fitted.sampling + fitted.privacy
-        errors = regression.draw_errors(equations, fitted, release, _DRAWS, "lack of fit")
-        statistic, df, table = regression.wald(contrast, fitted.coefficients, total, errors)
-        values = (statistic, df, monte_carlo_pvalue(statistic, table))
+        values = coefficients.lack_of_fit(self.release, corrected=self.corrected)
         return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
-
-    def _worth_map(self, row: FloatArray) -> FloatArray:
-        """Return the map from fitted coefficients to worths at a model matrix row, shape (m, p)."""
-        facts = self._covariates
-        table = np.asarray(np.kron(row[None, :], item_basis(facts, len(self.items))))
-        return np.column_stack((table, np.zeros(len(table)))) if facts.ordered else table
 
     def worths(self, at: Mapping[str, Any] | None = None) -> pd.DataFrame:
         """Return the worths of each group.
@@ -292,14 +234,14 @@ class BTLRegressionResult:
             raise ValueError(f"at must name covariates of the model, not {sorted(unknown)}.")
         groups = facts.cell_labels if at is None else (dict(at),)
         middle = {name: 0.5 * (low + high) for name, low, high in facts.bounds}
-        total = self.estimate.sampling + self.estimate.privacy
         quantile = -ndtri(self.alpha / 2)
         blocks = []
         for group in groups:
             values = {name: float(group.get(name, value)) for name, value in middle.items()}
-            shown = self._worth_map(facts.row_at(group, values))
+            row = facts.row_at(group, values)
+            shown = coefficients.worth_map(facts, len(self.items), row)
             worth = shown @ self.estimate.coefficients
-            error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", shown, total, shown), 0.0))
+            error = coefficients.standard_errors(shown, self._total)
             block = pd.DataFrame(
                 {
                     "item": self.items,
@@ -350,27 +292,21 @@ class BTLRegressionResult:
         )
         if (first < 0).any() or (second < 0).any():
             raise ValueError("item1 and item2 must name items of the model.")
-        facts, m = self._covariates, len(self.items)
-        basis = item_basis(facts, m)
+        facts = self._covariates
         rows = np.array(
             [
                 facts.row_at(record, {name: record[name] for name, _, _ in facts.bounds})
                 for record in frame[needed[2:]].to_dict("records")
             ]
         ).reshape(len(frame), len(facts.columns))
-        step = basis[first] - basis[second]
-        matrix = (rows[:, :, None] * step[:, None, :]).reshape(len(frame), -1)
-        if facts.ordered:
-            matrix = np.column_stack((matrix, np.ones(len(frame))))
-        total = self.estimate.sampling + self.estimate.privacy
-        t = matrix @ self.estimate.coefficients
-        half = -ndtri(level / 2) * np.sqrt(np.einsum("ij,jk,ik->i", matrix, total, matrix))
-        link = links.find(self.link)
+        shown = coefficients.predictor(facts, len(self.items), rows, first, second)
+        t = shown @ self.estimate.coefficients
+        half = -ndtri(level / 2) * coefficients.standard_errors(shown, self._total)
         return pd.DataFrame(
             {
-                "probability": link.probability(t),
-                "lower": link.probability(t - half),
-                "upper": link.probability(t + half),
+                "probability": self.link.probability(t),
+                "lower": self.link.probability(t - half),
+                "upper": self.link.probability(t + half),
             },
             index=frame.index,
         )
@@ -422,13 +358,14 @@ class BTLRegressionResult:
             f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}.",
             *count_notes(self.release, "worths towards zero"),
             *self._group_notes(),
+            *loss_notes(self.release, self.estimator),
             *privacy_notes(self.release),
             *self.warnings,
         ]
         return tables.Table(
-            title=title("Bradley-Terry Regression Results", self.release),
+            title=title(f"{self.link.model} Regression Results", self.release),
             header=(
-                ("Model:", f"Bradley-Terry ({self.link})"),
+                ("Model:", f"{self.link.model} ({self.link.name})"),
                 ("Formula:", f"~ {facts.formula}"),
                 *guarantee(self.release, self.design_effect),
                 ("Penalty:", f"{self.requested}" + (", bias-corrected" * self.corrected)),
@@ -462,8 +399,8 @@ class BTLRegressionResult:
             for label, size in zip(self._covariates.cell_labels, sizes, strict=True)
         )
         return [
-            f"Group sizes, released with noise: {groups}; every group is taken to have compared the "
-            f"pairs in the same proportions."
+            f"Group sizes, released with noise: {groups}; every group is taken to have compared "
+            f"the pairs in the same proportions."
         ]
 
     def plot(self, ax: Axes | None = None) -> Figure:
@@ -474,7 +411,8 @@ class BTLRegressionResult:
             self.worths(),
             [name for name, _ in self._covariates.factors],
             self.alpha,
-            caption(self.release),
+            f"{self.link.model} worths, {caption(self.release)}",
+            self.link.name,
             ax=ax,
         )
 

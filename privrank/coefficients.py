@@ -1,0 +1,139 @@
+"""From the coefficients that are fitted to what a result shows, tests and predicts. Sees no data.
+
+Fits of covariates work on a basis of contrasts between items; tables show centred worths, and
+differences of centred worths, one per item and column of the model matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.covariates import Covariates
+from privrank.linear import item_basis
+from privrank.nulls import monte_carlo_pvalue
+from privrank.regression import Equations, Estimate, draw_errors, equations, estimate, wald
+from privrank.release import Release
+
+__all__ = [
+    "column_names",
+    "display",
+    "lack_of_fit",
+    "predictor",
+    "standard_errors",
+    "term_tests",
+    "worth_map",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Test = tuple[float, int, float]
+
+_DRAWS = 9_999
+"""Simulated errors behind the tests of terms."""
+
+
+def _with_order(table: FloatArray, covariates: Covariates, last: float) -> FloatArray:
+    """Return a map of coefficients with a column for the order effect, if the model has one."""
+    if not covariates.ordered:
+        return table
+    return np.column_stack((table, np.full(len(table), last)))
+
+
+def display(covariates: Covariates, items: int) -> FloatArray:
+    """Return the map from fitted to shown coefficients, shape (shown, p)."""
+    size = len(covariates.item_columns)
+    each = np.eye(size) if size else item_basis(covariates, items)
+    table = np.asarray(np.kron(np.eye(len(covariates.columns)), each))
+    if not covariates.ordered:
+        return table
+    wider = np.zeros((len(table) + 1, table.shape[1] + 1))
+    wider[:-1, :-1], wider[-1, -1] = table, 1.0
+    return wider
+
+
+def column_names(covariates: Covariates, items: tuple[str, ...]) -> list[str]:
+    """Return the names of the shown coefficients."""
+    names = [
+        item if column == "Intercept" else f"{column}:{item}"
+        for column in covariates.columns
+        for item in covariates.item_columns or items
+    ]
+    return [*names, "first"] if covariates.ordered else names
+
+
+def standard_errors(table: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return the standard errors of linear combinations of coefficients, one per row."""
+    variance = np.einsum("ij,jk,ik->i", table, covariance, table)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def worth_map(covariates: Covariates, items: int, row: FloatArray) -> FloatArray:
+    """Return the map from fitted coefficients to worths at a model matrix row, shape (m, p)."""
+    table = np.asarray(np.kron(row[None, :], item_basis(covariates, items)))
+    return _with_order(table, covariates, 0.0)
+
+
+def predictor(
+    covariates: Covariates, items: int, rows: FloatArray, first: IntArray, second: IntArray
+) -> FloatArray:
+    """Return the map to the predictors of pairs, shape (pairs, p), their first item named first.
+
+    Given model matrix rows, shape (pairs, K), and the positions of the two items.
+    """
+    basis = item_basis(covariates, items)
+    step = basis[first] - basis[second]
+    table = (rows[:, :, None] * step[:, None, :]).reshape(len(rows), -1)
+    return _with_order(table, covariates, 1.0)
+
+
+def term_tests(facts: Equations, fitted: Estimate, release: Release) -> dict[str, Test]:
+    """Return statistic, degrees of freedom and Monte Carlo p-value by term."""
+    covariates = facts.covariates
+    size = len(covariates.item_columns) or len(release.design.items) - 1
+    total = fitted.sampling + fitted.privacy
+    errors = draw_errors(facts, fitted, release, _DRAWS, "tests of terms")
+    parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
+    if covariates.ordered:
+        parts.append(("first", len(total) - 1, len(total)))
+    tests = {}
+    for name, start, stop in parts:
+        contrast = np.eye(len(total))[start:stop]
+        statistic, df, table = wald(contrast, fitted.coefficients, total, errors)
+        tests[name] = (statistic, df, monte_carlo_pvalue(statistic, table))
+    return tests
+
+
+def lack_of_fit(release: Release, *, corrected: bool) -> Test:
+    """Test that worths are linear combinations of the item covariates.
+
+    The unrestricted model is fitted to the same release, which costs nothing, and the part of its
+    worths that the item covariates do not span is tested.
+    """
+    design = release.design
+    restricted, m = design.covariates, len(design.items)
+    if restricted is None or not 0 < len(restricted.item_columns) < m - 1:
+        raise ValueError(
+            "the lack of fit of item covariates needs item_formula=, with fewer columns than there "
+            "are items less one."
+        )
+    free = replace(restricted, item_columns=(), item_matrix=np.zeros((m, 0)))
+    unrestricted = replace(release, survey=replace(design, covariates=free))
+    facts = equations(unrestricted)
+    ridge = facts.ridge if corrected else 0.0 * facts.ridge
+    fitted = estimate(facts, unrestricted, ridge, corrected=corrected)
+    if fitted is None:
+        raise ValueError(
+            "the unrestricted worths are not finite at this release: fit with penalty='auto'."
+        )
+    spanned = item_basis(free, m).T @ restricted.item_matrix
+    rest = np.eye(m - 1) - spanned @ np.linalg.pinv(spanned)
+    contrast = np.asarray(np.kron(np.eye(len(free.columns)), rest))
+    total = fitted.sampling + fitted.privacy
+    errors = draw_errors(facts, fitted, unrestricted, _DRAWS, "lack of fit")
+    statistic, df, table = wald(
+        _with_order(contrast, free, 0.0), fitted.coefficients, total, errors
+    )
+    return statistic, df, monte_carlo_pvalue(statistic, table)
