@@ -301,6 +301,15 @@ def test_gaussian_tails_are_normal():
     assert tail[0] == pytest.approx(2 * norm.sf(6 / math.sqrt(32.01)))
 
 
+@pytest.mark.parametrize("reach", [REACHES[0], REACHES[3], REACHES[5]], ids=str)
+@pytest.mark.parametrize("name", LAW_NAMES)
+def test_deviation_is_that_of_differences(name, reach):
+    noise = net_noise(reach, name, 1.0, 1e-6)
+    x = noise.law.simulate((60_000, reach.items), np.random.default_rng(4)) / noise.fineness
+    both = (x[:, 0] - x[:, 1]).std() / math.sqrt(2)
+    assert noise.deviation(reach.items) == pytest.approx(both, rel=0.03)
+
+
 # --- fits ---
 
 
