@@ -15,17 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "privrank"
 # to be placed here before the suite passes.
 LAYERS = (
     ("budget", "capped", "checks", "counting", "datasets", "distances", "formula", "gaussian")
-    + (
-        "kernels",
-        "linkforms",
-        "links",
-        "noise",
-        "plots",
-        "progress",
-        "radius",
-        "ranknoise",
-        "sensitivity",
-    )
+    + ("kernels", "linkforms", "links", "noise", "plots", "progress", "radius", "ranknoise")
     + ("sensitivity", "tables"),
     ("conversion", "design", "losses", "mallows", "nulls", "nulltables", "optim", "paircounts")
     + ("release", "simulate")
