@@ -9,6 +9,7 @@ from pathlib import Path
 
 STUDIES = (
     "interval_coverage",
+    "links",
     "resampling",
     "ccw_experiments",
     "ccw_surveys",
