@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,6 +17,7 @@ from privrank.checks import (
     check_choice,
     check_delta,
     check_epsilon,
+    check_penalty,
     check_rng,
 )
 from privrank.design import DesignKind, own
@@ -147,7 +147,7 @@ class PrivateBTL:
             Do not drop ties to get there: under a public design which rows remain would depend on
             the answers. In the place of 1, covariates of the units, as ``~ gender + study``: each
             column of the model matrix changes every worth. ``first`` is the advantage of the item
-            that a row names first.
+            that a row names first, an order that must be fixed before the answer is known.
         data : data frame
             Frame with these columns; covariates are constant within a respondent.
         **arguments
@@ -228,8 +228,9 @@ class PrivateBTL:
             (the default for respondents) spends a share of epsilon on one number; ``"cluster"``
             is the full cluster-robust covariance, for the non-private run only.
         shares : mapping of str to float, optional
-            Shares of epsilon for ``"design_effect"``, ``"pair_counts"`` and ``"output"`` instead
-            of the defaults .10, .30 and .01.
+            Shares of epsilon for ``"design_effect"``, ``"pair_counts"``, ``"output"``,
+            ``"group_sizes"`` and ``"order_effect"`` instead of the defaults .10, .30, .01, .10 and
+            .15.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional
@@ -337,19 +338,6 @@ def with_link(release: Release, link: Link) -> Release:
             f"worths were fitted under it: fit again, or release counts with method='counts'."
         )
     return replace(release, link=link)
-
-
-def check_penalty(penalty: object) -> float | None:
-    """Return the ridge as a number, or None for ``"auto"``."""
-    if isinstance(penalty, str) and penalty == "auto":
-        return None
-    if (
-        isinstance(penalty, bool)
-        or not isinstance(penalty, int | float | np.number)
-        or not 0 <= float(penalty) < math.inf
-    ):
-        raise ValueError(f"penalty must be 'auto' or a number of at least 0, got {penalty!r}.")
-    return float(penalty)
 
 
 def infer(

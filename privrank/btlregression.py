@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 
 from privrank import regression
 from privrank.arrays import own
-from privrank.checks import PrivrankWarning
+from privrank.checks import PrivrankWarning, check_penalty
 from privrank.release import Release
 from privrank.results import BTLRegressionResult
 
@@ -42,8 +42,9 @@ def infer(
     BTLRegressionResult
     """
     facts = regression.equations(release)
-    corrected = penalty == "auto"
-    ridge = facts.ridge if penalty == "auto" else penalty * facts.prior
+    requested = check_penalty(penalty)
+    corrected = requested is None
+    ridge = facts.ridge if requested is None else requested * facts.prior
     messages: list[str] = []
     fitted = regression.estimate(facts, release, ridge, corrected=corrected)
     if fitted is None:
@@ -76,7 +77,7 @@ def infer(
     return BTLRegressionResult(
         release=release,
         alpha=alpha,
-        requested=penalty,
+        requested="auto" if requested is None else requested,
         corrected=corrected,
         ridge=own(ridge, np.float64),
         estimate=fitted,

@@ -22,6 +22,7 @@ __all__ = [
     "check_epsilon",
     "check_flag",
     "check_items",
+    "check_penalty",
     "check_rng",
 ]
 
@@ -100,6 +101,19 @@ def check_choice(name: str, value: object, literal: Any) -> Any:
         known = ", ".join(repr(word) for word in words)
         raise ValueError(f"{name} must be one of {known}, got {value!r}.")
     return value
+
+
+def check_penalty(penalty: object) -> float | None:
+    """Return the ridge as a number, or None for ``"auto"``."""
+    if isinstance(penalty, str) and penalty == "auto":
+        return None
+    if (
+        isinstance(penalty, bool)
+        or not isinstance(penalty, int | float | np.number)
+        or not 0 <= float(penalty) < math.inf
+    ):
+        raise ValueError(f"penalty must be 'auto' or a number of at least 0, got {penalty!r}.")
+    return float(penalty)
 
 
 def check_rng(rng: object) -> np.random.Generator | None:

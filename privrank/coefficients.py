@@ -31,8 +31,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Test = tuple[float, int, float]
 
-_DRAWS = 9_999
-"""Simulated errors behind the tests of terms."""
+_MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
+"""Simulated errors behind the tests of terms, fewer where each takes many random numbers."""
 
 
 def _with_order(table: FloatArray, covariates: Covariates, last: float) -> FloatArray:
@@ -45,7 +45,7 @@ def _with_order(table: FloatArray, covariates: Covariates, last: float) -> Float
 def display(covariates: Covariates, items: int) -> FloatArray:
     """Return the map from fitted to shown coefficients, shape (shown, p)."""
     size = len(covariates.item_columns)
-    each = np.eye(size) if size else item_basis(covariates, items)
+    each = np.diag(1.0 / covariates.item_lengths) if size else item_basis(covariates, items)
     table = np.asarray(np.kron(np.eye(len(covariates.columns)), each))
     if not covariates.ordered:
         return table
@@ -70,10 +70,12 @@ def standard_errors(table: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
-def worth_map(covariates: Covariates, items: int, row: FloatArray) -> FloatArray:
-    """Return the map from fitted coefficients to worths at a model matrix row, shape (m, p)."""
-    table = np.asarray(np.kron(row[None, :], item_basis(covariates, items)))
-    return _with_order(table, covariates, 0.0)
+def worth_map(covariates: Covariates, items: int, rows: FloatArray) -> FloatArray:
+    """Return the map from fitted coefficients to worths, shape (groups m, p).
+
+    Given model matrix rows, shape (groups, K); the items of one group follow each other.
+    """
+    return _with_order(np.asarray(np.kron(rows, item_basis(covariates, items))), covariates, 0.0)
 
 
 def predictor(
@@ -85,8 +87,12 @@ def predictor(
     """
     basis = item_basis(covariates, items)
     step = basis[first] - basis[second]
-    table = (rows[:, :, None] * step[:, None, :]).reshape(len(rows), -1)
+    table = (rows[:, :, None] * step[:, None, :]).reshape(len(rows), rows.shape[1] * basis.shape[1])
     return _with_order(table, covariates, 1.0)
+
+
+def _draws(covariates: Covariates, items: int) -> int:
+    return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // (covariates.rows * items) - 1))
 
 
 def term_tests(facts: Equations, fitted: Estimate, release: Release) -> dict[str, Test]:
@@ -94,7 +100,8 @@ def term_tests(facts: Equations, fitted: Estimate, release: Release) -> dict[str
     covariates = facts.covariates
     size = len(covariates.item_columns) or len(release.design.items) - 1
     total = fitted.sampling + fitted.privacy
-    errors = draw_errors(facts, fitted, release, _DRAWS, "tests of terms")
+    draws = _draws(covariates, len(release.design.items))
+    errors = draw_errors(facts, fitted, release, draws, "tests of terms")
     parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
     if covariates.ordered:
         parts.append(("first", len(total) - 1, len(total)))
@@ -128,11 +135,11 @@ def lack_of_fit(release: Release, *, corrected: bool) -> Test:
         raise ValueError(
             "the unrestricted worths are not finite at this release: fit with penalty='auto'."
         )
-    spanned = item_basis(free, m).T @ restricted.item_matrix
+    spanned = item_basis(free, m).T @ item_basis(restricted, m)
     rest = np.eye(m - 1) - spanned @ np.linalg.pinv(spanned)
     contrast = np.asarray(np.kron(np.eye(len(free.columns)), rest))
     total = fitted.sampling + fitted.privacy
-    errors = draw_errors(facts, fitted, unrestricted, _DRAWS, "lack of fit")
+    errors = draw_errors(facts, fitted, unrestricted, _draws(free, m), "lack of fit")
     statistic, df, table = wald(
         _with_order(contrast, free, 0.0), fitted.coefficients, total, errors
     )

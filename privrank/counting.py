@@ -141,7 +141,12 @@ def _factorize(series: nw.Series[Any], *, numeric: bool) -> Key:
     values = native if isinstance(native, pd.Series) else pd.Series(series.to_numpy())
     if numeric:
         values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    codes, distinct = pd.factorize(values)
+    try:
+        codes, distinct = pd.factorize(values)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"column {series.name!r} must hold names or numbers, not lists or other containers."
+        ) from None
     return Key(codes.astype(np.int64), np.asarray(distinct))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from math import prod
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from privrank.arrays import own
 
-__all__ = ["FINENESS", "Covariates"]
+__all__ = ["FINENESS", "Covariates", "scaled_position"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -64,7 +65,8 @@ class Covariates:
         1 where the earlier item of a pair was named first, -1 where the later, 0 without an order
         effect.
     units : ndarray, shape (S,)
-        Units with each pattern where that is public or released, else empty.
+        Units with the covariates of each pattern, in whichever order items were named, where that
+        is public or released; else empty.
     """
 
     formula: str
@@ -120,9 +122,23 @@ class Covariates:
         return table.reshape(self.patterns, self.rows)
 
     @property
+    def kinds(self) -> IntArray:
+        """Number the combinations of covariate values, by pattern: orders of naming are one kind.
+
+        All answers of a unit are of one kind.
+        """
+        values = np.column_stack((self.cell, self.position))
+        return np.unique(values, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
+
+    @property
     def matrix(self) -> FloatArray:
         """The model matrix by pattern, shape (S, K)."""
         return np.asarray((self.step * self.basis) @ self.weights)
+
+    @property
+    def item_lengths(self) -> FloatArray:
+        """Length of each column of the item matrix."""
+        return np.asarray(np.linalg.norm(self.item_matrix, axis=0))
 
     @property
     def cell_labels(self) -> tuple[dict[str, str], ...]:
@@ -131,31 +147,43 @@ class Covariates:
         levels = [levels for _, levels in self.factors]
         return tuple(dict(zip(names, each, strict=True)) for each in product(*levels))
 
-    def row_at(self, levels: Mapping[Any, Any], values: Mapping[Any, Any]) -> FloatArray:
-        """Return the model matrix row at given levels and numeric values, shape (K,).
+    def rows_at(self, table: Mapping[str, Sequence[Any]], size: int) -> FloatArray:
+        """Return model matrix rows at given levels and numbers, shape (size, K).
+
+        Parameters
+        ----------
+        table : mapping of str to sequence
+            Values of the covariates; a numeric one that is left out is in the middle of its bounds.
+        size : int
+            Length of the sequences.
 
         Raises
         ------
         ValueError
-            If a level is not declared, or a value is missing or out of its bounds.
+            If a level is not declared, or a number is out of its bounds.
         """
-        cell = 0
+        cell = np.zeros(size, dtype=np.int64)
         for name, declared in self.factors:
-            if str(levels.get(name)) not in declared:
+            number = {level: place for place, level in enumerate(declared)}
+            place = np.array([number.get(str(v), -1) for v in table.get(name, [None] * size)])
+            if size and (place < 0).any():
                 raise ValueError(
                     f"covariate {name!r} must be given as one of {', '.join(map(repr, declared))}."
                 )
-            cell = cell * len(declared) + declared.index(str(levels[name]))
-        scaled = []
-        for name, low, high in self.bounds:
-            value = float(values.get(name, 0.5 * (low + high)))
-            if not low <= value <= high:
-                raise ValueError(f"covariate {name!r} must lie in its bounds, {low:g} to {high:g}.")
-            scaled.append((2.0 * value - low - high) / (high - low))
-        place = np.rint(FINENESS * np.array([scaled])).astype(np.int64)
-        powers = self.step * _powers(place, self.monomials)[0]
-        start = cell * len(self.monomials)
-        return np.asarray(powers @ self.weights[start : start + len(self.monomials)])
+            cell = cell * len(declared) + place
+        position = np.zeros((size, len(self.bounds)), dtype=np.int64)
+        for column, (name, low, high) in enumerate(self.bounds):
+            middle = [0.5 * (low + high)] * size
+            given = list(table.get(name, middle))
+            numbers = np.array([v if isinstance(v, Real) else np.nan for v in given], dtype=float)
+            if not ((numbers >= low) & (numbers <= high)).all():
+                raise ValueError(
+                    f"covariate {name!r} must be a number in its bounds, {low:g} to {high:g}."
+                )
+            position[:, column] = scaled_position(numbers, low, high)
+        powers = self.step * _powers(position, self.monomials)
+        weights = self.weights.reshape(self.cells, len(self.monomials), -1)
+        return np.asarray(np.einsum("sp,spk->sk", powers, weights[cell]))
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
@@ -177,6 +205,12 @@ class Covariates:
         rows = len(facts["columns"])
         facts["weights"] = np.reshape(record["weights"], (-1, rows))
         return cls(**{part.name: facts[part.name] for part in fields(cls)})
+
+
+def scaled_position(values: FloatArray, low: float, high: float) -> IntArray:
+    """Return numbers within bounds, scaled to [-1, 1], in lattice steps."""
+    scaled = ((values - low) - (high - values)) / (high - low)
+    return np.rint(FINENESS * np.clip(scaled, -1.0, 1.0)).astype(np.int64)
 
 
 def _powers(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntArray:

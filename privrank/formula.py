@@ -168,9 +168,18 @@ def factors_of(right: str) -> tuple[Factor, ...]:
 
 
 def terms_of(right: str) -> tuple[tuple[str, ...], ...]:
-    """Return the factors of each term on the right side of a formula, as they are written."""
-    terms = _description(right).rhs_termlist
-    return tuple(tuple(str(factor.code) for factor in term.factors) for term in terms)
+    """Return the factors of each term on the right side: a column's name, or the whole of C(...).
+
+    A column inside ``C(column, ...)`` is listed before it.
+    """
+    found = []
+    for term in _description(right).rhs_termlist:
+        names: list[str] = []
+        for factor in term.factors:
+            read = _factor(factor.code, right)
+            names += [read.column, *([str(factor.code)] if read.categorical else [])]
+        found.append(tuple(names))
+    return tuple(found)
 
 
 def columns_of(right: str, table: Any, without: str = "") -> Columns:
@@ -220,7 +229,10 @@ def _description(right: str) -> Any:
 
 def _factor(code: str, right: str) -> Factor:
     """Return the column of a factor: a bare name, Q('name') or C(name, ...)."""
-    tree = ast.parse(code, mode="eval").body
+    try:
+        tree = ast.parse(code, mode="eval").body
+    except SyntaxError:
+        raise ValueError(f"formula cannot be read: '~ {right}'.") from None
     if (
         isinstance(tree, ast.Call)
         and isinstance(tree.func, ast.Name)

@@ -40,9 +40,9 @@ class LinearFit:
 
 
 def item_basis(covariates: Covariates, items: int) -> FloatArray:
-    """Return the item basis, shape (m, q): item covariates, or orthonormal contrasts."""
+    """Return the item basis, shape (m, q): orthonormal contrasts, or covariates of length 1."""
     if covariates.item_columns:
-        return covariates.item_matrix
+        return np.asarray(covariates.item_matrix / covariates.item_lengths)
     return np.asarray(helmert(items).T)
 
 
@@ -67,9 +67,7 @@ def blocks(design: Design, pairs: PairCounts) -> list[slice]:
     facts = design.covariates
     if facts is None:
         return [slice(0, len(pairs.first))]
-    values = np.column_stack((facts.cell, facts.position))
-    _, unit_kind = np.unique(values, axis=0, return_inverse=True)
-    kind = unit_kind.ravel()[pairs.first // len(design.items)]
+    kind = facts.kinds[pairs.first // len(design.items)]
     starts = np.flatnonzero(np.diff(kind, prepend=-1))
     stops = np.append(starts[1:], len(kind))
     return [slice(int(start), int(stop)) for start, stop in zip(starts, stops, strict=True)]
@@ -86,7 +84,8 @@ def check_identified(design: Design) -> None:
     if np.linalg.eigvalsh(gram / np.outer(scale, scale))[0] < 1e-9:
         raise ValueError(
             f"the coefficients of '~ {covariates.formula}' cannot be told apart from who compared "
-            f"which pairs: leave out covariates that repeat each other, or levels that nobody has."
+            f"which pairs: leave out covariates that repeat each other or levels that nobody has, "
+            f"and count numbers from near their middle."
         )
 
 

@@ -212,7 +212,8 @@ def _covariate_releases(design: Design) -> tuple[str, ...]:
     """Return the side releases that covariates need."""
     facts = design.covariates
     ordered = facts is not None and facts.ordered
-    return (GROUP_SIZES,) * (design.kind == "private") + (ORDER_EFFECT,) * ordered
+    grouped = design.kind == "private" and facts is not None and facts.cells > 1
+    return (GROUP_SIZES,) * grouped + (ORDER_EFFECT,) * ordered
 
 
 def _main_epsilon(epsilon: float, plan: Plan) -> float:

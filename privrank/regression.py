@@ -147,7 +147,7 @@ def equations(release: Release) -> Equations:
     per_contrast = curvature * 2.0 / (m - 1)
     information = per_contrast * (z.T @ (size[:, None] * z))
     prior = np.asarray(len(gram) / covariates.rows / reading.spread**2 * gram)
-    ridge = prior + variance * gram @ np.linalg.pinv(information, hermitian=True) @ prior
+    ridge = prior + variance * gram @ _inverse(information) @ prior
     prior = np.asarray(np.kron(prior, items))
     ridge = np.asarray(np.kron(0.5 * (ridge + ridge.T), items))
     target = worths.ravel()
@@ -173,6 +173,20 @@ def equations(release: Release) -> Equations:
     )
 
 
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """Return the pseudo-inverse of a covariance, whatever the units of its variables."""
+    size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    scale = np.outer(size, size)
+    return np.asarray(np.linalg.pinv(matrix / scale, rcond=1e-11, hermitian=True) / scale)
+
+
+def _root(matrix: FloatArray) -> FloatArray:
+    """Return a square root of a covariance, whatever the units of its variables."""
+    size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    values, vectors = eigh(matrix / np.outer(size, size))
+    return np.asarray(size[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
 def _bordered(block: FloatArray, corner: float) -> FloatArray:
     wider = np.zeros((len(block) + 1, len(block) + 1))
     wider[:-1, :-1] = block
@@ -183,8 +197,10 @@ def _bordered(block: FloatArray, corner: float) -> FloatArray:
 def _groups(release: Release) -> tuple[Covariates, PairCounts, float]:
     """Return the covariates with their units, comparisons per pattern and pair, and size errors.
 
-    Under a private design the units per cell are released: their sum is public, so that the noise
-    is projected to sum zero. Every cell is taken to compare the pairs in the same proportions.
+    Under a private design the units per cell are released; their sum is public. With noise of
+    variance v and true sizes that vary by tau^2, the size closest to the truth is the mean plus
+    tau^2 / (tau^2 + v) of the noisy deviation, with error variance tau^2 v / (tau^2 + v), as for
+    released pair counts. Every cell is taken to compare the pairs in the same proportions.
     """
     design = release.design
     covariates, pairs = _covariates(design), design.pairs
@@ -192,13 +208,17 @@ def _groups(release: Release) -> tuple[Covariates, PairCounts, float]:
         raise ValueError("release must hold pair counts, or its design must.")
     if pairs.origin == "observed":
         return covariates, pairs, 0.0
-    part = release.parts[GROUP_SIZES]
-    cells = covariates.cells
-    size = part.step * part.values
-    size = size + (design.nobs - size.sum()) / cells
-    size = np.maximum(size, LEAST_GROUP * design.nobs / cells)
-    size = size * (design.nobs / size.sum())
-    m = len(design.items)
+    cells, m = covariates.cells, len(design.items)
+    size, variance = np.full(cells, design.nobs / cells), 0.0
+    if cells > 1:
+        part = release.parts[GROUP_SIZES]
+        noisy = part.step * part.values
+        away = noisy - noisy.mean()
+        spread = max(0.0, float(away @ away) / (cells - 1) - part.noise_variance)
+        kept = spread / (spread + part.noise_variance) if part.noise_variance > 0 else 1.0
+        variance = kept * part.noise_variance
+        size = np.maximum(size + kept * away, LEAST_GROUP * design.nobs / cells)
+        size = size * (design.nobs / size.sum())
     shift = np.repeat(np.arange(cells) * m, len(pairs.first))
     by_cell = PairCounts(
         np.tile(pairs.first, cells) + shift,
@@ -206,7 +226,7 @@ def _groups(release: Release) -> tuple[Covariates, PairCounts, float]:
         np.repeat(size / design.nobs, len(pairs.first)) * np.tile(pairs.count, cells),
         pairs.origin,
     )
-    return replace(covariates, units=size), by_cell, part.noise_variance
+    return replace(covariates, units=size), by_cell, variance
 
 
 def estimate(
@@ -263,10 +283,14 @@ def _design_effect(facts: Equations, release: Release, b: FloatArray) -> float:
     m = len(release.design.items)
     t, answers = facts.matrix @ b, Reading(release.link)
     mean = 2.0 * facts.count * answers.pull(t)
-    nodes = facts.covariates.patterns * m
-    net = np.bincount(facts.pairs.first, mean, minlength=nodes)
-    net = (net - np.bincount(facts.pairs.second, mean, minlength=nodes)).reshape(-1, m)
-    explained = float(((net**2).sum(axis=1) / np.maximum(facts.covariates.units, 1.0)).sum())
+    kind = facts.covariates.kinds
+    kinds = int(kind.max()) + 1
+    start = kind[facts.pairs.first // m] * m
+    net = np.bincount(start + facts.pairs.first % m, mean, minlength=kinds * m)
+    net -= np.bincount(start + facts.pairs.second % m, mean, minlength=kinds * m)
+    units = np.ones(kinds)
+    units[kind] = np.maximum(facts.covariates.units, 1.0)
+    explained = float(((net.reshape(-1, m) ** 2).sum(axis=1) / units).sum())
     independent = 8.0 * float(facts.count @ answers.variance(t))
     if independent <= 0:
         return 1.0
@@ -339,11 +363,12 @@ def _noise(
     """Simulate the noise of the target by its exact law, errors of group sizes left out."""
     m = len(release.design.items)
     covariates = facts.covariates
-    part = release.parts[NET]
-    rows = 0.5 * part.step * net_law(part).simulate((draws * covariates.rows, m), generator)
-    rows = rows.reshape(draws, covariates.rows, m)
-    basis = item_basis(covariates, m)
-    worths = np.einsum("rk,drm,mq->dkq", covariates.weights, rows, basis, optimize=True)
+    part, basis = release.parts[NET], item_basis(covariates, m)
+    worths = np.zeros((draws, len(covariates.columns), basis.shape[1]))
+    for row in covariates.weights:
+        # one group's noise at a time, so that memory does not grow with their number
+        scores = 0.5 * part.step * net_law(part).simulate((draws, m), generator) @ basis
+        worths += row[None, :, None] * scores[:, None, :]
     noise = worths.reshape(draws, -1)
     if covariates.ordered:
         named = release.parts[ORDER_EFFECT]
@@ -362,17 +387,14 @@ def draw_errors(
     generator = public_generator(label, len(fitted.coefficients), draws)
     sized = facts.size_variance > 0
     normal = fitted.scores
-    values, vectors = eigh(normal)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draw = generator.standard_normal((draws, len(root))) @ root.T
+    draw = generator.standard_normal((draws, len(normal))) @ _root(normal).T
     if release.source != "none":
         draw += _noise(facts, release, draws, generator)
     out = draw @ fitted.response.T
     if sized:
         # what the privacy part holds beyond the noise of the target itself
         rest = fitted.privacy - fitted.response @ facts.noise @ fitted.response.T
-        values, vectors = eigh(rest)
-        out += generator.standard_normal(out.shape) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+        out += generator.standard_normal(out.shape) @ _root(rest).T
     return np.asarray(out)
 
 
@@ -391,8 +413,9 @@ def wald(
         Simulated errors of the coefficients.
     """
     middle = contrast @ covariance @ contrast.T
-    rank = int(np.linalg.matrix_rank(middle, hermitian=True))
-    inverse = np.linalg.pinv(middle, hermitian=True)
+    size = np.sqrt(np.maximum(np.diag(middle), 1e-300))
+    rank = int(np.linalg.matrix_rank(middle / np.outer(size, size), tol=1e-9, hermitian=True))
+    inverse = _inverse(middle)
     value = contrast @ coefficients
     null = errors @ contrast.T
     table = np.einsum("dr,rs,ds->d", null, inverse, null, optimize=True)

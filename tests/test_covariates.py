@@ -263,9 +263,8 @@ def test_model_matrix_is_what_the_formula_says():
     male = facts.cell.astype(float)
     wanted = np.column_stack((np.ones(len(age)), male, age, male * age))
     np.testing.assert_allclose(facts.matrix, wanted, atol=1e-5)
-    np.testing.assert_allclose(
-        facts.row_at({"gender": "male"}, {"age": 25.0}), (1, 1, 25, 25), atol=1e-4
-    )
+    rows = facts.rows_at({"gender": ["male", "female"], "age": [25.0, 40.0]}, 2)
+    np.testing.assert_allclose(rows, [(1, 1, 25, 25), (1, 0, 40, 0)], atol=1e-4)
 
 
 def test_any_frame_gives_the_same_release():
@@ -404,6 +403,11 @@ REFUSALS = {
     ),
     "unknown column": (lambda: fit_of("party"), ["no column 'party'"]),
     "levels as text": (lambda: fit_of("group", levels={"group": "xy"}), ["levels", "sequence"]),
+    "one level": (lambda: fit_of("group", levels={"group": ["x"]}), ["'group'", "at least two"]),
+    "many groups": (
+        lambda: fit_of("group", levels={"group": list("xy") + list(range(2000))}),
+        ["at most 1024 groups"],
+    ),
     "levels not a mapping": (lambda: fit_of("group", levels=["x", "y"]), ["levels must map"]),
     "order in an interaction": (
         lambda: fit_of("group * first", levels=LEVELS, design="public"),

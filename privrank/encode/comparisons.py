@@ -222,7 +222,7 @@ def encode_comparisons(
     facts = replace(facts, pairs=public)
     if described is None:
         return Encoded(facts, pairs, answers)
-    units = _units(pattern, size, person, described.patterns)
+    units = _units(described.kinds[pattern], size, person, described)
     if kind == "public":
         described = replace(described, units=units)
     facts = replace(facts, covariates=described)
@@ -271,12 +271,15 @@ def _patterns(
     return pattern.ravel(), described
 
 
-def _units(pattern: IntArray, size: IntArray, person: IntArray | None, patterns: int) -> IntArray:
-    """Return the units per pattern: rows, or respondents, who with an order effect may have two."""
+def _units(
+    kind: IntArray, size: IntArray, person: IntArray | None, covariates: Covariates
+) -> IntArray:
+    """Return, by pattern, the units with its covariates, in whichever order items were named."""
+    kinds = int(covariates.kinds.max()) + 1
     if person is None:
-        return _sum_by(pattern, size, patterns)
-    each = np.unique(person * patterns + pattern)
-    return np.bincount(each % patterns, minlength=patterns).astype(np.int64)
+        return _sum_by(kind, size, kinds)[covariates.kinds]
+    each = np.unique(person * kinds + kind) % kinds
+    return np.bincount(each, minlength=kinds).astype(np.int64)[covariates.kinds]
 
 
 def _sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:
@@ -410,6 +413,16 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         )
         labels = declared_items(frame, (item1, item2), arguments.get("items"))
         predictor = read_predictor(parsed.right_text, frame, labels, **given)
+        if {*parsed.left, respondent} & set(predictor.columns):
+            raise ValueError(
+                f"formula must not use columns of its left side, nor the respondent's, as "
+                f"covariates, got {formula!r}: they would make the answers public."
+            )
+        if decided and predictor.covariates.ordered:
+            raise ValueError(
+                f"formula must name item1, item2 and outcome on its left for an order effect, got "
+                f"{formula!r}: a frame of winners and losers does not say which was named first."
+            )
     return encode_comparisons(
         data,
         ComparisonColumns(item1, item2, None if decided else parsed.left[2], respondent, decided),

@@ -6,9 +6,10 @@ asked which declared level, or which value within its bounds, each unit has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank import counting
-from privrank.checks import check_items
-from privrank.covariates import FINENESS, Covariates
+from privrank.covariates import Covariates, scaled_position
 from privrank.formula import Factor, columns_of, factors_of, terms_of
 
 __all__ = ["FIRST", "Predictor", "check_constant", "patterns_of", "read_predictor"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+MOST_CELLS, MOST_NUMERIC = 1024, 6
+"""Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""
 
 FIRST = "first"
 """The word that stands for the advantage of the item named first."""
@@ -87,8 +90,12 @@ def read_predictor(
     ordered = FIRST not in present and any(f.column == FIRST for f in factors_of(right))
     if ordered and any(FIRST in term and term != (FIRST,) for term in terms_of(right)):
         raise ValueError(
-            f"formula must have {FIRST!r} by itself, not in an interaction, got '~ {right}': the "
-            f"advantage of the item named first is one number."
+            f"formula must have {FIRST!r} by itself, not in C() or an interaction, got "
+            f"'~ {right}': the advantage of the item named first is one number."
+        )
+    if ordered and FIRST in map(str, labels):
+        raise ValueError(
+            f"items must not be named {FIRST!r} beside an order effect of that name: rename it."
         )
     declared = _mapping("levels", levels, "a column to its levels")
     limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
@@ -115,11 +122,23 @@ def read_predictor(
             )
     if unused := limits.keys() - ranges.keys():
         raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
+    cells = prod(len(known) for known in choices.values())
+    if cells > MOST_CELLS or len(ranges) > MOST_NUMERIC:
+        raise ValueError(
+            f"formula must make at most {MOST_CELLS} groups and use at most {MOST_NUMERIC} numeric "
+            f"covariates: it has {cells} combinations of levels and {len(ranges)} numbers."
+        )
     names, matrix = _item_matrix(item_formula, item_data, labels)
     columns, monomials, weights = _weights(right, choices, ranges, FIRST if ordered else "")
     if not columns.names:
         raise ValueError(
             f"formula must keep an intercept or a covariate on its right, got '~ {right}'."
+        )
+    size = np.sqrt(np.maximum((weights**2).sum(axis=0), 1e-300))
+    if np.linalg.eigvalsh((weights / size).T @ (weights / size))[0] < 1e-12:
+        raise ValueError(
+            f"the columns of '~ {right}' cannot be told apart: leave out covariates that repeat "
+            f"each other."
         )
     covariates = Covariates(
         formula=right,
@@ -154,7 +173,7 @@ def _levels(factor: Factor, frame: object, declared: object) -> tuple[Any, ...] 
     """Return the declared levels of a column, or None for a numeric one."""
     for levels in (declared, factor.levels, counting.declared_categories(frame, factor.column)):
         if levels is not None:
-            return check_items(levels, "levels")
+            return _distinct(levels, factor.column)
     if counting.boolean_column(frame, factor.column):
         return (False, True)
     if factor.categorical:
@@ -166,18 +185,36 @@ def _levels(factor: Factor, frame: object, declared: object) -> tuple[Any, ...] 
     return None
 
 
+def _distinct(levels: object, column: str) -> tuple[Any, ...]:
+    """Return declared levels of any kind, such as the intervals of ``pandas.cut``."""
+    listed: tuple[Any, ...] = ()
+    if isinstance(levels, Iterable) and not isinstance(levels, str | Mapping):
+        listed = tuple(levels)
+    if len(listed) < 2 or len({str(level) for level in listed}) < len(listed):
+        raise ValueError(
+            f"the levels of {column!r} must be a sequence of at least two different values, in the "
+            f"order of the questionnaire."
+        )
+    return listed
+
+
 def _bounds(column: str, given: object) -> tuple[float, float]:
     try:
         low, high = (float(value) for value in given)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         low = high = np.nan
-    if not (np.isfinite([low, high]).all() and low < high):
+    if not (np.isfinite([low, high, 2.0 * (high - low)]).all() and low < high):
         raise ValueError(
             f"numeric column {column!r} needs bounds={{{column!r}: (low, high)}}, two finite "
             f"numbers from the questionnaire, because without them one respondent could move the "
             f"fit without limit."
         )
     return low, high
+
+
+def _plain(level: Any) -> Any:
+    """Return a level as formulas can name it: numbers and text as they are, others as text."""
+    return level if isinstance(level, str | int | float) else str(level)
 
 
 def _weights(
@@ -196,7 +233,10 @@ def _weights(
     cells = list(product(*(range(len(levels)) for levels in choices.values())))
     rows = [(cell, corner) for cell in cells for corner in corners]
     table: dict[str, Any] = {
-        name: pd.Categorical([levels[cell[place]] for cell, _ in rows], categories=list(levels))
+        name: pd.Categorical.from_codes(
+            [cell[place] for cell, _ in rows],
+            dtype=pd.CategoricalDtype([_plain(level) for level in levels]),
+        )
         for place, (name, levels) in enumerate(choices.items())
     }
     for place, (name, (low, high)) in enumerate(ranges.items()):
@@ -224,13 +264,14 @@ def _item_matrix(
     """Return the names and the centred values of the item covariates, shape (m, q)."""
     if formula is None and data is None:
         return (), np.zeros((len(labels), 0))
-    if not isinstance(formula, str) or not isinstance(data, pd.DataFrame):
+    if not isinstance(formula, str) or "~" in formula or not isinstance(data, pd.DataFrame):
         raise TypeError(
             "item_formula must be text such as 'prestige + city' and item_data a pandas frame "
             "whose index names the items: give both."
         )
-    place = data.index.get_indexer(pd.Index(labels))
-    if (place < 0).any() or not data.index.is_unique:
+    unique = data.index.is_unique
+    place = data.index.get_indexer(pd.Index(labels)) if unique else np.array([-1])
+    if (place < 0).any():
         raise ValueError("item_data must have one row per item, its index the items' names.")
     table = data.iloc[place]
     for factor in factors_of(formula):
@@ -243,8 +284,11 @@ def _item_matrix(
     columns = columns_of(formula, table)
     kept = [k for k, name in enumerate(columns.names) if name != "Intercept"]
     matrix = columns.matrix[:, kept]
+    if not np.isfinite(matrix).all():
+        raise ValueError("item_data must hold finite numbers.")
     matrix = matrix - matrix.mean(axis=0)
-    if not kept or np.linalg.matrix_rank(matrix) < len(kept):
+    lengths = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
+    if not kept or np.linalg.matrix_rank(matrix / lengths, tol=1e-9) < len(kept):
         raise ValueError(
             f"item_formula must have columns that differ between items and do not repeat each "
             f"other, got {formula!r}: leave some out."
@@ -281,8 +325,7 @@ def patterns_of(
                 f"column {name!r} must lie within its bounds, {low:g} to {high:g}, and none may be "
                 f"missing: state the bounds of the questionnaire, or clip the column to them."
             )
-        scaled = (2.0 * values - low - high) / (high - low)
-        position[:, column] = np.rint(FINENESS * scaled)
+        position[:, column] = scaled_position(values, low, high)
     order = first if facts.ordered else np.zeros(size, dtype=np.int64)
     return cell, position, order
 

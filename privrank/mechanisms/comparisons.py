@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from privrank.budget import Budget, check_budget, pure_epsilon, split
-from privrank.covariates import FINENESS
 from privrank.design import Design
 from privrank.encode.comparisons import Encoded
 from privrank.linear import check_identified
@@ -194,7 +193,8 @@ def _noise(design: Design, name: str, law: NoiseName, epsilon: float, delta: flo
     """Return the noise of a part; side releases have discrete Laplace noise."""
     reach = design.reach
     if name == NET and design.covariates is not None and design.covariates.bounds:
-        steps = reach.net_l1 * FINENESS * len(design.covariates.monomials)
+        # who has which numbers is public then, and with it the largest sum of weights
+        steps = reach.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
         return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
     if name == NET:
         return net_noise(reach, law, epsilon, delta)

@@ -56,6 +56,8 @@ class BTLRegressionResult:
         Whether the bias of the ridge is corrected.
     ridge : ndarray, shape (p, p)
         Ridge of the fit, on the fitted coefficients.
+    estimate : Estimate
+        Fitted coefficients, on contrasts between items, with the parts of their covariance.
     warnings : tuple of str
         What to read with care.
     """
@@ -228,33 +230,37 @@ class BTLRegressionResult:
         DataFrame
             One row per group and item: the levels, ``item``, ``worth``, ``std_err``, ``lower`` and
             ``upper``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `at` names no covariate of the model, or a value is not declared or out of bounds.
         """
-        facts = self._covariates
+        facts, m = self._covariates, len(self.items)
+        if at is not None and not isinstance(at, Mapping):
+            raise TypeError("at must map covariates to their values, as {'gender': 'female'} does.")
         if at is not None and (unknown := at.keys() - self._known()):
             raise ValueError(f"at must name covariates of the model, not {sorted(unknown)}.")
-        groups = facts.cell_labels if at is None else (dict(at),)
-        middle = {name: 0.5 * (low + high) for name, low, high in facts.bounds}
-        quantile = -ndtri(self.alpha / 2)
-        blocks = []
-        for group in groups:
-            values = {name: float(group.get(name, value)) for name, value in middle.items()}
-            row = facts.row_at(group, values)
-            shown = coefficients.worth_map(facts, len(self.items), row)
-            worth = shown @ self.estimate.coefficients
-            error = coefficients.standard_errors(shown, self._total)
-            block = pd.DataFrame(
-                {
-                    "item": self.items,
-                    "worth": worth,
-                    "std_err": error,
-                    "lower": worth - quantile * error,
-                    "upper": worth + quantile * error,
-                }
-            )
-            for place, (name, value) in enumerate({**group, **values}.items()):
-                block.insert(place, name, value)
-            blocks.append(block)
-        return pd.concat(blocks, ignore_index=True)
+        groups = [dict(group) for group in (facts.cell_labels if at is None else (at,))]
+        for name, low, high in facts.bounds:
+            for group in groups:
+                group.setdefault(name, 0.5 * (low + high))
+        columns = {name: [group.get(name) for group in groups] for name in sorted(self._known())}
+        shown = coefficients.worth_map(facts, m, facts.rows_at(columns, len(groups)))
+        worth = shown @ self.estimate.coefficients
+        error = coefficients.standard_errors(shown, self._total)
+        half = -ndtri(self.alpha / 2) * error
+        order = [name for name, _ in facts.factors] + [name for name, _, _ in facts.bounds]
+        return pd.DataFrame(
+            {name: np.repeat(np.array(columns[name], dtype=object), m) for name in order}
+            | {
+                "item": np.tile(np.array(self.items, dtype=object), len(groups)),
+                "worth": worth,
+                "std_err": error,
+                "lower": worth - half,
+                "upper": worth + half,
+            }
+        ).infer_objects()
 
     def _known(self) -> set[str]:
         facts = self._covariates
@@ -293,12 +299,7 @@ class BTLRegressionResult:
         if (first < 0).any() or (second < 0).any():
             raise ValueError("item1 and item2 must name items of the model.")
         facts = self._covariates
-        rows = np.array(
-            [
-                facts.row_at(record, {name: record[name] for name, _, _ in facts.bounds})
-                for record in frame[needed[2:]].to_dict("records")
-            ]
-        ).reshape(len(frame), len(facts.columns))
+        rows = facts.rows_at({name: list(frame[name]) for name in needed[2:]}, len(frame))
         shown = coefficients.predictor(facts, len(self.items), rows, first, second)
         t = shown @ self.estimate.coefficients
         half = -ndtri(level / 2) * coefficients.standard_errors(shown, self._total)
@@ -355,7 +356,9 @@ class BTLRegressionResult:
             if not facts.item_columns
             else f"With {level} confidence each interval covers its coefficient, allowing for "
             f"sampling and privacy noise. Item covariates are centred.",
-            f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}.",
+            f"Wald tests of terms (Monte Carlo, by the exact law of the noise, where the table's "
+            f"z are taken as normal): {'; '.join(terms)}.",
+            *self._zero_notes(),
             *count_notes(self.release, "worths towards zero"),
             *self._group_notes(),
             *loss_notes(self.release, self.estimator),
@@ -385,6 +388,14 @@ class BTLRegressionResult:
             notes=tuple(notes),
         )
 
+    def _zero_notes(self) -> list[str]:
+        """Return at which values the coefficients without a prefix are worths."""
+        facts = self._covariates
+        if not facts.bounds or "Intercept" not in facts.columns:
+            return []
+        names = " and ".join(name for name, _, _ in facts.bounds)
+        return [f"Coefficients without a prefix are worths where {names} would be 0."]
+
     def _group_notes(self) -> list[str]:
         """Return what is public about who has which covariates."""
         if self.release.source == "none":
@@ -393,6 +404,8 @@ class BTLRegressionResult:
             return []
         if self.release.design.kind == "public":
             return ["Who has which covariates is taken as public, as is who compared which pairs."]
+        if self._covariates.cells == 1:
+            return []
         sizes = regression.equations(self.release).covariates.units
         groups = "; ".join(
             f"{', '.join(label.values())} {size:.0f}"
