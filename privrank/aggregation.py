@@ -19,7 +19,7 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.consensus.rules import pair_matrix
-from privrank.consensus.statements import SUPPRESSED, Target, chances
+from privrank.consensus.statements import FEWEST_ITEMS, SUPPRESSED, Target, chances
 from privrank.design import own
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
@@ -257,7 +257,7 @@ def infer(
         part = release.parts[PAIRS]
         fractions = pair_matrix(np.asarray(part.values * (part.step / n)))
         variance = part.noise_variance / n**2
-        if math.sqrt(variance) <= SUPPRESSED:
+        if len(fractions) >= FEWEST_ITEMS and math.sqrt(variance) <= SUPPRESSED:
             known = chances(fractions, variance, n, target)
     return AggregationResult(
         release=release,

@@ -19,6 +19,7 @@ STUDIES = (
     "closeness_power",
     "closeness_pvalues",
     "aggregation",
+    "aggregation_utility",
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from privrank import tables
-from privrank.consensus.statements import FLAGGED
+from privrank.consensus.statements import FEWEST_ITEMS, FLAGGED
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.rankplan import cautions, remedy
@@ -141,6 +141,11 @@ def _notes(result: AggregationResult) -> list[str]:
 
 
 def _chance_words(result: AggregationResult) -> list[str]:
+    if len(result.items) < FEWEST_ITEMS:
+        return [
+            f"A probability that a pair is ordered rightly is given from {FEWEST_ITEMS} items on: "
+            f"it supposes that the pairs show how far items lie apart."
+        ]
     if result.chances is None:
         return ["The noise is too large for a probability that a pair is ordered rightly."]
     words = "P(right): probability that an item is rightly before the next, by empirical Bayes"
