@@ -122,16 +122,20 @@ class RankPlan:
         return f"{noun}, {self.rule}"
 
 
-def unit_steps(sample: Sample) -> int:
-    """Return the lattice steps of one unit: lcm(1..max_rows) for respondents, 1 for rows."""
+def unit_steps(sample: Sample, partial: bool = False) -> int:
+    """Return the lattice steps of one unit: lcm(1..max_rows) for respondents, 1 for rows.
+
+    Twice as many if rankings may be partial, as half votes are whole numbers of them.
+    """
+    halves = 2 if partial else 1
     if sample.unit == "row":
-        return 1
+        return halves
     if sample.max_rows > LARGEST_ROWS:
         raise ValueError(
             f"max_rows must be at most {LARGEST_ROWS} for rank aggregation, got "
             f"{sample.max_rows}: average over fewer rankings of each respondent, drawn at random."
         )
-    return math.lcm(*range(1, sample.max_rows + 1))
+    return halves * math.lcm(*range(1, sample.max_rows + 1))
 
 
 def cube_sd(items: int, epsilon: float) -> float:
@@ -149,7 +153,13 @@ def gaussian_sd(items: int, epsilon: float, delta: float, steps: int = 1) -> flo
 
 
 def plan_aggregation(
-    sample: Sample, epsilon: float, delta: float, method: AggregationMethod, share: float | None
+    sample: Sample,
+    epsilon: float,
+    delta: float,
+    method: AggregationMethod,
+    share: float | None,
+    *,
+    partial: bool = False,
 ) -> RankPlan:
     """Fix what is released from public numbers.
 
@@ -163,6 +173,8 @@ def plan_aggregation(
         The method asked for.
     share : float or None
         Share of the Kemeny score; None for the default: 10 % where pairs are released.
+    partial : bool, default False
+        Whether rankings may have ties and missing items.
 
     Returns
     -------
@@ -180,7 +192,7 @@ def plan_aggregation(
     while the noise per fraction has a standard deviation of at most 0.012, and takes Borda totals
     beyond: their noise grows like m rather than m^2, but they say nothing about pairs.
     """
-    steps, xi = unit_steps(sample), pure_epsilon(epsilon, delta)
+    steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)
     m = len(sample.items)
     if method in ("kwiksort", "kwiksort-hay", "exponential") and not math.isinf(epsilon):
         if share:

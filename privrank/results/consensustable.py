@@ -105,6 +105,11 @@ def _notes(result: AggregationResult) -> list[str]:
             f"Borda: mean number of items that an item is placed before, with {level} "
             f"intervals for the {result.target}."
         )
+    if "half votes" in release.constants:
+        notes.append(
+            "Ties and items left out count as half a vote for each order of a pair, in fractions "
+            "and scores."
+        )
     if PAIRS in release.parts:
         words = "; ".join(", ".join(group) for group in result.groups if len(group) > 1)
         notes.append(
