@@ -336,10 +336,15 @@ def cautions(release: Release) -> tuple[str, ...]:
 def remedy(release: Release) -> str:
     """Return what would make statements about pairs possible, from public numbers alone."""
     m, n = len(release.sample.items), release.sample.nobs
-    needed = math.ceil(cube_sd(m, release.epsilon) / (1.0 - SCORE_SHARE) / LARGEST_SD)
-    sd = gaussian_sd(m, release.epsilon, SMALL_DELTA) / n
+    cube = cube_sd(m, release.epsilon * (1.0 - SCORE_SHARE))
+    gaussian = gaussian_sd(m, release.epsilon, release.delta or SMALL_DELTA)
+    gaussian /= math.sqrt(1.0 - SCORE_SHARE)
+    words = "Borda totals say nothing about single pairs. Pair fractions are released with "
+    least = f"{min(cube, gaussian) / n:.2g}"
+    if release.delta > 0.0:
+        return f"{words}method='auto' (noise of standard deviation {least})."
+    needed = math.ceil(cube / LARGEST_SD)
     return (
-        f"Borda totals say nothing about single pairs. With delta = {SMALL_DELTA:g} the noise in a "
-        f"pair fraction would have a standard deviation of {sd:.2g}; without, pair fractions are "
-        f"released from {needed} {release.sample.unit}s on, or with method='kemeny'."
+        f"{words}delta = {SMALL_DELTA:g} (noise of standard deviation {least}), with "
+        f"method='kemeny' ({cube / n:.2g}), or from {needed} {release.sample.unit}s on."
     )

@@ -253,13 +253,17 @@ def test_summaries_say_what_they_must(method):
     if method == "exponential":
         assert "idealised arithmetic" in text
     if method == "borda":
-        assert "say nothing about single pairs" in text and "on, or with" in text
+        assert "say nothing about single pairs" in text and "with method='auto'" in text
         with pytest.raises(ValueError, match="delta > 0"):
             _ = fitted.groups
+        pure = " ".join(str(model(600, 5).fit(1.0, rng=seeded()).summary()).split())
+        assert "delta = 1e-06 (noise of standard deviation 0.012)" in pure
+        assert "or from 615 rows on" in pure
         shared = model(600, 5).fit(1.0, method="borda", score_share=0.2, rng=seeded())
-        assert "It includes 20% for the score" in " ".join(str(shared.summary()).split())
+        words = " ".join(str(shared.summary()).split())
+        assert "Epsilon includes 20% for the Kemeny score" in words
     if method in ("auto", "kemeny"):
-        assert "Kemeny score" in text and "It includes 10% for the score" in text
+        assert "Epsilon includes 10% for the Kemeny score" in text
         assert "EB-Kemeny, proven" in text or method == "kemeny"
     assert "<table" in fitted._repr_html_() and "epsilon = 1" in repr(fitted)
 
