@@ -264,7 +264,7 @@ def test_summaries_say_what_they_must(method):
         assert "Epsilon includes 20% for the Kemeny score" in words
     if method in ("auto", "kemeny"):
         assert "Epsilon includes 10% for the Kemeny score" in text
-        assert "EB-Kemeny, proven" in text or method == "kemeny"
+        assert "EB-Kemeny, solved exactly" in text or method == "kemeny"
     assert "<table" in fitted._repr_html_() and "epsilon = 1" in repr(fitted)
 
 

@@ -72,7 +72,7 @@ def consensus_table(result: AggregationResult) -> tables.Table:
 def _found(result: AggregationResult) -> str:
     gap = result.release.constants.get("gap")
     rule = result.release.mechanism.rpartition(", ")[2]
-    return rule if gap is None else f"{rule}, {'proven best' if gap == 0 else 'not proven best'}"
+    return rule if gap is None else f"{rule}, {'solved exactly' if gap == 0 else 'not proven best'}"
 
 
 def _main(result: AggregationResult) -> Part | None:
