@@ -86,8 +86,9 @@ def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
 
     For fractions of rankings this is their mean Kendall distance to the order.
     """
-    arranged = _real(pairs)[np.ix_(order, order)]
-    return float(np.tril(arranged, -1).sum())
+    from privrank.kernels import weight_against
+
+    return weight_against(np.ascontiguousarray(order, dtype=np.int64), _real(pairs))
 
 
 def borda(pairs: NDArray[Any]) -> FloatArray:
