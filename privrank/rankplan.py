@@ -327,10 +327,23 @@ def cautions(release: Release) -> tuple[str, ...]:
     if excess is not None and excess > LARGEST_EXCESS:
         found.append(
             f"Low accuracy: the order may disagree with the rankings on {min(excess, 0.5):.1%} "
-            f"more of all pairs than the best order does; more {release.sample.unit}s, a larger "
-            f"epsilon or a delta would help."
+            f"more of all pairs than the best order does; more {release.sample.unit}s or a larger "
+            f"epsilon would help{_delta_helps(release, excess)}."
         )
     return tuple(found)
+
+
+def _delta_helps(release: Release, excess: float) -> str:
+    """Return the advice to allow a delta, where the default would then lose clearly less."""
+    m, n = len(release.sample.items), release.sample.nobs
+    if release.delta > 0.0:
+        return ""
+    sd = min(
+        cube_sd(m, release.epsilon * (1.0 - SCORE_SHARE)),
+        gaussian_sd(m, release.epsilon, SMALL_DELTA) / math.sqrt(1.0 - SCORE_SHARE),
+    )
+    less = 0.34 * sd / n * math.sqrt(2.0 / m)
+    return f", or method='auto' with delta = {SMALL_DELTA:g}" if less < 0.9 * excess else ""
 
 
 def remedy(release: Release) -> str:

@@ -286,6 +286,17 @@ def test_few_rankings_are_warned_of_from_public_numbers():
         pr.from_json(fitted.to_json())
 
 
+def test_a_delta_is_advised_only_where_it_helps():
+    advice = "with delta = 1e-06"
+    with pytest.warns(pr.PrivrankWarning, match="Low accuracy") as caught:
+        model(1500, 45).fit(0.5, rng=seeded())  # Gaussian pairs lose less than Borda totals
+    assert advice in str(caught[0].message)
+    for m, options in ((6, {"method": "borda"}), (30, {"delta": 1e-6})):
+        with pytest.warns(pr.PrivrankWarning, match="Low accuracy") as caught:
+            model(60, m).fit(0.5, rng=seeded(), **options)
+        assert advice not in str(caught[-1].message)
+
+
 def test_other_frames_and_formulas_make_the_same_model():
     ranks = CEMS.rankings()
     one = pr.PrivateRankAggregation(ranks, respondent="respondent").fit(np.inf)
