@@ -2,22 +2,29 @@
 
 `python benchmarks/aggregation.py` prints the tables and writes them to
 docs/benchmarks-aggregation.md (half a minute); `--quick` leaves out the slowest and writes nothing.
+With PRIVRANK_SURVEYS=<folder> in the environment KwikSort also sorts the pairs of its sushi.csv
+(rankings as ranks, one column per item).
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import platform
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pwlistorder
 from numpy.typing import NDArray
-from run import seconds
 
 import privrank as pr
 from privrank.consensus.bayes import eb_kemeny
@@ -29,8 +36,53 @@ OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-aggregation.
 RUNS = 10  # pwlistorder's default: the best of ten
 
 
+def seconds(work: Callable[[], object], repeats: int) -> float:
+    """Return the least processor time of a call, after one that is not counted."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
 def broadcast(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
     return (ranks[:, :, None] < ranks[:, None, :]).sum(axis=0)
+
+
+MEMORY = """
+import sys
+import numpy as np
+from privrank.consensus.orders import pair_counts
+
+def now(what):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(what))
+
+n, m = int(sys.argv[1]), int(sys.argv[2])
+rng = np.random.default_rng(1)
+ranks = np.empty((n, m), np.int64)
+for row in ranks:
+    row[:] = rng.permutation(m) + 1
+pair_counts(ranks[:10])
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")
+before = now("VmRSS")
+if sys.argv[3] == "ours":
+    pair_counts(ranks)
+else:
+    (ranks[:, :, None] < ranks[:, None, :]).sum(axis=0)
+print(now("VmHWM") - before)
+"""
+
+
+def extra_memory(n: int, m: int, which: str) -> float | None:
+    """Return by how many MB the memory of a process rises at its peak; None if not on Linux."""
+    if not Path("/proc/self/clear_refs").exists():
+        return None
+    command = [sys.executable, "-c", MEMORY, str(n), str(m), which]
+    return int(subprocess.run(command, capture_output=True, check=True).stdout) / 1024
 
 
 def best_of(pairs: NDArray[np.float64], rng: np.random.Generator) -> float:
@@ -46,11 +98,18 @@ def against(rng: np.random.Generator, quick: bool) -> Iterator[tuple[str, float,
         theirs = seconds(lambda ranks=ranks: broadcast(ranks), 5)
         work = f"pair counts of 5,000 rankings of {m} items"
         yield work, ours, "NumPy broadcasting", theirs, 8
-    for m, bar in ((10, 1), (100, 20), (300, 50)):
+    folder = os.environ.get("PRIVRANK_SURVEYS")
+    samples = [(f"{m} items", pr.Mallows(m, 0.98).rvs(501, rng)) for m in (10, 100, 300)]
+    if folder:
+        ranks = pd.read_csv(Path(folder) / "sushi.csv").to_numpy()
+        samples.insert(0, ("SUSHI, 10 items", ranks))
+    for name, ranks in samples:
+        m = ranks.shape[1]
+        bar = {10: 1, 100: 20, 300: 50}[m]
         if quick and m == 300:
             continue
-        pairs = pair_counts(pr.Mallows(m, 0.98).rvs(501, rng))
-        margins, pairs = pairs - pairs.T, pairs / 501
+        pairs = pair_counts(ranks)
+        margins, pairs = pairs - pairs.T, pairs / len(ranks)
         dictionary = {(i, j): int(margins[i, j]) for i, j in combinations(range(m), 2)}
         items = list(range(m))
         repeats = 15 if m == 10 else 3
@@ -58,10 +117,10 @@ def against(rng: np.random.Generator, quick: bool) -> Iterator[tuple[str, float,
         theirs = seconds(
             lambda d=dictionary, items=items: pwlistorder.kwiksort(d, items, RUNS), repeats
         )
-        yield f"KwikSort, best of ten, {m} items", ours, "pwlistorder.kwiksort", theirs, bar
+        yield f"KwikSort, best of ten, {name}", ours, "pwlistorder.kwiksort", theirs, bar
         ours = seconds(lambda pairs=pairs, m=m: kwiksort(pairs, rng.permutation(m)), 15)
         theirs = seconds(lambda d=dictionary, items=items: pwlistorder._kwiksort(items, d), repeats)
-        yield f"one KwikSort, {m} items", ours, "pwlistorder._kwiksort", theirs, bar
+        yield f"one KwikSort, {name}", ours, "pwlistorder._kwiksort", theirs, bar
 
 
 def alone(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
@@ -74,6 +133,13 @@ def alone(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
             seconds(lambda pairs=pairs: kemeny(pairs), 5),
             bar,
         )
+    ranks = pr.Mallows(100, 0.95).rvs(5000, rng)
+    model = pr.PrivateRankAggregation(ranks)
+    for delta in (0.0, 1e-6):
+        work = (
+            f"PrivateRankAggregation.fit(1.0, {delta:g}), secure noise, 5,000 rankings, 100 items"
+        )
+        yield work, seconds(lambda delta=delta: model.fit(1.0, delta), 9), 0.2
     noise = rng.normal(size=(18, 18))
     yield "exact Kemeny order, a random matrix of 18 items", seconds(lambda: kemeny(noise), 5), 0.5
     for m in (10, 100):
@@ -98,6 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
+    warnings.simplefilter("ignore", pr.PrivrankWarning)
     rng = np.random.default_rng(7)
     lines = [
         "| work | privrank, s | other | other, s | ratio | bar |",
@@ -111,14 +178,29 @@ def main() -> None:
         "| --- | --- | --- |",
         *(f"| {work} | {ours:.4f} | {bar} |" for work, ours, bar in alone(rng)),
     ]
+    memory = [
+        (n, m, extra_memory(n, m, "ours"), extra_memory(n, m, "theirs"))
+        for n, m in ((5000, 100), (20_000, 100))
+    ]
+    if memory[0][2] is not None:
+        lines += [
+            "",
+            "| peak memory beyond the rankings, MB | privrank | NumPy broadcasting | bar |",
+            "| --- | --- | --- | --- |",
+            *(
+                f"| pair counts of {n:,} rankings of {m} items | {ours:.1f} | {theirs:.1f} | 1 |"
+                for n, m, ours, theirs in memory
+            ),
+        ]
     print("\n".join(lines))
     if not quick:
         names = ("numpy", "scipy", "numba", "pwlistorder")
         packages = ", ".join(f"{name} {version(name)}" for name in names)
         head = (
             f"# Benchmarks of rank aggregation\n\nCommand `make bench`, {datetime.date.today()}, "
-            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. Medians "
-            f"of several runs in one process after an uncounted first one, which compiles.\n\n"
+            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. The "
+            f"least processor times of several runs in one process after an uncounted first one, "
+            f"which compiles.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n")
 

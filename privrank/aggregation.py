@@ -19,7 +19,7 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.consensus.rules import pair_matrix
-from privrank.consensus.statements import SUPPRESSED, Target, chances
+from privrank.consensus.statements import FEWEST_ITEMS, SUPPRESSED, Target, chances
 from privrank.design import own
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
@@ -45,8 +45,7 @@ class PrivateRankAggregation:
     ----------
     rankings : data frame or ndarray of shape (n, m)
         A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m,
-        complete and without ties. `privrank.as_rankings` makes one of other forms, and completes
-        answers with ties or missing items at random if you say so.
+        complete and without ties unless `partial`. `privrank.as_rankings` makes one of other forms.
     items : sequence of str, optional
         The item columns; by default every column but the respondent's.
     respondent : str, optional
@@ -54,6 +53,11 @@ class PrivateRankAggregation:
         is then a respondent with all their rows, whose mean counts as one vote on every pair.
     max_rows : int, default 1
         Public bound on the rows of a respondent, at most 10.
+    partial : bool, default False
+        Whether rankings may have ties and missing items; public. If so, a ranking in which two
+        items share a rank, or one of them has none, counts as half a vote for each order of the
+        two. An item that many leave out therefore stays near one half against all others; where to
+        be left out means to be last, say so with ``privrank.as_rankings(..., missing="bottom")``.
 
     Raises
     ------
@@ -94,13 +98,16 @@ class PrivateRankAggregation:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        partial: bool = False,
     ) -> None:
         self._encoded = encode_rankings(
-            rankings, items=items, respondent=respondent, max_rows=max_rows
+            rankings, items=items, respondent=respondent, max_rows=max_rows, partial=partial
         )
 
     @classmethod
-    def from_formula(cls, formula: str, data: object, **arguments: Any) -> Self:
+    def from_formula(
+        cls, formula: str, data: object, *, partial: bool = False, **arguments: Any
+    ) -> Self:
         """Build the model from a formula that names the item columns.
 
         Parameters
@@ -109,6 +116,8 @@ class PrivateRankAggregation:
             ``"London + Paris + Milano ~ 1"``.
         data : data frame
             Frame with these columns.
+        partial : bool, default False
+            Whether rankings may have ties and missing items.
         **arguments
             `respondent` and `max_rows`.
 
@@ -116,7 +125,7 @@ class PrivateRankAggregation:
         -------
         PrivateRankAggregation
         """
-        encoded = sample_of_formula(formula, data, arguments)
+        encoded = sample_of_formula(formula, data, arguments, partial)
         if encoded.sample.kind != "rankings":
             raise ValueError(
                 f"formula must name at least two item columns on its left, got {formula!r}: write "
@@ -191,7 +200,9 @@ class PrivateRankAggregation:
         check_choice("target", target, Target)
         check_rng(rng)
         share = _check_share(score_share)
-        plan = plan_aggregation(self._encoded.sample, epsilon, delta, method, share)
+        plan = plan_aggregation(
+            self._encoded.sample, epsilon, delta, method, share, partial=self._encoded.partial
+        )
         release = release_aggregation(
             self._encoded, plan, epsilon=epsilon, delta=delta, budget=budget, rng=rng
         )
@@ -257,7 +268,7 @@ def infer(
         part = release.parts[PAIRS]
         fractions = pair_matrix(np.asarray(part.values * (part.step / n)))
         variance = part.noise_variance / n**2
-        if math.sqrt(variance) <= SUPPRESSED:
+        if len(fractions) >= FEWEST_ITEMS and math.sqrt(variance) <= SUPPRESSED:
             known = chances(fractions, variance, n, target)
     return AggregationResult(
         release=release,

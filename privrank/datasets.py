@@ -64,24 +64,33 @@ class Survey:
     def __repr__(self) -> str:
         return f"<Survey {self.name}: {len(self.students)} respondents, {len(self.items)} items>"
 
-    def rankings(self, rng: np.random.Generator | None = None) -> pd.DataFrame:
+    def rankings(
+        self,
+        rng: np.random.Generator | None = None,
+        *,
+        ties: Literal["random", "shared"] = "random",
+    ) -> pd.DataFrame:
         """Rank the items for each respondent by net wins.
 
         Parameters
         ----------
         rng : numpy.random.Generator, optional
             Breaks ties between items; by default, fresh entropy of the operating system.
+        ties : {"random", "shared"}, default "random"
+            Whether items with equal net wins are put in a random order, or share the mean
+            of their ranks, as partial rankings do.
 
         Returns
         -------
         pandas.DataFrame
-            One row per respondent (the index is named ``respondent``) and one int64
-            column per item, holding the ranks 1 (best) to the number of items.
+            One row per respondent (the index is named ``respondent``) and one column per
+            item, holding the ranks 1 (best) to the number of items: whole numbers as
+            int64, shared ranks as float64.
 
         Raises
         ------
-        TypeError
-            If `rng` is neither None nor a numpy.random.Generator.
+        ValueError, TypeError
+            If `ties` is another word, or `rng` neither None nor a numpy.random.Generator.
 
         Notes
         -----
@@ -115,8 +124,15 @@ class Survey:
             raise TypeError(
                 f"rng must be None or a numpy.random.Generator, not {type(rng).__name__}."
             )
-        rng = np.random.default_rng() if rng is None else rng
         net = self._net_wins()
+        if ties == "shared":
+            ahead = (net[:, :, None] > net[:, None, :]).sum(axis=1)
+            behind = (net[:, :, None] < net[:, None, :]).sum(axis=1)
+            shared = 0.5 * (1 + ahead + len(self.items) - behind)
+            return pd.DataFrame(shared, index=self.students.index, columns=list(self.items))
+        if ties != "random":
+            raise ValueError(f"ties must be 'random' or 'shared', got {ties!r}.")
+        rng = np.random.default_rng() if rng is None else rng
         positions = np.arange(len(self.items), dtype=np.int64)
         tie_break = rng.permuted(np.broadcast_to(positions, net.shape), axis=1)
         best_first = np.lexsort((tie_break, -net), axis=1)

@@ -297,6 +297,16 @@ def pair_counts(ranks: IntArray) -> IntArray:
 
 
 @_compiled
+def weight_against(order: IntArray, pairs: FloatArray) -> float:
+    """Return the sum of pairs[j, i] over the pairs that `order` puts i before j in."""
+    total = 0.0
+    for behind in range(len(order)):
+        for ahead in range(behind):
+            total += pairs[order[behind], order[ahead]]
+    return total
+
+
+@_compiled
 def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
     """Return KwikSort's order for a pair matrix; `pivots` says which item of a list divides it.
 

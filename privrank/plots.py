@@ -287,7 +287,8 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
         ends = np.flatnonzero(np.diff(frame["group"]))
         for row in rows[ends] - 0.5:
             ax.axhline(row, color=_CHOSEN, lw=1.0, ls="--", zorder=0)
-        ax.set_xlabel(f"{ax.get_xlabel()}; lines part items that are separated")
+        words = "lines part items that are separated" if len(ends) else "no items are separated"
+        ax.set_xlabel(f"{ax.get_xlabel()};\n{words}")
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(f"Consensus, {caption}", fontsize="medium", loc="left")
     return figure

@@ -122,16 +122,20 @@ class RankPlan:
         return f"{noun}, {self.rule}"
 
 
-def unit_steps(sample: Sample) -> int:
-    """Return the lattice steps of one unit: lcm(1..max_rows) for respondents, 1 for rows."""
+def unit_steps(sample: Sample, partial: bool = False) -> int:
+    """Return the lattice steps of one unit: lcm(1..max_rows) for respondents, 1 for rows.
+
+    Twice as many if rankings may be partial, as half votes are whole numbers of them.
+    """
+    halves = 2 if partial else 1
     if sample.unit == "row":
-        return 1
+        return halves
     if sample.max_rows > LARGEST_ROWS:
         raise ValueError(
             f"max_rows must be at most {LARGEST_ROWS} for rank aggregation, got "
             f"{sample.max_rows}: average over fewer rankings of each respondent, drawn at random."
         )
-    return math.lcm(*range(1, sample.max_rows + 1))
+    return halves * math.lcm(*range(1, sample.max_rows + 1))
 
 
 def cube_sd(items: int, epsilon: float) -> float:
@@ -149,7 +153,13 @@ def gaussian_sd(items: int, epsilon: float, delta: float, steps: int = 1) -> flo
 
 
 def plan_aggregation(
-    sample: Sample, epsilon: float, delta: float, method: AggregationMethod, share: float | None
+    sample: Sample,
+    epsilon: float,
+    delta: float,
+    method: AggregationMethod,
+    share: float | None,
+    *,
+    partial: bool = False,
 ) -> RankPlan:
     """Fix what is released from public numbers.
 
@@ -163,6 +173,8 @@ def plan_aggregation(
         The method asked for.
     share : float or None
         Share of the Kemeny score; None for the default: 10 % where pairs are released.
+    partial : bool, default False
+        Whether rankings may have ties and missing items.
 
     Returns
     -------
@@ -180,7 +192,7 @@ def plan_aggregation(
     while the noise per fraction has a standard deviation of at most 0.012, and takes Borda totals
     beyond: their noise grows like m rather than m^2, but they say nothing about pairs.
     """
-    steps, xi = unit_steps(sample), pure_epsilon(epsilon, delta)
+    steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)
     m = len(sample.items)
     if method in ("kwiksort", "kwiksort-hay", "exponential") and not math.isinf(epsilon):
         if share:
@@ -315,19 +327,37 @@ def cautions(release: Release) -> tuple[str, ...]:
     if excess is not None and excess > LARGEST_EXCESS:
         found.append(
             f"Low accuracy: the order may disagree with the rankings on {min(excess, 0.5):.1%} "
-            f"more of all pairs than the best order does; more {release.sample.unit}s, a larger "
-            f"epsilon or a delta would help."
+            f"more of all pairs than the best order does; more {release.sample.unit}s or a larger "
+            f"epsilon would help{_delta_helps(release, excess)}."
         )
     return tuple(found)
+
+
+def _delta_helps(release: Release, excess: float) -> str:
+    """Return the advice to allow a delta, where the default would then lose clearly less."""
+    m, n = len(release.sample.items), release.sample.nobs
+    if release.delta > 0.0:
+        return ""
+    sd = min(
+        cube_sd(m, release.epsilon * (1.0 - SCORE_SHARE)),
+        gaussian_sd(m, release.epsilon, SMALL_DELTA) / math.sqrt(1.0 - SCORE_SHARE),
+    )
+    less = 0.34 * sd / n * math.sqrt(2.0 / m)
+    return f", or method='auto' with delta = {SMALL_DELTA:g}" if less < 0.9 * excess else ""
 
 
 def remedy(release: Release) -> str:
     """Return what would make statements about pairs possible, from public numbers alone."""
     m, n = len(release.sample.items), release.sample.nobs
-    needed = math.ceil(cube_sd(m, release.epsilon) / (1.0 - SCORE_SHARE) / LARGEST_SD)
-    sd = gaussian_sd(m, release.epsilon, SMALL_DELTA) / n
+    cube = cube_sd(m, release.epsilon * (1.0 - SCORE_SHARE))
+    gaussian = gaussian_sd(m, release.epsilon, release.delta or SMALL_DELTA)
+    gaussian /= math.sqrt(1.0 - SCORE_SHARE)
+    words = "Borda totals say nothing about single pairs. Pair fractions are released with "
+    least = f"{min(cube, gaussian) / n:.2g}"
+    if release.delta > 0.0:
+        return f"{words}method='auto' (noise of standard deviation {least})."
+    needed = math.ceil(cube / LARGEST_SD)
     return (
-        f"Borda totals say nothing about single pairs. With delta = {SMALL_DELTA:g} the noise in a "
-        f"pair fraction would have a standard deviation of {sd:.2g}; without, pair fractions are "
-        f"released from {needed} {release.sample.unit}s on, or with method='kemeny'."
+        f"{words}delta = {SMALL_DELTA:g} (noise of standard deviation {least}), with "
+        f"method='kemeny' ({cube / n:.2g}), or from {needed} {release.sample.unit}s on."
     )

@@ -118,9 +118,9 @@ def test_the_default_goes_by_public_numbers(m, n, epsilon, delta, released):
 
 
 def test_pairs_say_what_was_released():
-    fitted = model(2000, 5, 0.85).fit(2.0, 1e-6, rng=seeded())
+    fitted = model(2000, 6, 0.85).fit(2.0, 1e-6, rng=seeded())
     pairs = fitted.pairwise()
-    assert len(pairs) == 10 and pairs.index[0] == fitted.order[:2]
+    assert len(pairs) == 15 and pairs.index[0] == fitted.order[:2]
     for ahead, behind in combinations(fitted.order, 2):
         i, j = fitted.items.index(ahead), fitted.items.index(behind)
         row = pairs.loc[(ahead, behind)]
@@ -148,13 +148,36 @@ def test_items_that_differ_by_nothing_are_not_separated():
 
 def test_chances_are_flagged_and_then_suppressed():
     quiet, loud, louder = (
-        model(n, 5).fit(1.0, method="kemeny", rng=seeded()) for n in (400, 40, 18)
+        model(n, 6).fit(1.0, method="kemeny", rng=seeded()) for n in (400, 50, 25)
     )
     assert quiet.noise_sd < 0.15 < loud.noise_sd < 0.3 < louder.noise_sd
     assert "overconfident" not in str(quiet.summary()) and quiet.chances is not None
     assert "overconfident" in " ".join(str(loud.summary()).split())
     assert louder.chances is None and louder.pairwise()["probability"].isna().all()
     assert "P(right)" not in str(louder.summary()) and "too large" in str(louder.summary())
+
+
+def test_chances_need_items_to_learn_from():
+    few, enough = (model(400, m).fit(2.0, 1e-6, rng=seeded()) for m in (5, 6))
+    assert few.chances is None and few.pairwise()["probability"].isna().all()
+    assert "from 6 items on" in " ".join(str(few.summary()).split())
+    assert enough.chances is not None and "P(right)" in str(enough.summary())
+
+
+def test_chances_for_the_population_allow_for_dependent_pairs():
+    """Differences of mean ranks of uniform rankings vary (m + 1) / 3 times as independent pairs."""
+    m, n = 6, 40
+    uniform = seeded(8).permuted(np.tile(np.arange(m), (20_000, 1)), axis=1)
+    before = (uniform[:, :, None] < uniform[:, None, :]).astype(float)
+    gap = before[:, 0].sum(axis=1) - before[:, 1].sum(axis=1)
+    independent = (m - 2) / 2 + 1  # 2 (m - 2) pairs, and one that counts twice: 1/4 each
+    assert gap.var() / independent == pytest.approx((m + 1) / 3, rel=0.03)
+    fractions = pr.PrivateRankAggregation(pr.Mallows(m, 0.9).rvs(n, seeded(3))).fit(np.inf)
+    strength = [
+        np.abs(chances(fractions.fractions, v, n, t)[np.triu_indices(m, 1)] - 0.5).mean()
+        for v, t in ((0.0, "population"), (0.25 / n, "sample"))
+    ]
+    assert strength[0] < strength[1]
 
 
 def test_chances_behave():
@@ -230,14 +253,18 @@ def test_summaries_say_what_they_must(method):
     if method == "exponential":
         assert "idealised arithmetic" in text
     if method == "borda":
-        assert "say nothing about single pairs" in text and "on, or with" in text
+        assert "say nothing about single pairs" in text and "with method='auto'" in text
         with pytest.raises(ValueError, match="delta > 0"):
             _ = fitted.groups
+        pure = " ".join(str(model(600, 5).fit(1.0, rng=seeded()).summary()).split())
+        assert "delta = 1e-06 (noise of standard deviation 0.012)" in pure
+        assert "or from 615 rows on" in pure
         shared = model(600, 5).fit(1.0, method="borda", score_share=0.2, rng=seeded())
-        assert "It includes 20% for the score" in " ".join(str(shared.summary()).split())
+        words = " ".join(str(shared.summary()).split())
+        assert "Epsilon includes 20% for the Kemeny score" in words
     if method in ("auto", "kemeny"):
-        assert "Kemeny score" in text and "It includes 10% for the score" in text
-        assert "EB-Kemeny, proven" in text or method == "kemeny"
+        assert "Epsilon includes 10% for the Kemeny score" in text
+        assert "EB-Kemeny, solved exactly" in text or method == "kemeny"
     assert "<table" in fitted._repr_html_() and "epsilon = 1" in repr(fitted)
 
 
@@ -257,6 +284,17 @@ def test_few_rankings_are_warned_of_from_public_numbers():
         model(5000, 5).fit(1.0, rng=seeded())
         model(20, 8).fit(np.inf)
         pr.from_json(fitted.to_json())
+
+
+def test_a_delta_is_advised_only_where_it_helps():
+    advice = "with delta = 1e-06"
+    with pytest.warns(pr.PrivrankWarning, match="Low accuracy") as caught:
+        model(1500, 45).fit(0.5, rng=seeded())  # Gaussian pairs lose less than Borda totals
+    assert advice in str(caught[0].message)
+    for m, options in ((6, {"method": "borda"}), (30, {"delta": 1e-6})):
+        with pytest.warns(pr.PrivrankWarning, match="Low accuracy") as caught:
+            model(60, m).fit(0.5, rng=seeded(), **options)
+        assert advice not in str(caught[-1].message)
 
 
 def test_other_frames_and_formulas_make_the_same_model():

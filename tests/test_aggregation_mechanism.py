@@ -207,6 +207,31 @@ def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
     assert chisquare(seen, 1500 * expected / expected.sum()).pvalue > 1e-4
 
 
+def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
+    """Two items and no query: the order is that of one noisy count, whose law is known."""
+    nothing, fallback = DiscreteLaplace(0.0), DiscreteLaplace(1.5)
+    plan = rankplan.RankPlan("order", "KwikSort", 1, nothing, 1.0, cap=0, fallback=fallback)
+    rng, counts = np.random.default_rng(6), np.array([[0, 2], [1, 0]])
+    orders = [mechanism._draw_order(plan, counts, 3, (0, 1), rng) for _ in range(3000)]
+    k = np.arange(-100, 101)
+    expected = fallback.pmf(k)[2 * (2 + k) > 3].sum()
+    assert 0.6 < expected < 0.8
+    assert np.mean([order[0] == 0 for order in orders]) == pytest.approx(expected, abs=0.035)
+
+
+@pytest.mark.parametrize("method", ["kwiksort", "kwiksort-hay"])
+def test_sorts_are_drawn_by_the_law_of_their_plan(method):
+    """Two items again: of three rankings two place the first item first."""
+    epsilon, rng = 0.7, np.random.default_rng(8)
+    law = plan_aggregation(sample(2, 3), epsilon, 0.0, method, None).law
+    k = np.arange(-200, 201)
+    expected = law.pmf(k)[2 * (2 + k) > 3].sum()  # whichever of the two is asked about
+    model = pr.PrivateRankAggregation(np.array([[1, 2], [1, 2], [2, 1]]))
+    fits = [model.fit(epsilon, method=method, rng=rng) for _ in range(3000)]
+    assert 0.6 < expected < 0.8
+    assert np.mean([fit.places[0] == 0 for fit in fits]) == pytest.approx(expected, abs=0.035)
+
+
 def test_small_sorts_fit_within_epsilon_exactly(monkeypatch):
     """Two items: the order of KwikSort is one noisy count, whose law is known."""
     epsilon = 0.7

@@ -234,6 +234,18 @@ def test_untied_rankings_do_not_depend_on_the_generator(survey: Survey) -> None:
     assert not one.equals(survey.rankings(np.random.default_rng(4)))
 
 
+def test_shared_ranks_are_the_mean_of_their_places():
+    survey = load_university()
+    shared, drawn = survey.rankings(ties="shared"), survey.rankings(np.random.default_rng(5))
+    assert (shared.sum(axis=1) == 21).all() and shared.index.name == "respondent"
+    many = np.mean([survey.rankings(np.random.default_rng(k)) for k in range(200)], axis=0)
+    np.testing.assert_allclose(shared, many, atol=0.6)
+    strict = shared.nunique(axis=1) == 6
+    assert strict.sum() == 140 and shared[strict].astype("int64").equals(drawn[strict])
+    with pytest.raises(ValueError, match="ties must be"):
+        survey.rankings(ties="kept")
+
+
 @pytest.mark.parametrize("rng", [0, np.int64(1), np.random.RandomState(1), "seed"])
 def test_rankings_refuse_what_is_not_a_generator(rng: Any) -> None:
     with pytest.raises(TypeError, match=rf"^rng must be .*, not {type(rng).__name__}\.$"):

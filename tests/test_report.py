@@ -77,23 +77,26 @@ def test_report_says_what_it_did_and_where_it_is(first):
     out, process = first
     assert process.returncode == 0 and process.stderr == ""
     said = process.stdout
-    assert "University: 303 respondents; spending epsilon 0.5, 1, 2 ..." in said
-    assert "Immigration: 98 respondents; spending epsilon 0.5, 1, 2 ..." in said
+    assert "University: 303 respondents; spending epsilon 0.5, 1, 2, 1 (consensus) ..." in said
+    assert "Immigration: 98 respondents; spending epsilon 0.5, 1, 2, 1 (consensus) ..." in said
     for survey in SURVEYS:
         assert str(archived(out, survey).summary()) in said
-    assert said.count("epsilon spent in all: 3.5") == 2
+    assert said.count("epsilon spent in all: 4.5") == 2
     assert str(out / "index.html") in said
 
 
 def test_report_has_every_table_figure_and_release(out):
     names = set(contents(out))
     for survey in SURVEYS:
-        tables = ("worths", "pairwise", "top2", "precision", "epsilons", "ledger")
+        tables = ("worths", "pairwise", "top2", "consensus", "precision", "epsilons", "ledger")
         assert {
             f"tables/{survey}-{table}.{kind}" for table in tables for kind in ("txt", "csv")
         } <= (names)
-        assert {f"figures/{survey}-{name}.png" for name in ("worths", "pairwise", "top2")} <= names
+        assert {
+            f"figures/{survey}-{name}.png" for name in ("worths", "pairwise", "top2", "consensus")
+        } <= names
         assert {f"releases/{survey}-worths-epsilon-{e}.json" for e in EPSILONS} <= names
+        assert f"releases/{survey}-consensus-epsilon-1.json" in names
     assert {"index.html", "tables/overview.txt", "tables/overview.csv"} <= names
     assert not [name for name in names if name.endswith(".part")]
 
@@ -101,11 +104,12 @@ def test_report_has_every_table_figure_and_release(out):
 @pytest.mark.parametrize("survey", SURVEYS)
 def test_tables_are_those_of_the_archived_results(out, survey):
     fit, top = archived(out, survey), archived(out, survey, "top2-epsilon-1")
-    for result, name in ((fit, "worths"), (top, "top2")):
+    agreed = archived(out, survey, "consensus-epsilon-1")
+    for result, name in ((fit, "worths"), (top, "top2"), (agreed, "consensus")):
         text = (out / "tables" / f"{survey}-{name}.txt").read_text()
         assert text == str(result.summary()) + "\n"
         frame = pd.read_csv(out / "tables" / f"{survey}-{name}.csv", index_col=0)
-        pd.testing.assert_frame_equal(frame, result.to_frame(), rtol=1e-12)
+        pd.testing.assert_frame_equal(frame, result.to_frame(), check_dtype=False, rtol=1e-12)
     pairs = pd.read_csv(out / "tables" / f"{survey}-pairwise.csv")
     pd.testing.assert_frame_equal(pairs, fit.pairwise(), check_dtype=False, rtol=1e-12)
     assert pr.PrivateTopK.from_release(fit.release, k=2).selected == top.selected
@@ -120,7 +124,11 @@ def test_releases_are_secure_and_stated_as_they_were_made(out, survey):
         assert release.design.items == data.items and release.design.nobs == len(data.students)
         assert release.design.unit == "respondent" and release.design.kind == "public"
         assert release.design.max_rows == len(data.items) * (len(data.items) - 1) // 2
-    assert spent(out, survey) == [0.5, 1.0, 2.0]
+    consensus = archived(out, survey, "consensus-epsilon-1").release
+    assert consensus.source == "secure" and consensus.epsilon == 1.0
+    assert consensus.sample.unit == "respondent" and consensus.sample.nobs == len(data.students)
+    assert "pairs" in consensus.parts and "Kemeny score" not in consensus.parts
+    assert spent(out, survey) == [0.5, 1.0, 2.0, 1.0]
     assert ledger(out, survey).left == (0.0, 0.0)
 
 
@@ -149,11 +157,11 @@ def test_second_run_spends_nothing_and_writes_the_same(out):
 def test_another_epsilon_pays_for_the_missing_fits_only(copy, capsys):
     before = contents(copy / "releases")
     report_again(copy, "--epsilon", "2")
-    assert "spending epsilon 4 ..." in capsys.readouterr().out
+    assert "spending epsilon 4, 2 (consensus) ..." in capsys.readouterr().out
     after = contents(copy / "releases")
     for survey in SURVEYS:
-        assert spent(copy, survey) == [0.5, 1.0, 2.0, 4.0]
-        assert ledger(copy, survey).spent == (7.5, 0.0)
+        assert spent(copy, survey) == [0.5, 1.0, 2.0, 1.0, 4.0, 2.0]
+        assert ledger(copy, survey).spent == (10.5, 0.0)
         for epsilon in EPSILONS:
             name = f"{survey}-worths-epsilon-{epsilon}.json"
             assert after[name] == before[name]
@@ -164,14 +172,14 @@ def test_fresh_draws_anew_and_the_ledger_keeps_both(copy):
     report_again(copy, "--fresh")
     assert not before.params.equals(archived(copy, "university").params)
     for survey in SURVEYS:
-        assert spent(copy, survey) == [0.5, 1.0, 2.0] * 2
-    assert "0.5, 1, 2, 0.5, 1, 2" in (copy / "index.html").read_text(encoding="utf-8")
-    assert "7" in (copy / "tables" / "overview.csv").read_text().splitlines()[1].split(",")
+        assert spent(copy, survey) == [0.5, 1.0, 2.0, 1.0] * 2
+    assert "0.5, 1, 2, 1, 0.5, 1, 2, 1" in (copy / "index.html").read_text(encoding="utf-8")
+    assert "9" in (copy / "tables" / "overview.csv").read_text().splitlines()[1].split(",")
 
 
 def test_budget_adds_up_at_awkward_epsilons(tmp_path):
     report_again(tmp_path, "--epsilon", "0.1")
-    assert ledger(tmp_path, "university").spent == (0.35, 0.0)
+    assert ledger(tmp_path, "university").spent == (0.45, 0.0)
     report_again(tmp_path, "--epsilon", str(1 / 3))
     assert ledger(tmp_path, "university").left[0] < 1e-12
 
@@ -190,7 +198,7 @@ def test_interrupted_run_never_understates_the_ledger(tmp_path, monkeypatch):
     assert spent(tmp_path, "university") == [0.5]
     monkeypatch.undo()
     report_again(tmp_path)
-    assert spent(tmp_path, "university") == [0.5, 0.5, 1.0, 2.0]
+    assert spent(tmp_path, "university") == [0.5, 0.5, 1.0, 2.0, 1.0]
 
 
 def test_archive_without_its_ledger_is_refused(copy):
@@ -205,9 +213,18 @@ def test_spoilt_ledger_is_refused(copy):
         report_again(copy)
 
 
+def test_an_archive_of_the_worths_alone_is_completed(copy, capsys):
+    for survey in SURVEYS:
+        (copy / "releases" / f"{survey}-consensus-epsilon-1.json").unlink()
+    report_again(copy)
+    assert capsys.readouterr().out.count("spending epsilon 1 (consensus) ...") == 2
+    assert spent(copy, "university") == [0.5, 1.0, 2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("what", ["worths", "consensus"])
 @pytest.mark.parametrize("text", ["", "{}", '{"result": "BTLResult"}'])
-def test_spoilt_release_is_refused(copy, text):
-    (copy / "releases" / "university-worths-epsilon-1.json").write_text(text)
+def test_spoilt_release_is_refused(copy, text, what):
+    (copy / "releases" / f"university-{what}-epsilon-1.json").write_text(text)
     with pytest.raises(SystemExit, match="not a release any more"):
         report_again(copy)
 
@@ -225,6 +242,14 @@ def test_release_of_another_survey_is_refused(copy):
     releases = copy / "releases"
     other = (releases / "immigration-worths-epsilon-1.json").read_bytes()
     (releases / "university-worths-epsilon-1.json").write_bytes(other)
+    with pytest.raises(SystemExit, match="holds another release than its name says"):
+        report_again(copy)
+
+
+def test_release_of_another_model_is_refused(copy):
+    releases = copy / "releases"
+    other = (releases / "university-worths-epsilon-1.json").read_bytes()
+    (releases / "university-consensus-epsilon-1.json").write_bytes(other)
     with pytest.raises(SystemExit, match="holds another release than its name says"):
         report_again(copy)
 

@@ -63,7 +63,8 @@ def prose(text):
 
 
 def test_both_surveys_have_a_vignette():
-    assert [path.stem for path in SCRIPTS] == ["groups", "immigration", "uniformity", "university"]
+    names = ["consensus", "groups", "immigration", "uniformity", "university"]
+    assert [path.stem for path in SCRIPTS] == names
 
 
 def test_vignette_runs_as_a_script(vignette):

@@ -1,105 +1,59 @@
-"""Rank aggregation: how good are the consensus orders, and do the statements about them hold?
+"""Rank aggregation: do intervals cover, and is P(right) calibrated?
 
-Excess is the number of disagreements beyond the least possible, in percent of all pairs. Scores
-of the consensus are not asked for there (`score_share=0`); their share costs 5 % more noise with
-Gaussian noise and 11 % with others. With PRIVRANK_SURVEYS=<folder> in the environment the study
-also reads sushi.csv and the turk_*.csv of that folder (rankings as ranks, one column per item).
+Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
+models with log worths drawn anew from a normal law for each replicate.
 """
 
 from __future__ import annotations
 
-import math
-import os
 import time
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from study import arguments, mean_and_error, replicate, write
+from scipy.special import expit
+from study import arguments, replicate, write
 
 import privrank as pr
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import borda, kemeny_score, order_of, pair_counts
+from privrank.consensus.orders import kemeny_score, pair_counts
 
 COMMAND = "python validation/aggregation.py"
-EPSILONS = (0.1, 0.5, 1.0, 2.0)
 DELTA = 1e-6
-# name of a column: method, delta, largest number of items
-METHODS = {
-    "auto": ("auto", 0.0, 100),
-    "auto, delta 1e-6": ("auto", DELTA, 100),
-    "borda": ("borda", 0.0, 100),
-    "kemeny, delta 1e-6": ("kemeny", DELTA, 15),
-    "pairs-laplace": ("pairs-laplace", 0.0, 15),
-    "kwiksort": ("kwiksort", 0.0, 100),
-    "kwiksort-hay": ("kwiksort-hay", 0.0, 100),
-    "exponential": ("exponential", 0.0, 15),
-}
-# items, phi of a Mallows model, share of the replicates; 5,000 rankings
-MODELS = ((5, 0.95, 1), (10, 0.95, 1), (15, 0.95, 1), (45, 0.95, 3), (45, 0.75, 3), (100, 0.95, 8))
 # items, rankings, phi, epsilon, delta: what is said of pairs, scores and orders
 CELLS = (
-    (3, 300, 0.8, 1.0, 0.0, "kemeny"),
-    (6, 300, 0.9, 0.5, 0.0, "kemeny"),
-    (6, 300, 0.9, 1.0, DELTA, "auto"),
-    (10, 1000, 0.95, 0.5, DELTA, "auto"),
-    (10, 5000, 0.97, 1.0, 0.0, "auto"),
-    (15, 1000, 0.95, 0.5, DELTA, "auto"),
-    (15, 1000, 0.9, 1.0, 0.0, "pairs-laplace"),
-    (45, 2000, 0.97, 1.0, DELTA, "auto"),
-    (10, 500, 0.95, 0.5, 0.0, "borda"),
+    (3, 300, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
+    (4, 300, ("Plackett-Luce", 0.3), 1.0, 0.0, "kemeny"),
+    (6, 300, ("Mallows", 0.9), 0.5, 0.0, "kemeny"),
+    (6, 300, ("Mallows", 0.9), 1.0, DELTA, "auto"),
+    (6, 300, ("Plackett-Luce", 0.3), 1.0, DELTA, "auto"),
+    (8, 300, ("Plackett-Luce", 0.1), 1.0, 0.0, "kemeny"),
+    (8, 300, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
+    (10, 1000, ("Mallows", 0.95), 0.5, DELTA, "auto"),
+    (10, 1000, ("Plackett-Luce", 0.2), 0.5, DELTA, "auto"),
+    (10, 5000, ("Mallows", 0.97), 1.0, 0.0, "auto"),
+    (15, 1000, ("Mallows", 0.95), 0.5, DELTA, "auto"),
+    (15, 1000, ("Mallows", 0.9), 1.0, 0.0, "pairs-laplace"),
+    (45, 2000, ("Mallows", 0.97), 1.0, DELTA, "auto"),
+    (45, 1000, ("Plackett-Luce", 0.2), 1.0, DELTA, "auto"),
+    (10, 500, ("Mallows", 0.95), 0.5, 0.0, "borda"),
 )
 
 
-def excesses(rng: np.random.Generator, model: pr.PrivateRankAggregation, counts: np.ndarray):
-    """Return the excess of every method and epsilon on one data set, in percent of pairs."""
-    m = len(counts)
-    n, pairs = counts[0, 1] + counts[1, 0], m * (m - 1) / 2
-    least = kemeny(counts).score
-    found = {}
-    for name, (method, delta, largest) in METHODS.items():
-        if m > largest:
-            continue
-        for epsilon in EPSILONS:
-            fit = model.fit(epsilon, delta, method=method, score_share=0, rng=rng)
-            found[name, epsilon] = 100 * (kemeny_score(fit.places, counts) - least) / (n * pairs)
-    found["random order", math.inf] = (
-        100 * (kemeny_score(rng.permutation(m), counts) - least) / (n * pairs)
-    )
-    return found
-
-
-def of_model(rng: np.random.Generator, m: int, phi: float):
-    ranks = pr.Mallows(m, phi).rvs(5000, rng)
-    return excesses(rng, pr.PrivateRankAggregation(ranks), pair_counts(ranks))
-
-
-def of_survey(rng: np.random.Generator, ranks: np.ndarray):
-    return excesses(rng, pr.PrivateRankAggregation(ranks), pair_counts(ranks))
-
-
-def table(name: str, m: int, n: int, found: list) -> list[dict]:
-    rows = []
-    for column in ("random order", *METHODS):
-        row = {"data": name, "items": m, "rankings": n, "method": column}
-        for epsilon in EPSILONS:
-            key = (column, math.inf if column == "random order" else epsilon)
-            if key in found[0]:
-                mean, error = mean_and_error([one[key] for one in found])
-                row[f"epsilon {epsilon:g}"] = f"{mean:.3f} ({error:.3f})"
-        if len(row) > 4:
-            rows.append(row)
-    return rows
-
-
-def statements(rng, m, n, phi, epsilon, delta, method):
-    """Return coverage of the intervals of one fit, and its chances beside what is so."""
-    model = pr.Mallows(m, phi)
-    ranks = model.rvs(n, rng)
-    # items stand in the order of the centre, and only their distance matters
-    apart = [0.5, *(model.pair_probability(0, k) for k in range(1, m))]
+def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
+    """Return rankings and the true pair fractions; items stand in their true order."""
+    if family == "Plackett-Luce":
+        worths = np.sort(rng.normal(scale=spread, size=m))[::-1]
+        scores = worths + rng.gumbel(size=(n, m))
+        ranks = np.argsort(np.argsort(-scores, axis=1), axis=1) + 1
+        return ranks, expit(worths[:, None] - worths)
+    model = pr.Mallows(m, spread)
+    apart = np.array([0.5, *(model.pair_probability(0, k) for k in range(1, m))])
     gap = np.arange(m) - np.arange(m)[:, None]
-    truth = np.where(gap >= 0, np.take(apart, np.abs(gap)), 1.0 - np.take(apart, np.abs(gap)))
+    far = apart[np.abs(gap)]
+    return model.rvs(n, rng), np.where(gap >= 0, far, 1.0 - far)
+
+
+def statements(rng, m, n, model, epsilon, delta, method):
+    """Return coverage of the intervals of one fit, and its chances beside what is so."""
+    ranks, truth = drawn(rng, m, n, *model)
     observed = pair_counts(ranks) / n
     np.fill_diagonal(observed, 0.5)
     fit = pr.PrivateRankAggregation(ranks).fit(epsilon, delta, method=method, rng=rng)
@@ -120,8 +74,9 @@ def statements(rng, m, n, phi, epsilon, delta, method):
         low, high = said.score_conf_int()
         score = kemeny_score(places, real)
         out[f"score, {target}"] = low <= score <= high
-        decided = p != 0.5
-        out[f"chances, {target}"] = (pairs["probability"].to_numpy()[decided], p[decided] > 0.5)
+        if said.chances is not None:
+            decided = p != 0.5
+            out[f"chances, {target}"] = (pairs["probability"].to_numpy()[decided], p[decided] > 0.5)
         out["noise"] = said.noise_sd
     return out
 
@@ -141,15 +96,17 @@ def calibration(found: list, target: str) -> str:
 
 def main() -> None:
     started = time.time()
-    replicates = arguments(__doc__, 2_000)
+    replicates = arguments(__doc__.splitlines()[0], 2_000)
     rows: list[dict] = []
-    for number, (m, n, phi, epsilon, delta, method) in enumerate(CELLS):
+    for number, (m, n, model, epsilon, delta, method) in enumerate(CELLS):
         count = replicates if m < 45 else max(replicates // 4, 20)
-        found = replicate(statements, count, m, n, phi, epsilon, delta, method, cell=5000 + number)
+        found = replicate(
+            statements, count, m, n, model, epsilon, delta, method, cell=5000 + number
+        )
         row = {
             "items": m,
             "rankings": n,
-            "phi": phi,
+            "model": f"{model[0]} {model[1]:g}",
             "epsilon": epsilon,
             "delta": delta,
             "method": method,
@@ -163,7 +120,7 @@ def main() -> None:
                 row[key] = f"{np.mean([one[key] for one in found]):.3f}" if known else ""
         for target in ("population", "sample"):
             known = f"chances, {target}" in found[0]
-            row[f"P(right), {target}"] = calibration(found, target) if known else ""
+            row[f"P(right), {target}"] = calibration(found, target) if known else "not shown"
         rows.append(row)
         print(row, flush=True)
     write(
@@ -173,39 +130,6 @@ def main() -> None:
         rows,
         started,
     )
-
-    started, rows = time.time(), []
-    for number, (m, phi, divisor) in enumerate(MODELS):
-        count = max(replicates // (10 * divisor), 10)
-        found = replicate(of_model, count, m, phi, cell=5100 + number)
-        rows += table(f"Mallows, phi {phi:g}", m, 5000, found)
-        print(f"{m} items, phi {phi}: {time.time() - started:.0f} s", flush=True)
-    title = "Rank aggregation: disagreements beyond the least, percent of pairs (standard errors)"
-    write("aggregation_excess", title, COMMAND, rows, started)
-
-    folder = os.environ.get("PRIVRANK_SURVEYS")
-    if not folder:
-        print("No surveys: name a folder of rankings with PRIVRANK_SURVEYS to add them.")
-        return
-    started, rows = time.time(), []
-    for number, path in enumerate(
-        [Path(folder) / "sushi.csv", *sorted(Path(folder).glob("turk_*.csv"))]
-    ):
-        ranks = pd.read_csv(path).to_numpy()
-        counts, (n, m) = pair_counts(ranks), ranks.shape
-        best, by_borda = kemeny(counts), order_of(borda(counts))
-        print(
-            f"{path.stem}: least {best.score / n:.4f} at {best.order.tolist()}, proven "
-            f"{best.proven}; Borda {kemeny_score(by_borda, counts) / n:.4f}"
-        )
-        if path.stem == "sushi":
-            assert (round(best.score / n, 4), best.proven) == (15.3896, True)
-            assert round(kemeny_score(by_borda, counts) / n, 4) == 15.4072
-        else:  # the columns stand in the true order
-            assert best.order.tolist() == by_borda.tolist() == [0, 1, 2, 3]
-        found = replicate(of_survey, max(replicates // 10, 10), ranks, cell=5200 + number)
-        rows += table(path.stem, m, n, found)
-    write("aggregation_surveys", title, f"PRIVRANK_SURVEYS=... {COMMAND}", rows, started)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ STUDIES = (
     "closeness_power",
     "closeness_pvalues",
     "aggregation",
+    "aggregation_utility",
 )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 __all__ = [
     "borda",
     "copeland",
+    "half_votes",
     "kemeny_score",
     "kwiksort",
     "local_search",
@@ -46,6 +47,30 @@ def pair_counts(ranks: IntArray) -> IntArray:
     return count(np.ascontiguousarray(ranks, dtype=np.int64))
 
 
+def half_votes(ranks: IntArray) -> IntArray:
+    """Return the half votes of partial rankings for item i before item j.
+
+    Parameters
+    ----------
+    ranks : ndarray of int64, shape (n, m)
+        Positive ranks, on any scale and with ties, and 0 for items that a ranking leaves out.
+
+    Returns
+    -------
+    ndarray of int64, shape (m, m)
+        Two for each ranking that places item i before item j, one where they are tied or one of
+        them is left out. With a zero diagonal; entries (i, j) and (j, i) add up to 2 n.
+    """
+    n, m = ranks.shape
+    votes = np.empty((m, m), dtype=np.int64)
+    for i in range(m):
+        own = ranks[:, i, None]
+        ranked = (own > 0) & (ranks > 0)
+        votes[i] = n + (ranked & (own < ranks)).sum(axis=0) - (ranked & (own > ranks)).sum(axis=0)
+    np.fill_diagonal(votes, 0)
+    return votes
+
+
 def _real(pairs: NDArray[Any]) -> FloatArray:
     return np.ascontiguousarray(pairs, dtype=np.float64)
 
@@ -61,8 +86,9 @@ def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
 
     For fractions of rankings this is their mean Kendall distance to the order.
     """
-    arranged = _real(pairs)[np.ix_(order, order)]
-    return float(np.tril(arranged, -1).sum())
+    from privrank.kernels import weight_against
+
+    return weight_against(np.ascontiguousarray(order, dtype=np.int64), _real(pairs))
 
 
 def borda(pairs: NDArray[Any]) -> FloatArray:

@@ -17,6 +17,7 @@ from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import CubeNoise
 
 __all__ = [
+    "FEWEST_ITEMS",
     "FLAGGED",
     "SUPPRESSED",
     "PairLaw",
@@ -35,6 +36,9 @@ PairLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise
 
 FLAGGED, SUPPRESSED = 0.15, 0.30
 """Standard deviations of the noise in a fraction from which on a chance is flagged, or not shown"""
+
+FEWEST_ITEMS = 6
+"""Items from which on chances are shown: how far items lie apart is learnt from the pairs."""
 
 
 def fraction_interval(
@@ -157,26 +161,36 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
 
     Notes
     -----
-    **Statistic.** Empirical Bayes on two levels. A fraction is observed with variance t, noise and
-    for a population p (1 - p) / n; true fractions lie about the logit surface F of scores with
-    variance s^2; scores about 0 with variance o^2. With L the Laplacian of the squared slopes of F
-    and c the variance of a difference of fitted scores, (t + s^2) times the resistance of L, o^2
-    is estimated by moments and the surface's deviation from 1/2 shrunk by 2 o^2 / (2 o^2 + c).
-    Given s the fraction is normal about the surface and the observation, weighted as their
-    variances say. The misfit s is integrated out over a grid, with its likelihood from the
-    residuals, as the data often say little about it; a prior that treats all magnitudes
-    of s alike, and none besides.
+    **Statistic.** Empirical Bayes on two levels. A fraction is observed with variance t; true
+    fractions lie about the logit surface F of scores with variance s^2; scores about 0 with
+    variance o^2. With L the Laplacian of the squared slopes of F and c the variance of a difference
+    of fitted scores, (t + s^2) times the resistance of L, o^2 is estimated by moments and the
+    surface's deviation from 1/2 shrunk by 2 o^2 / (2 o^2 + c). Given s the fraction is normal
+    about the surface and the observation, weighted as their variances say. The misfit s is
+    integrated out over a grid, with its likelihood from the residuals, as the data often say little
+    about it; a prior that treats all magnitudes of s alike, and none besides.
+
+    For the sample t is the variance v of the noise, which has no structure. For the population
+    sampling adds v' = p (1 - p) / n to each pair, but the pairs of a ranking depend on each other:
+    of a uniform ranking the variances of differences of mean ranks are (m + 1) / 3 times those of
+    independent pairs, and as the variances of all D pairs add up to D / 4, the rest have a third.
+    So t is v + v' (m + 1) / 3 for the scores, and v + v' / 3 about the surface.
+
+    **When it holds.** Averaged over surveys whose items have scores at random, it is calibrated.
+    Items at equal distances, as in a Mallows model with little noise, are ordered rightly more
+    often than is said. With fewer than six items the spread of scores is hardly known.
     """
     m = len(fractions)
     if m < 2:
         return np.full((m, m), 0.5)
     shrunk = shrink(fractions, variance)
     surface = expit(shrunk.scores[:, None] - shrunk.scores)
-    total = variance
+    apart = along = variance
     if target == "population":
         inside = np.clip(surface, 0.5 / units, 1.0 - 0.5 / units)[np.triu_indices(m, 1)]
-        total += float((inside * (1.0 - inside)).mean()) / units
-    if total == 0.0:
+        sampling = float((inside * (1.0 - inside)).mean()) / units
+        apart, along = variance + sampling / 3.0, variance + sampling * (m + 1) / 3.0
+    if apart == 0.0:
         return np.asarray(0.5 * (1.0 + np.sign(fractions - fractions.T)))
     slope = surface * (1.0 - surface)
     weight = np.maximum(slope**2, 1e-12)
@@ -189,18 +203,18 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     residual = np.clip(fractions, -1.0, 2.0) - surface
     squares = float((residual**2).sum()) / 2
     misfits = np.append(0.0, np.geomspace(0.003, 0.5, 24)) ** 2
-    log = -0.5 * (freedom * np.log(total + misfits) + squares / (total + misfits))
+    log = -0.5 * (freedom * np.log(apart + misfits) + squares / (apart + misfits))
     shares = np.exp(log - log.max())
     spread = float((shrunk.scores**2).sum()) / (m - 1)
     found = np.zeros((m, m))
     for share, misfit in zip(shares / shares.sum(), misfits, strict=True):
-        error = (total + misfit) * resistance
-        prior = 2.0 * max(spread - (total + misfit) * float(diagonal.sum()) / (m - 1), 0.0)
+        error = (along + misfit) * resistance
+        prior = 2.0 * max(spread - (along + misfit) * float(diagonal.sum()) / (m - 1), 0.0)
         kept = prior / np.maximum(prior + error, 1e-300)
-        trust = misfit / (total + misfit)
+        trust = misfit / (apart + misfit)
         surface_gap = kept * (surface - 0.5)
         gap = surface_gap + trust * (fractions - 0.5 - surface_gap)
-        sd = np.sqrt(trust * total + (1.0 - trust) ** 2 * slope**2 * error * kept)
+        sd = np.sqrt(trust * apart + (1.0 - trust) ** 2 * slope**2 * error * kept)
         found += share * ndtr(gap / np.maximum(sd, 1e-12))
     np.fill_diagonal(found, 0.5)
     return np.asarray(0.5 * (found + 1.0 - found.T))

@@ -57,12 +57,18 @@ class EncodedSample:
         have respondents; or the counts by category, shape (k,), when a row is the unit.
     sizes : ndarray of int64 or None
         Where the unit is a respondent, the numbers of rows of each; the rows are in that order.
+    partial : bool
+        Whether rankings may have ties and missing items, as the user has declared: rows then hold
+        twice the ranks, and 0 where an item has none.
     """
 
-    __slots__ = ("_rows", "_sizes", "sample")
+    __slots__ = ("_rows", "_sizes", "partial", "sample")
 
-    def __init__(self, sample: Sample, rows: IntArray, sizes: IntArray | None) -> None:
+    def __init__(
+        self, sample: Sample, rows: IntArray, sizes: IntArray | None, partial: bool = False
+    ) -> None:
         self.sample = sample
+        self.partial = partial
         self._rows = rows
         self._sizes = sizes
 
@@ -75,7 +81,12 @@ class EncodedSample:
 
 
 def encode_rankings(
-    frame: object, *, items: object = None, respondent: str | None = None, max_rows: object = 1
+    frame: object,
+    *,
+    items: object = None,
+    respondent: str | None = None,
+    max_rows: object = 1,
+    partial: bool = False,
 ) -> EncodedSample:
     """Validate a rankings frame.
 
@@ -90,6 +101,8 @@ def encode_rankings(
         The column, or pandas index level, that names the respondent of each row.
     max_rows : int
         Public bound on a respondent's rows.
+    partial : bool, default False
+        Whether rankings may have ties and missing items.
 
     Returns
     -------
@@ -101,6 +114,8 @@ def encode_rankings(
         One sentence, for every way a frame can break the rules.
     """
     bound = check_count("max_rows", max_rows)
+    if not isinstance(partial, bool):
+        raise TypeError(f"partial must be True or False, got {type(partial).__name__}.")
     declared = None if items is None else tuple(str(label) for label in check_items(items))
     if isinstance(frame, np.ndarray) and frame.ndim == 2:
         frame = _frame_of_array(frame, declared)
@@ -128,11 +143,12 @@ def encode_rankings(
                 f"leave it out with items=[...], or convert the frame with privrank.as_rankings."
             )
     table = counting.collect(view, [*labels, *_named(respondent)])
-    ranks = _check_ranks(numbers(table[list(labels)]))
+    cells = numbers(table[list(labels)])
+    ranks = _check_partial(cells) if partial else _check_ranks(cells)
     nobs, sizes, order = _units(table, respondent, bound)
     unit: Unit = "row" if respondent is None else "respondent"
     sample = Sample("rankings", labels, nobs, unit, bound)
-    return EncodedSample(sample, ranks if order is None else ranks[order], sizes)
+    return EncodedSample(sample, ranks if order is None else ranks[order], sizes, partial)
 
 
 def encode_choices(
@@ -284,7 +300,9 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
     return EncodedSample(sample, table.astype(np.int64), None)
 
 
-def sample_of_formula(formula: object, data: object, arguments: Mapping[str, Any]) -> EncodedSample:
+def sample_of_formula(
+    formula: object, data: object, arguments: Mapping[str, Any], partial: bool = False
+) -> EncodedSample:
     """Encode what a formula names: rankings ``"a + b + c ~ 1"``, or choices ``"choice ~ 1"``."""
     parsed = parse(formula)
     if parsed.right or not parsed.intercept:
@@ -299,7 +317,7 @@ def sample_of_formula(formula: object, data: object, arguments: Mapping[str, Any
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
     if rankings:
-        return encode_rankings(data, items=parsed.left, **arguments)
+        return encode_rankings(data, items=parsed.left, partial=partial, **arguments)
     return encode_choices(data, parsed.left[0], **arguments)
 
 
@@ -356,7 +374,8 @@ def _check_ranks(cells: FloatArray) -> IntArray:
     if np.isnan(cells).any():
         raise ValueError(
             f"every row of rankings must hold the ranks 1 to {m}, and at least one is incomplete: "
-            f"complete it at random with privrank.as_rankings(frame, missing=...)."
+            f"complete it at random with privrank.as_rankings(frame, missing=...); a consensus can "
+            f"do without, with PrivateRankAggregation(..., partial=True)."
         )
     inside = (cells >= 1) & (cells <= m)
     if not inside.all():
@@ -370,6 +389,23 @@ def _check_ranks(cells: FloatArray) -> IntArray:
     if not (seen.all() and (ranks == cells).all()):
         raise ValueError(
             f"every row of rankings must hold each of the ranks 1 to {m} once, and at least one "
-            f"has a tie: break ties at random with privrank.as_rankings(frame, ties='random')."
+            f"has a tie: break ties at random with privrank.as_rankings(frame, ties='random'); a "
+            f"consensus can do without, with PrivateRankAggregation(..., partial=True)."
         )
     return ranks
+
+
+def _check_partial(cells: FloatArray) -> IntArray:
+    """Return twice the ranks, 0 where one is missing; refuse numbers that are no ranks."""
+    m = cells.shape[1]
+    if len(cells) == 0:
+        raise ValueError("rankings must have at least one row.")
+    codes = np.nan_to_num(2 * cells, nan=0.0, posinf=-1.0, neginf=-1.0)
+    inside = np.isnan(cells) | ((codes >= 2) & (codes <= 2 * m) & (codes % 1 == 0))
+    if not inside.all():
+        raise ValueError(
+            f"rankings must hold ranks from 1 to {m} (2.5 for two items that share the places 2 "
+            f"and 3) or missing values, and at least one cell is neither: name the item columns "
+            f"with items=[...]."
+        )
+    return codes.astype(np.int64)

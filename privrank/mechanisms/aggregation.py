@@ -2,7 +2,9 @@
 
 Each unit has one vote on every pair of items, in whole steps. With L = lcm(1..max_rows) a
 respondent with k rankings casts, for each of them, L / k steps for the item it places before the
-other; so all their rows are used, and nobody has more weight than another.
+other; so all their rows are used, and nobody has more weight than another. Where partial rankings
+are allowed, L is twice as large, and a ranking in which two items are tied, or one of them is left
+out, casts half of its steps for each.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 
 from privrank.budget import Budget, check_budget
 from privrank.consensus.kemeny import KemenyOrder, gibbs_order
-from privrank.consensus.orders import kemeny_score, kwiksort, pair_counts
+from privrank.consensus.orders import half_votes, kemeny_score, kwiksort, pair_counts
 from privrank.consensus.pivoting import noisy_kwiksort
 from privrank.consensus.rules import Rule, by_score, consensus_of, pair_matrix
 from privrank.encode.samples import EncodedSample
@@ -24,6 +26,7 @@ from privrank.noise import (
     DiscreteLaplace,
     draw_below,
     draw_permutation,
+    secret_generator,
     source_of,
 )
 from privrank.ranknoise import PermutohedronNoise
@@ -81,6 +84,13 @@ def release_aggregation(
     one ranking (:class:`privrank.sensitivity.RankingReach`) times L, attained by a respondent
     whose rankings are all reversed; the plan's laws are calibrated to them.
 
+    Partial rankings change nothing of this. The steps of a unit for all pairs are L times a point
+    of the cube [0, 1]^D; a complete ranking is one of its vertices. So counts move by at most L
+    each and scores by at most L D, whoever ranks or leaves out what. The map from votes to totals
+    takes the cube to the permutohedron, the sum of the segments between e_i and e_j over all pairs,
+    so totals move by L times a point of K. And the votes of a pair add up to L in any case, so that
+    nobody learns who has ranked what from the number of votes.
+
     - The order of noisy counts or totals is a function of them and of a public permutation.
     - A score with a draw of its own is that of an order already released, at its own share of
       epsilon: counts and score together spend epsilon, by adaptive composition.
@@ -113,6 +123,8 @@ def release_aggregation(
         constants = {"gap": found.gap} if plan.rule in ("Kemeny", "EB-Kemeny") else {}
     else:
         parts = _draw_totals(plan, counts, weight, tie_break, rng)
+    if encoded.partial:
+        constants["half votes"] = 1.0
     if plan.share and not math.isinf(epsilon):
         constants["score share"] = plan.share
     return Release(
@@ -130,10 +142,11 @@ def release_aggregation(
 def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     """Return the steps for item i before item j; (i, j) and (j, i) add up to nobs times `steps`."""
     rows, sizes = encoded._rows, encoded._sizes
+    count = half_votes if encoded.partial else pair_counts
     if sizes is None:
-        return pair_counts(rows)
-    size = np.repeat(sizes, sizes)
-    votes = [steps // k * pair_counts(rows[size == k]) for k in np.unique(sizes).tolist()]
+        return count(rows)
+    size, whole = np.repeat(sizes, sizes), steps // 2 if encoded.partial else steps
+    votes = [whole // k * count(rows[size == k]) for k in np.unique(sizes).tolist()]
     return np.asarray(np.sum(votes, axis=0), dtype=np.int64)
 
 
@@ -172,8 +185,9 @@ def _thin(
 
     Notes
     -----
-    **Privacy.** Post-processing: the counts that came in are private, the noise put in here does
-    not depend on the data.
+    **Privacy.** Post-processing: the counts that came in are private by their own noise, and what
+    is put in here does not depend on the data. It would do no harm if it were known, so it comes
+    from a generator with a secret key, which is many times faster than exact secure noise.
 
     **Statistic.** Let Y have variance v about the counts, and Z be independent with variance
     v r / (1 - r), r the share. Then Y + Z has variance v / (1 - r), Y - Z (1 - r) / r has v / r,
@@ -183,7 +197,7 @@ def _thin(
     first has favoured, and scores it without bias.
     """
     assert isinstance(plan.law, DiscreteGaussian) and plan.thinning is not None
-    extra = plan.thinning.draw(np.zeros_like(noisy), rng)
+    extra = plan.thinning.simulate(noisy.shape, secret_generator() if rng is None else rng)
     held_back = noisy - extra * ((1.0 - plan.share) / plan.share)
     return noisy + extra, held_back, DiscreteGaussian(plan.law.scale / math.sqrt(1.0 - plan.share))
 

@@ -50,6 +50,7 @@ def _save_figure(figure: Figure, out: Path, name: str, caption: str) -> str:
 
 def chapter_html(found: Findings, out: Path) -> str:
     survey, fit, top, name = found.survey, found.main, found.top, found.survey.name
+    agreed = found.consensus
     level = f"{100 * (1 - fit.alpha):g} %"
     worths = save_table(fit.summary(), out, f"{name}-worths", fit.to_frame().to_csv())
     pairs = save_table(
@@ -78,6 +79,13 @@ def chapter_html(found: Findings, out: Path) -> str:
         f"{name}-top{TOP}",
         f"Win rates with {level} intervals; the {TOP} selected items in the other colour.",
     )
+    consensus = save_table(agreed.summary(), out, f"{name}-consensus", agreed.to_frame().to_csv())
+    consensus_figure = _save_figure(
+        agreed.plot_consensus(),
+        out,
+        f"{name}-consensus",
+        f"Borda scores with {level} intervals, in the order of the consensus.",
+    )
     spent = ", ".join(f"{line.epsilon:g}" for line in found.budget.spendings)
     return f"""
 <h2 id="{name}">{escape(found.chapter.heading)}</h2>
@@ -93,14 +101,21 @@ def chapter_html(found: Findings, out: Path) -> str:
 <p>Selected from the noisy net wins of the same release; this costs nothing more.</p>
 {lead}
 {top_figure}
+<h3>A consensus ranking</h3>
+<p>Worths suppose a model; a consensus does not. Each respondent's answers make a ranking by net
+wins, in which items may be tied, and a tie is half a vote for each order. The votes on all pairs
+are released once more, at an epsilon of their own, and the consensus is the order with the fewest
+disagreements (Kemeny's).</p>
+{consensus}
+{consensus_figure}
 <h3>What epsilon buys</h3>
-<p>Three separate fits, each with its own noise and its own line in the ledger. Whoever needs one
+<p>Three separate fits of the worths, each with its own noise and its own line in the ledger. Whoever needs one
 table only would spend {fit.epsilon:g} and not the sum.</p>
 {precision}
 {columns}
 <h3>Ledger</h3>
 <p>Everything ever spent into this folder on this survey, oldest first: {spent}. The top {TOP} and
-all figures were computed from these releases. The ledger knows of this folder only.</p>
+all figures were computed from these releases, the consensus from the one at its line. The ledger knows of this folder only.</p>
 {ledger}
 <p>Source: {escape(survey.source)}. {escape(survey.citation)}</p>"""
 
@@ -150,7 +165,7 @@ def overview(findings: Sequence[Findings]) -> Table:
     heads = f"survey|respondents|items|top {TOP}|separation p|epsilon|spent in all".split("|")
     note = (
         "Separation p: of the hypothesis that a selected item is no better than one left out. "
-        "Spent in all: with the fits at other epsilons below."
+        "Spent in all: with the fits at other epsilons and the consensus below."
     )
     return Table("The two surveys", (), tuple(heads), rows, (note,))
 
@@ -182,7 +197,8 @@ Then the numbers of comparisons per pair are not known: they are assumed equal, 
 released for a share of epsilon. Missing answers then pull the worths towards zero unless they are
 accounted for.</li>
 <li><strong>What it cost.</strong> Each survey is fitted at {multiples} times the main epsilon to
-show what epsilon buys. The fits add up, and the ledgers list them.</li>
+show what epsilon buys, and the main epsilon is spent once more on its consensus. It all adds up,
+and the ledgers list it.</li>
 </ul>
 <h2>How to read the tables</h2>
 <ul>

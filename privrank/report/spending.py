@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from privrank import datasets
+from privrank.aggregation import PrivateRankAggregation
 from privrank.archive import from_json
 from privrank.btl import PrivateBTL
 from privrank.budget import Budget
 from privrank.checks import PrivrankWarning
-from privrank.results import BTLResult, TopKResult
+from privrank.results import AggregationResult, BTLResult, TopKResult
 from privrank.topk import PrivateTopK
 
 __all__ = ["CHAPTERS", "MULTIPLES", "TOP", "Chapter", "Findings", "investigate", "stop", "write"]
@@ -26,6 +27,9 @@ TOP = 2
 
 MULTIPLES = (0.5, 1.0, 2.0)
 """Each survey is fitted at these multiples of the main epsilon."""
+
+
+Result = TypeVar("Result", BTLResult, AggregationResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Findings:
     fits: tuple[BTLResult, ...]
     main: BTLResult
     top: TopKResult
+    consensus: AggregationResult
     budget: Budget
 
 
@@ -112,19 +117,41 @@ def _read_ledger(path: Path, archived: bool) -> Budget | None:
     return None
 
 
-def _read_fit(path: Path, survey: datasets.Survey, epsilon: float) -> BTLResult:
+def _read_fit(path: Path, survey: datasets.Survey, epsilon: float, kind: type[Result]) -> Result:
     try:
         result = from_json(path.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError):
         stop(f"{path} is not a release any more: restore it, or spend anew with --fresh.")
     facts = (result.items, result.nobs, result.epsilon, result.release.source)
     expected = (survey.items, len(survey.students), epsilon, "secure")
-    if not isinstance(result, BTLResult) or facts != expected:
+    if not isinstance(result, kind) or facts != expected:
         stop(
             f"{path} holds another release than its name says: restore it, or spend anew with "
             f"--fresh."
         )
     return result
+
+
+def _fit_worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLResult:
+    m = len(survey.items)
+    model = PrivateBTL(
+        survey.comparisons,
+        items=survey.items,
+        respondent="respondent",
+        max_rows=m * (m - 1) // 2,
+        design="public",
+    )
+    return model.fit(epsilon=epsilon, budget=budget)
+
+
+def _fit_consensus(survey: datasets.Survey, epsilon: float, budget: Budget) -> AggregationResult:
+    # the pairs themselves, and not Borda totals, which would say nothing of who is separated
+    ranks = survey.rankings(ties="shared")
+    model = PrivateRankAggregation(ranks, respondent="respondent", partial=True)
+    return model.fit(epsilon=epsilon, method="kemeny", score_share=0, budget=budget)
+
+
+_Fit = Callable[[datasets.Survey, float, Budget], BTLResult | AggregationResult]
 
 
 def investigate(chapter: Chapter, store: Path, epsilon: float, fresh: bool) -> Findings:
@@ -136,36 +163,35 @@ def investigate(chapter: Chapter, store: Path, epsilon: float, fresh: bool) -> F
     survey = chapter.load()
     epsilons = [epsilon * multiple for multiple in MULTIPLES]
     paths = {e: store / f"{survey.name}-worths-epsilon-{_plain(e)}.json" for e in epsilons}
+    consensus_path = store / f"{survey.name}-consensus-epsilon-{_plain(epsilon)}.json"
     ledger_path = store / f"{survey.name}-ledger.json"
-    archived = any(store.glob(f"{survey.name}-worths-*.json"))
+    kinds = ("worths", "consensus")
+    archived = any(path for kind in kinds for path in store.glob(f"{survey.name}-{kind}-*.json"))
     budget = _read_ledger(ledger_path, archived)
-    missing = [e for e in epsilons if fresh or not paths[e].exists()]
+    wanted: list[tuple[_Fit, float, Path]] = [(_fit_worths, e, paths[e]) for e in epsilons]
+    wanted.append((_fit_consensus, epsilon, consensus_path))
+    missing = [one for one in wanted if fresh or not one[2].exists()]
     name = survey.name.capitalize()
     if missing or budget is None:
-        listing = ", ".join(_plain(e) for e in missing)
-        print(f"{name}: {len(survey.students)} respondents; spending epsilon {listing} ...")
-        budget = _raised(budget, missing)
-        m = len(survey.items)
-        model = PrivateBTL(
-            survey.comparisons,
-            items=survey.items,
-            respondent="respondent",
-            max_rows=m * (m - 1) // 2,
-            design="public",
+        listing = ", ".join(
+            _plain(e) + (" (consensus)" if fit is _fit_consensus else "") for fit, e, _ in missing
         )
-        for e in missing:
+        print(f"{name}: {len(survey.students)} respondents; spending epsilon {listing} ...")
+        budget = _raised(budget, [e for _, e, _ in missing])
+        for fit, e, path in missing:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
-                fit = model.fit(epsilon=e, budget=budget)
+                result = fit(survey, e, budget)
             write(ledger_path, budget.to_json())
-            write(paths[e], fit.to_json())
+            write(path, result.to_json())
     else:
         print(
             f"{name}: {len(survey.students)} respondents; the archived releases are used again, "
             f"nothing is spent"
         )
-    fits = tuple(_read_fit(paths[e], survey, e) for e in epsilons)
-    main_fit = fits[MULTIPLES.index(1.0)]
+    found = tuple(_read_fit(paths[e], survey, e, BTLResult) for e in epsilons)
+    main_fit = found[MULTIPLES.index(1.0)]
     top = PrivateTopK.from_release(main_fit.release, k=TOP)
     write(store / f"{survey.name}-top{TOP}-epsilon-{_plain(epsilon)}.json", top.to_json())
-    return Findings(chapter, survey, fits, main_fit, top, budget)
+    consensus = _read_fit(consensus_path, survey, epsilon, AggregationResult)
+    return Findings(chapter, survey, found, main_fit, top, consensus, budget)

@@ -52,8 +52,8 @@ class AggregationResult:
         Noisy fractions of units that place the row item before the column item, items in the order
         of the list; None where pairs were not released.
     chances : ndarray, shape (m, m), or None
-        Probability that the row item is the preferred one; None also where the noise is too large
-        for a calibrated one.
+        Probability that the row item is the preferred one; None also where the noise is too large,
+        or the items are too few, for a calibrated one.
     """
 
     release: Release
@@ -142,8 +142,8 @@ class AggregationResult:
             Indexed by ``ahead`` and ``behind``: the fraction that agrees, its standard error, an
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), ``separated``, whether the latter excludes 1/2, and
-            ``probability``, that the pair is ordered rightly; missing where the noise has a
-            standard deviation above 0.3.
+            ``probability``, that the pair is ordered rightly; missing with fewer than six items,
+            and where the noise has a standard deviation above 0.3.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         part, matrix = self._fractions()

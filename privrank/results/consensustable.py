@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from privrank import tables
-from privrank.consensus.statements import FLAGGED
+from privrank.consensus.statements import FEWEST_ITEMS, FLAGGED
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.rankplan import cautions, remedy
@@ -72,7 +72,7 @@ def consensus_table(result: AggregationResult) -> tables.Table:
 def _found(result: AggregationResult) -> str:
     gap = result.release.constants.get("gap")
     rule = result.release.mechanism.rpartition(", ")[2]
-    return rule if gap is None else f"{rule}, {'proven' if gap == 0 else 'not proven best'}"
+    return rule if gap is None else f"{rule}, {'solved exactly' if gap == 0 else 'not proven best'}"
 
 
 def _main(result: AggregationResult) -> Part | None:
@@ -99,19 +99,23 @@ def _scale(result: AggregationResult) -> str:
 
 def _notes(result: AggregationResult) -> list[str]:
     release, level = result.release, f"{100 * (1 - result.alpha):g} %"
+    wide = result.target == "population"
     notes = []
     if len(release.parts) > 1:
         notes.append(
-            f"Borda: mean number of items that an item is placed before, with {level} "
-            f"intervals for the {result.target}."
+            f"Borda: mean number of items that an item is placed before. Its {level} intervals for "
+            f"the {result.target} "
+            + (
+                "are wide by design: they allow for the largest sampling variance of such a mean."
+                if wide
+                else "allow for the privacy noise."
+            )
         )
+    if "half votes" in release.constants:
+        notes.append("Ties and items left out count as half a vote for each order of a pair.")
     if PAIRS in release.parts:
-        words = "; ".join(", ".join(group) for group in result.groups if len(group) > 1)
-        notes.append(
-            f"Not separated, as simultaneous {level} intervals of neighbours cover 1/2: {words}."
-            if words
-            else f"All neighbours are separated by simultaneous {level} intervals."
-        )
+        notes.append("Over next: fraction of the rankings that place an item before the next one.")
+        notes.append(_group_words(result, level))
         notes += _chance_words(result)
     if TOTALS in release.parts:
         notes.append(remedy(release))
@@ -120,7 +124,8 @@ def _notes(result: AggregationResult) -> list[str]:
         pairs = len(result.items) * (len(result.items) - 1) // 2
         notes.append(
             f"Kemeny score: a ranking differs from the consensus on {result.kemeny_score:.3f} of "
-            f"{pairs} pairs on average ({level} interval {low:.3f} to {high:.3f})."
+            f"{pairs} pairs on average ({level} interval {low:.3f} to {high:.3f}"
+            f"{', as wide by design' if wide else ''})."
         )
     if release.mechanism == "exponential mechanism" and release.source != "none":
         notes.append("The privacy of this mechanism assumes idealised arithmetic.")
@@ -136,13 +141,41 @@ def _notes(result: AggregationResult) -> list[str]:
             f"{sample.max_rows} rows is protected at {result.epsilon * sample.max_rows:g}."
         )
     if "score share" in release.constants:
-        notes.append(f"It includes {release.constants['score share']:.0%} for the score.")
+        share = f"{release.constants['score share']:.0%}"
+        held_back = PAIRS in release.parts and isinstance(
+            release.parts[PAIRS].law, DiscreteGaussian
+        )
+        notes.append(
+            f"The Kemeny score takes {share} of the precision of the counts."
+            if held_back
+            else f"Epsilon includes {share} for the Kemeny score."
+        )
     return notes + seed_notes([release])
 
 
+def _group_words(result: AggregationResult, level: str) -> str:
+    groups = result.groups
+    if len(groups) == 1:
+        return (
+            f"No neighbours are separated: all simultaneous {level} intervals of theirs cover 1/2."
+        )
+    words = "; ".join(", ".join(group) for group in groups if len(group) > 1)
+    if not words:
+        return f"All neighbours are separated by simultaneous {level} intervals."
+    return f"Not separated, as simultaneous {level} intervals of neighbours cover 1/2: {words}."
+
+
 def _chance_words(result: AggregationResult) -> list[str]:
+    if len(result.items) < FEWEST_ITEMS:
+        return [
+            f"A probability that a pair is ordered rightly is given from {FEWEST_ITEMS} items on: "
+            f"it supposes that the pairs show how far items lie apart."
+        ]
     if result.chances is None:
         return ["The noise is too large for a probability that a pair is ordered rightly."]
-    words = "P(right): probability that an item is rightly before the next, by empirical Bayes"
+    words = (
+        "P(right): probability that an item is rightly before the next, for one pair at a time, by "
+        "empirical Bayes"
+    )
     rough = result.noise_sd > FLAGGED
     return [words + (", which at this much noise may be overconfident." if rough else ".")]
