@@ -276,5 +276,6 @@ def _predicted_variance(design: Design, epsilon: float, delta: float, plan: Plan
     else:
         noise = (0.5 * net_noise(reach, plan.noise, share, delta).deviation(reach.items)) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
-            sampling = information * 0.25 / reading.mean_curvature
+            # pairs may have been fixed, or chosen at random: half way between the two
+            sampling = 0.5 * (sampling + information * 0.25 / reading.mean_curvature)
     return (sampling + noise) / information**2
