@@ -264,7 +264,7 @@ BAD_FITS = {
     "integer rng": (btl, {"rng": 1}, TypeError, ["rng", "Generator", "int"]),
     "old rng": (btl, {"rng": np.random.RandomState(1)}, TypeError, ["rng", "RandomState"]),
     "method": (btl, {"method": "mle"}, ValueError, ["method", "'counts'", "'mle'"]),
-    "noise": (btl, {"noise": "gaussian"}, ValueError, ["noise", "'laplace'", "'gaussian'"]),
+    "noise": (btl, {"noise": "cauchy"}, ValueError, ["noise", "'laplace'", "'cauchy'"]),
     "solver": (btl, {"solver": "adam"}, ValueError, ["solver", "'newton'", "'adam'"]),
     "design_effect": (btl, {"design_effect": True}, ValueError, ["design_effect", "'scalar'"]),
     "penalty negative": (btl, {"penalty": -1}, ValueError, ["penalty", "at least 0"]),
