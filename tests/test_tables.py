@@ -237,8 +237,8 @@ def test_summary_states_the_guarantee():
     for words in (
         "303",
         "replace one respondent",
-        "net wins, discrete Laplace",
-        "sensitivity 36",
+        "net wins, permutohedron",
+        "sensitivity 2 permutohedra",
         "SEEDED, not for publication",
         "Epsilon: 0.5",
         "at most exp(0.5)",

@@ -56,9 +56,9 @@ def coverage(rng: np.random.Generator, noise: str) -> float:
 
 
 def tied(rng: np.random.Generator, noise: str, epsilon: float) -> float:
-    """Return the separation p-value with items 2 to 5 of 6 tied across the boundary."""
-    theta = np.array([1.5, 0.0, 0.0, 0.0, 0.0, -1.5])
-    frame = pr.simulate.bradley_terry(theta, repeats=40, rng=rng)
+    """Return the separation p-value with two of six items tied across the boundary."""
+    theta = np.array([2.0, 1.0, 0.0, 0.0, -1.0, -2.0])
+    frame = pr.simulate.bradley_terry(theta, repeats=100, rng=rng)
     frame["respondent"] = frame.groupby(["item1", "item2"], observed=True).cumcount()
     top = pr.PrivateTopK(
         frame, 3, items=range(6), ties=False, respondent="respondent", max_rows=15, design="public"

@@ -141,7 +141,9 @@ def _fit_worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLR
         max_rows=m * (m - 1) // 2,
         design="public",
     )
-    return model.fit(epsilon=epsilon, budget=budget)
+    result = model.fit(epsilon=epsilon, budget=budget)
+    assert isinstance(result, BTLResult)  # no covariates
+    return result
 
 
 def _fit_consensus(survey: datasets.Survey, epsilon: float, budget: Budget) -> AggregationResult:
