@@ -125,7 +125,9 @@ def one(rng: np.random.Generator, cell: Cell) -> tuple[float, float, float, floa
         true = np.append(true, truth["first"])
     covered = np.abs(fit.params - true) <= 1.959964 * fit.bse
     null = [name for name, _, _ in fit._covariates.terms if name in ("null", "g:h")]
-    pvalue = fit.wald_test_terms()["pvalue"][null[0]] if null else np.nan
+    # a test takes longer than a fit: one replicate in four has one
+    asked = null and rng.random() < 0.25
+    pvalue = fit.wald_test_terms()["pvalue"][null[0]] if asked else np.nan
     warned = any("shrinkage" in note for note in fit.warnings)
     return float(covered.mean()), float(fit.bse.mean()), float(warned), float(pvalue)
 
@@ -151,7 +153,7 @@ def main() -> None:
     def add(label: str, cell: Cell, out: list[tuple[float, float, float, float]]) -> None:
         coverage, deviation = study.mean_and_error([row[0] for row in out])
         pvalues = np.array([row[3] for row in out])
-        tested = not np.isnan(pvalues).all()
+        known = pvalues[~np.isnan(pvalues)]
         rows.append(
             {
                 "setting": label,
@@ -162,7 +164,7 @@ def main() -> None:
                 "SE": f"{deviation:.4f}",
                 "mean std err": f"{np.mean([row[1] for row in out]):.3f}",
                 "warned": f"{np.mean([row[2] for row in out]):.2f}",
-                "level of the null term": f"{(pvalues <= 0.05).mean():.3f}" if tested else "",
+                "level of the null term": f"{(known <= 0.05).mean():.3f}" if len(known) else "",
             }
         )
         print(rows[-1], flush=True)
