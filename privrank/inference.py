@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.special import ndtri
 
 from privrank.design import PairCounts
 from privrank.evidence import Evidence
@@ -18,6 +19,7 @@ from privrank.release import DESIGN_EFFECT, MOMENTS, Release
 
 __all__ = [
     "Covariance",
+    "contrast_maxima",
     "contrast_quantile",
     "covariance",
     "design_effect",
@@ -30,6 +32,9 @@ IntArray = NDArray[np.int64]
 
 _MOST_BAND_ITEMS = 200
 """Beyond this, simultaneous bands use the Bonferroni bound instead of simulation."""
+
+_BOUND_STEPS = 20_000
+"""Quantiles of the Bonferroni bound that stand in for draws."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,19 +224,16 @@ def _square_root(matrix: FloatArray) -> FloatArray:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def contrast_quantile(
-    facts: Evidence, errors: Covariance, worths: FloatArray, alpha: float
-) -> float:
-    """Return the 1 - alpha quantile of the largest |t| over all differences of two worths.
+def contrast_maxima(facts: Evidence, errors: Covariance, worths: FloatArray) -> FloatArray:
+    """Return draws of the largest |t| over all differences of two worths.
 
-    Simulated from the normal sampling law plus the noise law with a public counter seed; the
-    Bonferroni normal bound for many items.
+    Simulated from the normal sampling law plus the noise law with a public counter seed. For many
+    items quantiles of Bonferroni's normal bound stand in for draws.
     """
-    from scipy.stats import norm
-
     m = facts.items
     if m > _MOST_BAND_ITEMS:
-        return float(norm.isf(alpha / (m * (m - 1))))
+        levels = (np.arange(_BOUND_STEPS) + 0.5) / _BOUND_STEPS
+        return np.asarray(-ndtri(levels / (m * (m - 1))))
     draws = 20_000 if m <= 20 else 2_000
     generator = public_generator("contrast quantile", m, draws)
     root = errors.response @ _square_root(errors.scores)
@@ -244,7 +246,14 @@ def contrast_quantile(
         draw = generator.standard_normal((size, m)) @ root.T
         draw += _score_noise(facts, worths, size, generator) @ errors.response.T
         largest[start : start + size] = (np.abs(draw[:, first] - draw[:, second]) / scale).max(1)
-    return float(np.quantile(largest, 1.0 - alpha))
+    return largest
+
+
+def contrast_quantile(
+    facts: Evidence, errors: Covariance, worths: FloatArray, alpha: float
+) -> float:
+    """Return the 1 - alpha quantile of the largest |t| over all differences of two worths."""
+    return float(np.quantile(contrast_maxima(facts, errors, worths), 1.0 - alpha))
 
 
 def rank_sets(worths: FloatArray, reach: FloatArray) -> tuple[IntArray, IntArray]:

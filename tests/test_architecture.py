@@ -48,9 +48,12 @@ LAYERS = (
         "results.consensustable",
         "results.finding",
         "results.guarantee",
+        "results.homogeneity",
+        "results.pairs",
         "results.ranktest",
         "results.regression",
         "results.topk",
+        "results.worthtable",
     ),
     (
         "aggregation",

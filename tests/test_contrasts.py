@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import privrank as pr
 from privrank.contrasts import adjusted_pvalues, quasi_variances
 
 REFERENCE = json.loads(
@@ -36,3 +37,92 @@ def test_adjusted_pvalues_count_the_draws_beyond():
     np.testing.assert_allclose(
         adjusted_pvalues(np.array([0.0, 2.0, -3.5, 9.0]), maxima), [1.0, 0.8, 0.4, 0.2]
     )
+
+
+def fit(epsilon, survey="university", **options):
+    data = getattr(pr.datasets, f"load_{survey}")()
+    model = pr.PrivateBTL(
+        data.comparisons, items=data.items, respondent="respondent", max_rows=15, design="public"
+    )
+    return model.fit(epsilon, rng=np.random.default_rng(6), **options)
+
+
+@pytest.mark.parametrize("survey", ["university", "immigration"])
+@pytest.mark.parametrize(("kind", "effect"), [("naive", "none"), ("cluster", "cluster")])
+def test_simultaneous_inference_without_privacy_is_that_of_r(survey, kind, effect):
+    wanted = REFERENCE[survey][kind]
+    result = fit(np.inf, survey, penalty=0, design_effect=effect)
+    table = result.pairwise(simultaneous=True)
+    np.testing.assert_allclose(table["difference"], wanted["difference"], atol=1e-6)
+    np.testing.assert_allclose(table["std_err"], wanted["se"], atol=1e-6)
+    # the quantile from 20,000 draws, which are good to about .015
+    logit = np.log(table["upper"] / (1 - table["upper"])) - table["difference"]
+    assert np.ptp(logit / table["std_err"]) < 1e-9
+    assert (logit / table["std_err"]).iloc[0] == pytest.approx(wanted["critical"], abs=0.04)
+    np.testing.assert_allclose(table["pvalue"], wanted["p_adjusted"], atol=0.011)
+    quasi = result.quasi_se()
+    np.testing.assert_allclose(quasi["quasi_se"] ** 2, wanted["quasi_variance"], rtol=1e-4)
+
+
+def test_simultaneous_statements_are_wider_than_pointwise_ones():
+    result = fit(1.0)
+    alone, together = result.pairwise(), result.pairwise(simultaneous=True)
+    assert (together["lower"] < alone["lower"]).all()
+    assert (together["upper"] > alone["upper"]).all()
+    assert (together["pvalue"] >= alone["pvalue"] - 0.01).all()
+    # a pair is called different exactly where its simultaneous interval says so
+    apart = (together["lower"] > 0.5) | (together["upper"] < 0.5)
+    np.testing.assert_array_equal(apart, together["pvalue"] <= 0.05)
+
+
+def test_simultaneous_bands_cover_noise_of_any_law():
+    exact = fit(np.inf, penalty=0).params.to_numpy()
+    first, second = np.triu_indices(6, 1)
+    model_noise = [
+        np.abs(errors[first] - errors[second]).max()
+        for errors in (
+            pr_fit.params.to_numpy() - exact
+            for pr_fit in (
+                pr.PrivateBTL(
+                    pr.datasets.load_university().comparisons,
+                    items=pr.datasets.load_university().items,
+                    respondent="respondent",
+                    max_rows=15,
+                    design="public",
+                ).fit(1.0, rng=np.random.default_rng(k))
+                for k in range(60)
+            )
+        )
+    ]
+    result = fit(1.0)
+    table = result.pairwise(simultaneous=True)
+    half = np.log(table["upper"] / (1 - table["upper"])) - table["difference"]
+    assert np.mean(np.array(model_noise) <= half.max()) > 0.9
+
+
+def test_predictions_are_those_of_the_pairs():
+    result = fit(1.0)
+    table = result.pairwise()
+    predicted = result.predict(table[["item1", "item2"]])
+    for name in ("probability", "lower", "upper"):
+        np.testing.assert_array_equal(predicted[name], table[name])
+    for frame, error in (
+        ([("London", "Paris")], TypeError),
+        (table[["item1"]], TypeError),
+        (table[["item1", "item2"]].replace("Paris", "Rome"), ValueError),
+        (table[["item1", "item2"]].assign(item2=table["item1"]), ValueError),
+    ):
+        with pytest.raises(error, match="item1 and item2"):
+            result.predict(frame)
+
+
+def test_many_items_are_bounded_without_simulation():
+    from scipy.stats import norm
+
+    from privrank import inference
+
+    class Facts:
+        items = 300
+
+    maxima = inference.contrast_maxima(Facts, None, None)
+    assert np.quantile(maxima, 0.95) == pytest.approx(norm.isf(0.05 / (300 * 299)), abs=1e-3)

@@ -302,7 +302,8 @@ def test_sandwich_of_the_matching_loss(link):
     contrast[np.arange(15), pairs.first], contrast[np.arange(15), pairs.second] = 1, -1
     t = contrast @ theta
     # score equations
-    net = result.release.parts["net wins"].values
+    part = result.release.parts["net wins"]
+    net = part.step * part.values
     score = contrast.T @ (pairs.count * (law.cdf(t) - 0.5)) + 1.5 * theta
     np.testing.assert_allclose(score, 0.5 * (net - net.mean()), atol=1e-6)
     centring = np.eye(6) - 1 / 6

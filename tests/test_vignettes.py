@@ -63,7 +63,7 @@ def prose(text):
 
 
 def test_both_surveys_have_a_vignette():
-    names = ["consensus", "groups", "immigration", "uniformity", "university"]
+    names = ["consensus", "covariates", "groups", "immigration", "uniformity", "university"]
     assert [path.stem for path in SCRIPTS] == names
 
 

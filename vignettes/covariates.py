@@ -103,5 +103,4 @@ print(guarded.fit(epsilon=4.0, rng=rng).wald_test_terms().round(3).to_string())
 # Without `rng=` the noise comes from a cryptographically secure source. The numbers below differ each time this page is made, and each time they cost another epsilon.
 
 # %%
-print(model("french").fit(epsilon=1.0, budget=budget).wald_test_terms().round(3).to_string())
-print(budget.summary())
+print(model("french").fit(epsilon=1.0, budget=budget).summary(), budget.summary(), sep="\n\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,45 +26,20 @@ from privrank.results.guarantee import (
     guarantee,
     loss_notes,
     privacy_notes,
-    rank_range,
     release_facts,
     title,
 )
+from privrank.results.homogeneity import HomogeneityResult
+from privrank.results.pairs import pair_table, positions, quasi_table
+from privrank.results.worthtable import worth_columns, worth_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BTLResult", "HomogeneityResult"]
+__all__ = ["BTLResult"]
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class HomogeneityResult:
-    """Test that all items are equally preferred.
-
-    Parameters
-    ----------
-    statistic : float
-        Quadratic form of the noisy scores in their covariance under the null hypothesis.
-    pvalue : float
-        Monte Carlo p-value under normal sampling error plus the exact noise law.
-    df : int
-        Degrees of freedom of the chi-square law that holds without noise.
-    draws : int
-        Size of the null table; the p-value is a multiple of 1 / (draws + 1).
-    """
-
-    statistic: float
-    pvalue: float
-    df: int
-    draws: int
-
-    @property
-    def pvalue_error(self) -> float:
-        """Monte Carlo standard error of the p-value."""
-        return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -255,34 +229,90 @@ class BTLResult:
         low, high = inference.rank_sets(self.worths, quantile * errors.contrast_errors())
         return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
-    def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
+    def pairwise(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return every pair's difference, win probability, interval and p-value.
+
+        Parameters
+        ----------
+        alpha : float or None
+            Significance level; None takes the result's own.
+        simultaneous : bool, default False
+            Make intervals cover, and p-values hold, for all pairs at once: by the law of the
+            largest |t| of all differences, simulated from normal sampling error plus the exact
+            noise law (Bonferroni's bound for more than 200 items).
 
         Returns
         -------
         DataFrame
             One row per pair with columns ``item1, item2, difference, std_err, probability, lower,
             upper, pvalue``; ``probability`` is that of item1 being preferred, ``lower`` and
-            ``upper`` its pointwise interval, ``pvalue`` tests equal worths.
+            ``upper`` its interval, ``pvalue`` tests equal worths.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         first, second = np.triu_indices(len(self.items), 1)
-        difference = self.worths[first] - self.worths[second]
-        error = self._covariance().contrast_errors()[first, second]
-        half = -ndtri(level / 2) * error
         names = np.array(self.items, dtype=object)
         return pd.DataFrame(
             {
                 "item1": names[first],
                 "item2": names[second],
-                "difference": difference,
-                "std_err": error,
-                "probability": self.link.probability(difference),
-                "lower": self.link.probability(difference - half),
-                "upper": self.link.probability(difference + half),
-                "pvalue": 2.0 * ndtr(-np.abs(difference) / error),
+                **self._pair_table(first, second, level, simultaneous),
             }
         )
+
+    def _pair_table(
+        self, first: Any, second: Any, alpha: float, simultaneous: bool = False
+    ) -> dict[str, FloatArray]:
+        errors = self._covariance()
+        maxima = (
+            inference.contrast_maxima(evidence(self.release), errors, self.worths)
+            if simultaneous
+            else None
+        )
+        table = errors.contrast_errors()
+        return pair_table(self.worths, table, first, second, self.link, alpha, maxima)
+
+    def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
+        """Predict who is preferred.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Columns ``item1`` and ``item2``.
+        alpha : float or None
+            Significance level; None takes the result's own.
+
+        Returns
+        -------
+        DataFrame
+            Probability that item1 is preferred, with its confidence limits ``lower`` and ``upper``,
+            indexed as `frame`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a column is missing, or an entry is no item.
+        """
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        table = self._pair_table(*positions(frame, self.items), level)
+        shown = {name: table[name] for name in ("probability", "lower", "upper")}
+        return pd.DataFrame(shown, index=frame.index)
+
+    def quasi_se(self) -> pd.DataFrame:
+        """Return quasi standard errors, from which readers compute the error of any difference.
+
+        The standard error of the difference of two worths is close to sqrt(q_1^2 + q_2^2).
+
+        Returns
+        -------
+        DataFrame
+            One row per item: ``worth``, ``std_err``, ``quasi_se`` (missing where there is none) and
+            ``largest_error``, how far off relatively the worst of the item's differences is.
+
+        References
+        ----------
+        Firth and de Menezes (2004), https://doi.org/10.1093/biomet/91.1.65.
+        """
+        return quasi_table(self.params, self.bse, self._covariance().total)
 
     def probabilities(self) -> pd.DataFrame:
         """Return the matrix of win probabilities, row item over column item."""
@@ -340,27 +370,6 @@ class BTLResult:
         pairs = self.release.design.pairs
         comparisons = "private" if pairs is None or pairs.origin == "equal" else f"{pairs.total:g}"
         heard = "" if self.release.source == "none" else ", noise included"
-        rows = tuple(
-            (
-                str(item),
-                f"{row.worth:.4f}",
-                f"{row.std_err:.3f}",
-                f"{row.sampling:.3f}",
-                f"{row.privacy:.3f}",
-                f"{row.z:.3f}",
-                f"{row.pvalue:.3f}",
-                f"{row.lower:.3f}",
-                f"{row.upper:.3f}",
-                rank_range(low, high),
-            )
-            for item, row, low, high in zip(
-                frame.index,
-                frame.itertuples(),
-                frame["rank_lower"],
-                frame["rank_upper"],
-                strict=True,
-            )
-        )
         notes = [
             f"With {level} confidence each interval covers the item's centred worth, allowing for "
             f"sampling and privacy noise; the rank sets hold for all items at once.",
@@ -379,19 +388,8 @@ class BTLResult:
                 *guarantee(self.release, self.design_effect),
                 ("Penalty:", f"{self.penalty:.4g}" + (", bias-corrected" * self.corrected)),
             ),
-            columns=(
-                "",
-                "coef",
-                "std err",
-                "sampling",
-                "privacy",
-                "z",
-                "P>|z|",
-                f"[{self.alpha / 2:.3g}",
-                f"{1 - self.alpha / 2:.4g}]",
-                "rank",
-            ),
-            rows=rows,
+            columns=worth_columns(self.alpha),
+            rows=worth_rows(frame),
             notes=tuple(notes),
         )
 

@@ -28,6 +28,7 @@ from privrank.results.guarantee import (
     release_facts,
     title,
 )
+from privrank.results.pairs import positions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -289,17 +290,12 @@ class BTLRegressionResult:
             If a column is missing, or an entry is no item or no declared level.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
-        needed = ["item1", "item2", *sorted(self._known())]
-        if not isinstance(frame, pd.DataFrame) or not set(needed) <= set(frame.columns):
-            raise TypeError(f"frame must be a pandas frame with columns {', '.join(needed)}.")
-        index = pd.Index(self.items)
-        first, second = (
-            index.get_indexer(pd.Index(frame[name].astype(str))) for name in needed[:2]
-        )
-        if (first < 0).any() or (second < 0).any():
-            raise ValueError("item1 and item2 must name items of the model.")
+        first, second = positions(frame, self.items)
+        known = sorted(self._known())
+        if not set(known) <= set(frame.columns):
+            raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
         facts = self._covariates
-        rows = facts.rows_at({name: list(frame[name]) for name in needed[2:]}, len(frame))
+        rows = facts.rows_at({name: list(frame[name]) for name in known}, len(frame))
         shown = coefficients.predictor(facts, len(self.items), rows, first, second)
         t = shown @ self.estimate.coefficients
         half = -ndtri(level / 2) * coefficients.standard_errors(shown, self._total)

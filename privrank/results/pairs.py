@@ -1,0 +1,86 @@
+"""Tables of pairs of items: differences, predictions, quasi standard errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from privrank.contrasts import adjusted_pvalues, quasi_variances
+from privrank.links import Link
+
+__all__ = ["pair_table", "positions", "quasi_table"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def pair_table(
+    worths: FloatArray,
+    errors: FloatArray,
+    first: IntArray,
+    second: IntArray,
+    link: Link,
+    alpha: float,
+    maxima: FloatArray | None = None,
+) -> dict[str, FloatArray]:
+    """Return differences of worths with win probabilities, their limits and p-values.
+
+    Given the standard errors of all differences, shape (m, m). With draws of the largest |t| of
+    all differences, limits hold for all of them at once and p-values are adjusted.
+    """
+    difference = worths[first] - worths[second]
+    error = errors[first, second]
+    size = np.abs(difference) / np.where(error > 0, error, 1.0)
+    if maxima is None:
+        quantile, pvalue = -float(ndtri(alpha / 2)), 2.0 * ndtr(-size)
+    else:
+        quantile, pvalue = float(np.quantile(maxima, 1.0 - alpha)), adjusted_pvalues(size, maxima)
+    return {
+        "difference": difference,
+        "std_err": error,
+        "probability": link.probability(difference),
+        "lower": link.probability(difference - quantile * error),
+        "upper": link.probability(difference + quantile * error),
+        "pvalue": np.asarray(pvalue),
+    }
+
+
+def positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:
+    """Return the positions of the items in a frame's columns item1 and item2.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no frame with these columns, or an entry is no item, or both are one.
+    """
+    if not isinstance(frame, pd.DataFrame) or not {"item1", "item2"} <= set(frame.columns):
+        raise TypeError("frame must be a pandas frame with columns item1 and item2.")
+    index = pd.Index(items)
+    first, second = (
+        np.asarray(index.get_indexer(pd.Index(frame[name].astype(str))), dtype=np.int64)
+        for name in ("item1", "item2")
+    )
+    if (first < 0).any() or (second < 0).any() or (first == second).any():
+        raise ValueError("item1 and item2 must name two different items of the model in each row.")
+    return first, second
+
+
+def quasi_table(
+    worths: pd.Series[Any], errors: pd.Series[Any], covariance: FloatArray
+) -> pd.DataFrame:
+    """Return worths with their standard and quasi standard errors, as a frame by item."""
+    if len(worths) < 3:
+        raise ValueError("quasi standard errors need at least three items.")
+    q, off = quasi_variances(covariance)
+    return pd.DataFrame(
+        {
+            "worth": worths,
+            "std_err": errors,
+            "quasi_se": np.sqrt(np.where(q > 0, q, np.nan)),
+            "largest_error": np.abs(off).max(axis=1),
+        }
+    )
