@@ -10,6 +10,7 @@ from pathlib import Path
 STUDIES = (
     "interval_coverage",
     "links",
+    "covariates",
     "resampling",
     "ccw_experiments",
     "ccw_surveys",
