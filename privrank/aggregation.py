@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from privrank.arrays import own
 from privrank.budget import Budget
 from privrank.checks import (
     PrivrankWarning,
@@ -20,7 +21,6 @@ from privrank.checks import (
 )
 from privrank.consensus.rules import pair_matrix
 from privrank.consensus.statements import FEWEST_ITEMS, SUPPRESSED, Target, chances
-from privrank.design import own
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.rankplan import (

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from privrank import btlregression
+from privrank.arrays import own
 from privrank.budget import Budget
 from privrank.checks import (
     PrivrankWarning,
@@ -20,7 +21,7 @@ from privrank.checks import (
     check_penalty,
     check_rng,
 )
-from privrank.design import DesignKind, own
+from privrank.design import DesignKind
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.evidence import attainable, default_ridge, evidence, nominal_information
 from privrank.links import LOGIT, Link, find

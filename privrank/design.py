@@ -14,7 +14,7 @@ from privrank.budget import Unit
 from privrank.covariates import Covariates
 from privrank.sensitivity import Adjacency, Reach
 
-__all__ = ["Design", "DesignKind", "PairCounts", "Sample", "SampleKind", "own"]
+__all__ = ["Design", "DesignKind", "PairCounts", "Sample", "SampleKind"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
-from privrank.design import own
+from privrank.arrays import own
 from privrank.noise import DiscreteLaplace
 
 __all__ = ["Null", "monte_carlo_pvalue", "normal_laplace_tail"]

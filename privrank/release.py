@@ -14,7 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.design import Design, Sample, own
+from privrank.arrays import own
+from privrank.design import Design, Sample
 from privrank.links import BUILT_IN, LOGIT, Link, find
 from privrank.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.ranknoise import CubeNoise, PermutohedronNoise

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from privrank import inference
+from privrank.arrays import own
 from privrank.btl import infer as infer_btl
 from privrank.budget import Budget
 from privrank.checks import (
@@ -18,7 +19,7 @@ from privrank.checks import (
     check_epsilon,
     check_rng,
 )
-from privrank.design import DesignKind, own
+from privrank.design import DesignKind
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.evidence import evidence
 from privrank.mechanisms.comparisons import Plan, release_comparisons
