@@ -30,6 +30,7 @@ from privrank.optim import Solver, fit_ridge
 from privrank.plan import DesignEffect, Method, Noise, plan_fit
 from privrank.release import WORTHS, Release, check_release
 from privrank.results import BTLRegressionResult, BTLResult
+from privrank.results.guarantee import delta_notes
 
 __all__ = ["PrivateBTL", "infer"]
 
@@ -407,11 +408,7 @@ def infer(
             target + gamma * theta, facts.pairs, gamma, loss=loss, solver=solver, start=theta
         )
         worths = again.theta - again.theta.mean()
-    if release.delta * release.design.nobs >= 1:
-        messages.append(
-            f"Warning: delta {release.delta:g} is no smaller than 1 / nobs, which would allow "
-            f"publishing one unit outright: use a delta well below it."
-        )
+    messages += delta_notes(release)
     if gamma > information:
         messages.append(
             f"Warning: the ridge ({gamma:.3g}) exceeds the information per contrast "

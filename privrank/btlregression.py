@@ -13,6 +13,7 @@ from privrank.arrays import own
 from privrank.checks import PrivrankWarning, check_penalty
 from privrank.release import Release
 from privrank.results import BTLRegressionResult
+from privrank.results.guarantee import delta_notes
 
 __all__ = ["infer"]
 
@@ -55,11 +56,7 @@ def infer(
         corrected, ridge = True, facts.ridge
         fitted = regression.estimate(facts, release, ridge, corrected=True)
     assert fitted is not None  # a positive definite ridge has a finite fit
-    if release.delta * release.design.nobs >= 1:
-        messages.append(
-            f"Warning: delta {release.delta:g} is no smaller than 1 / nobs, which would allow "
-            f"publishing one unit outright: use a delta well below it."
-        )
+    messages += delta_notes(release)
     if ridge.any():
         p = len(ridge)
         most = float(

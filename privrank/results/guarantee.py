@@ -29,6 +29,7 @@ __all__ = [
     "caption",
     "column_name",
     "count_notes",
+    "delta_notes",
     "format_pvalue",
     "guarantee",
     "loss_notes",
@@ -240,6 +241,16 @@ def promise(release: Release, what: str) -> str:
         f"Privacy: replacing {whom} changes the probability of any output by a factor of at "
         f"most {factor}{slack}. This protects {what}."
     )
+
+
+def delta_notes(release: Release) -> list[str]:
+    """Return the warning that goes with a delta too large to mean anything."""
+    if release.delta * release.survey.nobs < 1:
+        return []
+    return [
+        f"Warning: delta {release.delta:g} is no smaller than 1 / nobs, which would allow "
+        f"publishing one unit outright: use a delta well below it."
+    ]
 
 
 def seed_notes(releases: Sequence[Release]) -> list[str]:
