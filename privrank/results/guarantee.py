@@ -149,11 +149,13 @@ def _choice_notes(release: Release) -> list[str]:
     name = law_name(part.law)
     own = deviation.pop(name, math.sqrt(part.noise_variance))
     other = min(deviation, key=lambda law: deviation[law])
-    place = "the least of the laws that apply; next comes" if own <= deviation[other] else "not"
-    place += f" {other}, {deviation[other]:.4g}" + ", the least." * (place == "not")
+    if own <= deviation[other]:
+        place = f", the least of the laws that apply; next comes {other}, {deviation[other]:.4g}"
+    else:
+        place = f"; {other} noise would have the least, {deviation[other]:.4g}"
     return [
         f"Noise: {name}. Differences between items vary as if each item's net wins had independent "
-        f"noise of standard deviation {own:.4g}, {place.rstrip('.')}."
+        f"noise of standard deviation {own:.4g}{place}."
     ]
 
 
