@@ -213,6 +213,18 @@ def test_standard_errors_cover_the_noise_that_is_drawn():
     assert np.abs(spread / stated - 1.0).mean() < 0.1
 
 
+def test_standard_errors_cover_the_noise_of_group_sizes():
+    # next to no epsilon for the sizes, so that their noise is what moves the coefficients
+    model = university("english", design="private")
+    shares = {"group_sizes": 0.004, "design_effect": 0.05}
+    fits = [model.fit(20.0, shares=shares, rng=np.random.default_rng(k)) for k in range(120)]
+    centre = np.mean([fit.params for fit in fits], axis=0)
+    spread = np.sqrt(np.mean([(fit.params - centre) ** 2 for fit in fits], axis=0))
+    stated = np.sqrt(np.mean([fit.bse_privacy**2 for fit in fits], axis=0))
+    # the larger group; the smaller is left without any units now and then
+    assert (spread / stated)[:6].mean() == pytest.approx(1.0, abs=0.25)
+
+
 def test_group_sizes_are_in_the_errors_of_a_private_design():
     fit = university("gender", design="private").fit(2.0, rng=np.random.default_rng(1))
     facts = regression.equations(fit.release)
