@@ -23,6 +23,9 @@ FloatArray = NDArray[np.float64]
 _POINTS, _GROUPS, _RADII = 2**15, 64, 24
 """Pairs of entries of points of a body, groups they are averaged in, and values of the radius."""
 
+_RATIOS = 256
+"""Ratios of two items' weights that are told apart."""
+
 _BLOCK = 2**21
 """Normal probabilities that are held at a time."""
 
@@ -50,6 +53,21 @@ def _grouped(sizes: FloatArray) -> FloatArray:
     even = sizes[..., : sizes.shape[-1] // _GROUPS * _GROUPS]
     groups = even.reshape(*sizes.shape[:-1], _GROUPS, -1)
     return np.asarray(np.sqrt(np.square(groups).mean(axis=-1)))
+
+
+def _differences(law: ZeroSum, ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return sizes of N_1 - ratio N_2, group by group, for some ratios, and which belongs to each.
+
+    Items compared equally often have the ratio 1. Where there are many ratios each takes the
+    nearest of some that are spread evenly over their logarithms, a few thousandths apart.
+    """
+    known, which = np.unique(ratio, return_inverse=True)
+    if len(known) > _RATIOS:
+        grid = np.geomspace(known[0], known[-1], _RATIOS)
+        which = np.searchsorted(np.sqrt(grid[1:] * grid[:-1]), ratio)
+        known = grid
+    left, right = _sample(law)
+    return np.array([_grouped(np.sort(np.abs(left - r * right))) for r in known]), which.ravel()
 
 
 def noisy_tail(
@@ -94,19 +112,17 @@ def noisy_tail(
     nodes, weights = np.polynomial.hermite_e.hermegauss(_RADII)
     radii = law.body_scale * gammainccinv(law.items, ndtr(-nodes))
     weights = weights / weights.sum()
-    left, right = _sample(law)
-    flat = [np.ravel(part) for part in (x, sd, first)]
-    other = None if second is None else np.broadcast_to(second, x.shape).ravel()
+    gap, error, a = (np.ravel(part) for part in (x, sd, first))
+    if second is None:
+        sizes, which = _single(law)[None, :], np.zeros(x.size, dtype=np.int64)
+    else:
+        sizes, which = _differences(law, np.broadcast_to(second, x.shape).ravel() / a)
     out = np.empty(x.size)
-    block = max(1, _BLOCK // left.size)
+    block = max(1, _BLOCK // (_GROUPS * _RADII))
     for start in range(0, x.size, block):
         here = slice(start, start + block)
-        gap, error, a = (part[here, None, None] for part in flat)
-        if other is None:
-            size = a * _single(law)[:, None] * radii
-        else:
-            apart = np.abs(a[..., 0] * left - other[here, None] * right)
-            size = _grouped(np.sort(apart, axis=1))[:, :, None] * radii
-        tails = ndtr((size - gap) / error) + ndtr((-size - gap) / error)
+        size = (a[here, None] * sizes[which[here]])[:, :, None] * radii
+        t, e = gap[here, None, None], error[here, None, None]
+        tails = ndtr((size - t) / e) + ndtr((-size - t) / e)
         out[here] = (tails @ weights).mean(axis=1)
     return np.asarray(out.reshape(x.shape))

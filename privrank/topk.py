@@ -34,8 +34,8 @@ class PrivateTopK:
     """The k most preferred items under differential privacy.
 
     Items are ranked by their win rate: the share of its comparisons that an item wins, ties as
-    half. All of it, the set, win rates with intervals, rank sets and the separation p-value, comes
-    from one noisy vector of net wins.
+    half. All of it, the set, win rates with intervals, rank sets, the separation p-value and each
+    item's chance of being among the k best, comes from one noisy vector of net wins.
 
     Parameters
     ----------
@@ -169,6 +169,12 @@ class PrivateTopK:
             In one sentence, before any budget is spent.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        asked: object = noise
+        if asked == "gumbel":
+            raise ValueError(
+                "noise='gumbel' would name items and leave no win rates, intervals or p-value: use "
+                "noise='auto', whose vector holds the set at every k."
+            )
         check_choice("noise", noise, Noise)
         check_rng(rng)
         design = self._encoded.design

@@ -17,8 +17,8 @@ LAYERS = (
     ("arrays", "budget", "capped", "checks", "counting", "datasets", "distances", "formula")
     + ("gaussian", "kernels", "linkforms", "links", "netnoise", "noise", "plots", "progress")
     + ("radius", "ranknoise", "sensitivity", "tables", "zerosum"),
-    ("conversion", "covariates", "design", "linear", "losses", "mallows", "nulls", "nulltables")
-    + ("optim", "paircounts", "release", "simulate", "tails")
+    ("conversion", "covariates", "design", "linear", "losses", "mallows")
+    + ("membership", "nulls", "nulltables", "optim", "paircounts", "release", "simulate", "tails")
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
     + ("consensus.pivoting", "consensus.rules", "consensus.statements")
     + ("encode", "encode.comparisons", "encode.frames", "encode.groups", "encode.nulls")

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
+from privrank.consensus.statements import FEWEST_ITEMS, FLAGGED
 from privrank.evidence import Evidence, evidence
+from privrank.membership import set_chances
 from privrank.release import NET, Release
 from privrank.results.guarantee import (
     caption,
@@ -41,7 +43,8 @@ IntArray = NDArray[np.int64]
 class TopKResult:
     """The private top k: the set, win rates with intervals, ranks and a separation p-value.
 
-    `params` are win rates tau: the share of its comparisons an item is expected to win.
+    Also, item by item, the chance that it is among the k best. `params` are win rates tau: the
+    share of its comparisons an item is expected to win.
 
     Parameters
     ----------
@@ -107,16 +110,13 @@ class TopKResult:
     def _facts(self) -> Evidence:
         return evidence(self.release)
 
-    def _tail(self, x: FloatArray, sd: FloatArray, other: FloatArray | None = None) -> FloatArray:
-        """Return P(|error| > x) of win rates, or of the differences of one from others.
+    def _tail(self, x: FloatArray, sd: FloatArray) -> FloatArray:
+        """Return P(|error| > x) of win rates.
 
         The error is normal with this standard deviation, plus the noise of the win rates.
         """
         facts = self._facts
-        own = facts.item_step / self.degrees
-        if other is None:
-            return noisy_tail(facts.item_law, x, sd, own)
-        return noisy_tail(facts.item_law, x, sd, own[:, None], facts.item_step / other)
+        return noisy_tail(facts.item_law, x, sd, facts.item_step / self.degrees)
 
     @property
     def net_wins(self) -> pd.Series[float]:
@@ -133,8 +133,7 @@ class TopKResult:
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors of the win rates, sampling and privacy noise together."""
-        facts = self._facts
-        noise = facts.item_variance / self.degrees**2
+        noise = self._facts.item_variance / self.degrees**2 + self._cell_variance()
         return self._series(np.sqrt(self.sampling_sd**2 + noise), "std err")
 
     @property
@@ -166,23 +165,33 @@ class TopKResult:
         noise = float(facts.edge_variance(np.zeros(facts.items)).sum())
         return 1.0 + 4.0 * noise / facts.pairs.total
 
-    def _gap_pvalues(self) -> FloatArray:
-        """Return two-sided p-values that two items have equal win rates, shape (m, m).
+    def _cell_variance(self) -> FloatArray:
+        """Return the variance that noise on win-matrix cells adds to each win rate."""
+        facts = self._facts
+        noise = facts.edge_variance(np.zeros(facts.items))
+        both = np.bincount(facts.pairs.first, noise, minlength=facts.items)
+        both += np.bincount(facts.pairs.second, noise, minlength=facts.items)
+        return np.asarray(both / self.degrees**2)
+
+    def _gap_pvalues(self, inside: IntArray, outside: IntArray) -> FloatArray:
+        """Return two-sided p-values that each item inside has the win rate of each outside.
 
         With all items equal, the net wins of i and j have variances d_i, d_j and covariance
         -n_ij; the head-to-head term makes the difference of two equal degrees d vary by
         2 d + 2 n_ij, not 2 d.
         """
         facts = self._facts
-        m, d = len(self.items), self.degrees
+        m, here = len(self.items), np.ix_(inside, outside)
         met = np.zeros((m, m))
         met[facts.pairs.first, facts.pairs.second] = facts.pairs.count
         met += met.T
-        inverse = 1.0 / d
-        variance = inverse[:, None] + inverse[None, :] + 2.0 * met * np.outer(inverse, inverse)
+        inverse = 1.0 / self.degrees
+        own, other = inverse[inside, None], inverse[outside]
+        variance = own + other + 2.0 * met[here] * own * other
         sd = 0.5 * np.sqrt(self.design_effect * self._edge_inflation() * variance)
-        gap = np.abs(self.win_rate[:, None] - self.win_rate[None, :])
-        return self._tail(gap, sd, d[None, :])
+        gap = np.abs(self.win_rate[inside, None] - self.win_rate[outside])
+        weight, step = facts.item_step * own, facts.item_step * other
+        return noisy_tail(facts.item_law, gap, sd, weight, step)
 
     @property
     def statistic(self) -> float:
@@ -199,7 +208,7 @@ class TopKResult:
         noisy counts of equally good items; k must have been fixed in advance.
         """
         inside, outside = self._order()[self.k - 1 : self.k + 1]
-        return float(self._gap_pvalues()[inside, outside])
+        return float(self._gap_pvalues(np.array([inside]), np.array([outside]))[0, 0])
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals of the win rates.
@@ -234,6 +243,34 @@ class TopKResult:
         sd = np.sqrt(np.maximum(variance, 1e-18))
         return self._tail(np.abs(self.win_rate - rate), sd)
 
+    def set_chances(self) -> pd.Series[float]:
+        """Return the probability, given the release, that an item is among the k best.
+
+        That is, that its true win rate is one of the k largest: by empirical Bayes, with normal
+        sampling error, the exact law of the noise, and true rates that are normal with a spread
+        learnt from the noisy ones (:func:`privrank.membership.set_chances`). The probabilities add
+        up to k. With fewer than six items, or where the noise of a win rate has a standard
+        deviation above 0.15, that spread is hardly known, and they are missing.
+
+        Returns
+        -------
+        Series
+            One probability per item.
+        """
+        facts = self._facts
+        if self._untold():
+            return self._series(np.full(len(self.items), np.nan), "P(in set)")
+        found = set_chances(
+            self.win_rate,
+            self.design_effect / self.degrees,
+            self._cell_variance(),
+            facts.item_law,
+            facts.item_step / self.degrees,
+            self.k,
+            fixed_pairs=not facts.random_pairs,
+        )
+        return self._series(found, "P(in set)")
+
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = highest win rate."""
         rank = np.empty(len(self.items), dtype=np.int64)
@@ -250,7 +287,8 @@ class TopKResult:
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         m = len(self.items)
-        certain = self._gap_pvalues() <= level / (m * (m - 1) / 2)
+        every = np.arange(m)
+        certain = self._gap_pvalues(every, every) <= level / (m * (m - 1) / 2)
         low, high = inference.rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
         return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
@@ -262,6 +300,7 @@ class TopKResult:
         frame["net_wins"] = self.net_wins
         frame["rank"] = self.ranks()
         frame["rank_lower"], frame["rank_upper"] = sets["lower"], sets["upper"]
+        frame["p_in_set"] = self.set_chances()
         frame["selected"] = frame["rank"] <= self.k
         return frame.sort_values("rank")
 
@@ -278,11 +317,13 @@ class TopKResult:
                 f"{row.lower:.3f}",
                 f"{row.upper:.3f}",
                 f"{row.net_wins:.0f}",
+                "-" if np.isnan(chance) else f"{chance:.2f}",
                 rank_range(low, high),
             )
-            for item, row, low, high in zip(
+            for item, row, chance, low, high in zip(
                 frame.index,
                 frame.itertuples(),
+                frame["p_in_set"].to_numpy(dtype=np.float64),
                 frame["rank_lower"],
                 frame["rank_upper"],
                 strict=True,
@@ -297,6 +338,7 @@ class TopKResult:
             f"With {level} confidence each interval covers the item's win rate against the "
             f"opponents it met; the rank sets hold for all items at once, so they are wider than "
             f"the test of one set.",
+            self._chance_words(),
             *count_notes(self.release, "win rates towards one half"),
             *privacy_notes(self.release),
         ]
@@ -314,10 +356,29 @@ class TopKResult:
                 f"[{self.alpha / 2:.3g}",
                 f"{1 - self.alpha / 2:.4g}]",
                 "net wins",
+                f"P(top {self.k})",
                 "rank",
             ),
             rows=rows,
             notes=tuple(notes),
+        )
+
+    def _untold(self) -> str:
+        """Return why no chances are given, or nothing; a matter of public numbers alone."""
+        if len(self.items) < FEWEST_ITEMS:
+            return f"is given from {FEWEST_ITEMS} items on"
+        noise = self._facts.item_variance / self.degrees**2 + self._cell_variance()
+        if noise.max() > FLAGGED**2:
+            return f"is given while noise moves win rates by at most {FLAGGED:g} (one sd)"
+        return ""
+
+    def _chance_words(self) -> str:
+        name, why = f"P(top {self.k})", self._untold()
+        if why:
+            return f"{name} {why}: it supposes that the win rates show how far items lie apart."
+        return (
+            f"{name}: probability that an item's true win rate is among the {self.k} largest, by "
+            f"empirical Bayes: it supposes true rates that are normal about their mean."
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
