@@ -200,7 +200,8 @@ def _groups(release: Release) -> tuple[Covariates, PairCounts, float]:
     Under a private design the units per cell are released; their sum is public. With noise of
     variance v and true sizes that vary by tau^2, the size closest to the truth is the mean plus
     tau^2 / (tau^2 + v) of the noisy deviation, with error variance tau^2 v / (tau^2 + v), as for
-    released pair counts. Every cell is taken to compare the pairs in the same proportions.
+    released pair counts; tau^2 is at least that of chance. Every cell is taken to compare the pairs
+    in the same proportions.
     """
     design = release.design
     covariates, pairs = _covariates(design), design.pairs
@@ -214,7 +215,9 @@ def _groups(release: Release) -> tuple[Covariates, PairCounts, float]:
         part = release.parts[GROUP_SIZES]
         noisy = part.step * part.values
         away = noisy - noisy.mean()
-        spread = max(0.0, float(away @ away) / (cells - 1) - part.noise_variance)
+        # units that fall into cells by chance vary at least so much
+        chance = design.nobs / cells * (1.0 - 1.0 / cells)
+        spread = max(chance, float(away @ away) / (cells - 1) - part.noise_variance)
         kept = spread / (spread + part.noise_variance) if part.noise_variance > 0 else 1.0
         variance = kept * part.noise_variance
         size = np.maximum(size + kept * away, LEAST_GROUP * design.nobs / cells)
