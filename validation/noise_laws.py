@@ -67,12 +67,12 @@ def tied(rng: np.random.Generator, noise: str, epsilon: float) -> float:
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 2000)
+    replicates = study.arguments(__doc__, 800)
     started = time.time()
     rows = []
     for number, noise in enumerate(LAWS):
         cell = 900 + 10 * number
-        few = max(4, replicates // 5)
+        few = max(4, replicates // 2)
         whole = study.replicate(distance, few, noise, "respondent", "none", cell=cell)
         shared = study.replicate(distance, few, noise, "respondent", "scalar", cell=cell + 1)
         held = study.replicate(coverage, replicates, noise, cell=cell + 2)
@@ -96,7 +96,7 @@ def main() -> None:
         )
         print(rows[-1], flush=True)
     for number, noise in enumerate(("laplace", "zero-sum-laplace")):
-        count = max(4, replicates // 5)
+        count = max(4, replicates // 2)
         out = study.replicate(distance, count, noise, "row", "none", cell=960 + number)
         mean, error = study.mean_and_error(out)
         rows.append(
