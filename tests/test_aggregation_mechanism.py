@@ -370,3 +370,20 @@ def test_an_old_record_of_a_part_is_still_read():
     assert again.to_json() == fit.release.to_json()
     with pytest.raises(ValueError, match="discrete Laplace"):
         _ = fitted("auto", 1e-6)[1].release.parts[ORDER].laplace
+
+
+def test_the_ledger_hears_the_concentrated_privacy_of_gaussian_counts():
+    rng = np.random.default_rng(0)
+    ranks = pd.DataFrame(pr.Mallows(30, 0.7).rvs(2000, rng), columns=range(30))
+    for epsilon in (0.5, 1.0):
+        budget = pr.Budget(epsilon=2.0, delta=1e-5)
+        model = pr.PrivateRankAggregation(ranks, items=range(30))
+        result = model.fit(epsilon, 1e-6, method="kemeny", budget=budget, rng=rng)
+        (line,) = budget.spendings
+        laws = [part.law for part in result.release.parts.values()]
+        scale = min(law.scale for law in laws if isinstance(law, DiscreteGaussian))
+        # what is shown of the counts is noisier than what was drawn: the score is held back
+        drawn = math.sqrt(0.5 * 435 / line.rho)
+        assert 0.5 * scale < drawn <= scale
+        # and rho is what the analytic guarantee comes from, to some percent
+        assert lattice_delta(drawn, epsilon, 435) == pytest.approx(1e-6, rel=0.01)

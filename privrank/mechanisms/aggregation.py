@@ -107,6 +107,7 @@ def release_aggregation(
             delta,
             unit=sample.unit,
             max_rows=sample.max_rows,
+            rho=_concentrated(plan, len(sample.items)),
         )
 
     m = len(sample.items)
@@ -176,6 +177,13 @@ def _draw_pairs(
     elif plan.score is not None:
         parts[SCORE] = _draw_score(plan, counts, found.order, rng)
     return parts, found
+
+
+def _concentrated(plan: RankPlan, items: int) -> float | None:
+    """Return the zero-concentrated privacy of Gaussian counts, which all move by `steps`."""
+    if not isinstance(plan.law, DiscreteGaussian):
+        return None
+    return 0.5 * RankingReach(items).pairs_l1 * (plan.steps / plan.law.scale) ** 2
 
 
 def _thin(
