@@ -21,14 +21,12 @@ __all__ = [
     "column_names",
     "display",
     "lack_of_fit",
-    "predictor",
     "standard_errors",
     "term_tests",
     "worth_map",
 ]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Test = tuple[float, int, float]
 
 _MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
@@ -76,19 +74,6 @@ def worth_map(covariates: Covariates, items: int, rows: FloatArray) -> FloatArra
     Given model matrix rows, shape (groups, K); the items of one group follow each other.
     """
     return _with_order(np.asarray(np.kron(rows, item_basis(covariates, items))), covariates, 0.0)
-
-
-def predictor(
-    covariates: Covariates, items: int, rows: FloatArray, first: IntArray, second: IntArray
-) -> FloatArray:
-    """Return the map to the predictors of pairs, shape (pairs, p), their first item named first.
-
-    Given model matrix rows, shape (pairs, K), and the positions of the two items.
-    """
-    basis = item_basis(covariates, items)
-    step = basis[first] - basis[second]
-    table = (rows[:, :, None] * step[:, None, :]).reshape(len(rows), rows.shape[1] * basis.shape[1])
-    return _with_order(table, covariates, 1.0)
 
 
 def _draws(covariates: Covariates, items: int) -> int:

@@ -18,9 +18,18 @@ from privrank.covariates import Covariates
 from privrank.design import Design, PairCounts
 from privrank.losses import EdgeLoss
 
-__all__ = ["LinearFit", "blocks", "check_identified", "edge_matrix", "fit_linear", "item_basis"]
+__all__ = [
+    "LinearFit",
+    "blocks",
+    "check_identified",
+    "edge_matrix",
+    "fit_linear",
+    "item_basis",
+    "predictor_matrix",
+]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +57,37 @@ def item_basis(covariates: Covariates, items: int) -> FloatArray:
 
 def edge_matrix(covariates: Covariates, pairs: PairCounts, items: int) -> FloatArray:
     """Return the matrix E of the predictor, shape (edges, p)."""
-    basis = item_basis(covariates, items)
     pattern = pairs.first // items
-    step = basis[pairs.first % items] - basis[pairs.second % items]
-    by_column = covariates.matrix[pattern][:, :, None] * step[:, None, :]
-    matrix = by_column.reshape(len(pattern), -1)
+    return predictor_matrix(
+        covariates,
+        covariates.matrix[pattern],
+        pairs.first % items,
+        pairs.second % items,
+        items,
+        covariates.first[pattern],
+    )
+
+
+def predictor_matrix(
+    covariates: Covariates,
+    rows: FloatArray,
+    first: IntArray,
+    second: IntArray,
+    items: int,
+    order: IntArray,
+) -> FloatArray:
+    """Return the map from coefficients to the predictors of pairs, shape (pairs, p).
+
+    Given model matrix rows, shape (pairs, K), the positions of the two items, and 1 or -1 by which
+    of them was named first.
+    """
+    basis = item_basis(covariates, items)
+    step = basis[first] - basis[second]
+    matrix = (rows[:, :, None] * step[:, None, :]).reshape(
+        len(rows), rows.shape[1] * basis.shape[1]
+    )
     if covariates.ordered:
-        matrix = np.column_stack((matrix, covariates.first[pattern]))
+        matrix = np.column_stack((matrix, order))
     return np.asarray(matrix)
 
 

@@ -275,11 +275,12 @@ def _units(
     kind: IntArray, size: IntArray, person: IntArray | None, covariates: Covariates
 ) -> IntArray:
     """Return, by pattern, the units with its covariates, in whichever order items were named."""
-    kinds = int(covariates.kinds.max()) + 1
+    by_pattern = covariates.kinds
+    kinds = int(by_pattern.max()) + 1
     if person is None:
-        return _sum_by(kind, size, kinds)[covariates.kinds]
+        return _sum_by(kind, size, kinds)[by_pattern]
     each = np.unique(person * kinds + kind) % kinds
-    return np.bincount(each, minlength=kinds).astype(np.int64)[covariates.kinds]
+    return np.bincount(each, minlength=kinds).astype(np.int64)[by_pattern]
 
 
 def _sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:

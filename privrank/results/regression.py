@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 from privrank import __version__, coefficients, regression, tables
 from privrank.checks import check_alpha
 from privrank.covariates import Covariates
+from privrank.linear import predictor_matrix
 from privrank.links import LOGIT, Link
 from privrank.release import Release
 from privrank.results.guarantee import (
@@ -296,7 +297,8 @@ class BTLRegressionResult:
             raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
         facts = self._covariates
         rows = facts.rows_at({name: list(frame[name]) for name in known}, len(frame))
-        shown = coefficients.predictor(facts, len(self.items), rows, first, second)
+        named = np.ones(len(frame), dtype=np.int64)
+        shown = predictor_matrix(facts, rows, first, second, len(self.items), named)
         t = shown @ self.estimate.coefficients
         half = -ndtri(level / 2) * coefficients.standard_errors(shown, self._total)
         return pd.DataFrame(
