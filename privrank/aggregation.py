@@ -20,7 +20,8 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.consensus.rules import pair_matrix
-from privrank.consensus.statements import FEWEST_ITEMS, SUPPRESSED, Target, chances
+from privrank.consensus.spacing import FEWEST_ITEMS
+from privrank.consensus.statements import SUPPRESSED, Target, chances
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.rankplan import (

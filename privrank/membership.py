@@ -14,9 +14,12 @@ from privrank.netnoise import NetLaw
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.nulltables import public_generator
 
-__all__ = ["set_chances"]
+__all__ = ["FEWEST_ITEMS", "LARGEST_NOISE", "set_chances"]
 
 FloatArray = NDArray[np.float64]
+
+FEWEST_ITEMS, LARGEST_NOISE = 6, 0.15
+"""Items from which on, and noise of a rate up to which, the spread of true rates can be learnt"""
 
 _SPREADS, _POINTS, _SAMPLE = 24, 512, 2**16
 """Values of the spread, of the noise, and draws that the latter are the means of groups of."""

@@ -1,7 +1,8 @@
 """Rank aggregation: do intervals cover, and is P(right) calibrated?
 
 Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
-models with log worths drawn anew from a normal law for each replicate.
+models with log worths drawn anew from a normal law for each replicate. A second table has items
+that hardly differ.
 """
 
 from __future__ import annotations
@@ -17,23 +18,36 @@ from privrank.consensus.orders import kemeny_score, pair_counts
 
 COMMAND = "python validation/aggregation.py"
 DELTA = 1e-6
-# items, rankings, phi, epsilon, delta: what is said of pairs, scores and orders
+# items, rankings, model, epsilon, delta, method: what is said of pairs, scores and orders
 CELLS = (
     (3, 300, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
     (4, 300, ("Plackett-Luce", 0.3), 1.0, 0.0, "kemeny"),
+    (5, 300, ("Mallows", 0.9), 1.0, DELTA, "auto"),
+    (5, 300, ("Plackett-Luce", 0.1), 1.0, DELTA, "auto"),
     (6, 300, ("Mallows", 0.9), 0.5, 0.0, "kemeny"),
     (6, 300, ("Mallows", 0.9), 1.0, DELTA, "auto"),
     (6, 300, ("Plackett-Luce", 0.3), 1.0, DELTA, "auto"),
     (8, 300, ("Plackett-Luce", 0.1), 1.0, 0.0, "kemeny"),
+    (8, 300, ("Plackett-Luce", 0.5), 1.0, 0.0, "kemeny"),
     (8, 300, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
+    (10, 1000, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
     (10, 1000, ("Mallows", 0.95), 0.5, DELTA, "auto"),
     (10, 1000, ("Plackett-Luce", 0.2), 0.5, DELTA, "auto"),
     (10, 5000, ("Mallows", 0.97), 1.0, 0.0, "auto"),
+    (15, 1000, ("Mallows", 0.85), 1.0, DELTA, "auto"),
     (15, 1000, ("Mallows", 0.95), 0.5, DELTA, "auto"),
     (15, 1000, ("Mallows", 0.9), 1.0, 0.0, "pairs-laplace"),
+    (15, 1000, ("Plackett-Luce", 0.5), 1.0, DELTA, "auto"),
     (45, 2000, ("Mallows", 0.97), 1.0, DELTA, "auto"),
     (45, 1000, ("Plackett-Luce", 0.2), 1.0, DELTA, "auto"),
     (10, 500, ("Mallows", 0.95), 0.5, 0.0, "borda"),
+)
+# items that hardly differ: where P(right) for the population is not calibrated
+ALIKE = (
+    (6, 300, ("Plackett-Luce", 0.03), 1.0, DELTA, "auto"),
+    (6, 3000, ("Plackett-Luce", 0.03), 1.0, DELTA, "auto"),
+    (10, 300, ("Mallows", 0.99), 1.0, DELTA, "auto"),
+    (10, 3000, ("Mallows", 0.99), 1.0, DELTA, "auto"),
 )
 
 
@@ -94,25 +108,54 @@ def calibration(found: list, target: str) -> str:
     return f"{worst:+.3f}"
 
 
+def facts(cell: tuple, found: list) -> dict:
+    """Return what a row of either table begins with."""
+    m, n, model, epsilon, delta, method = cell
+    return {
+        "items": m,
+        "rankings": n,
+        "model": f"{model[0]} {model[1]:g}",
+        "epsilon": epsilon,
+        "delta": delta,
+        "method": method,
+        "noise sd": f"{found[0]['noise']:.3f}" if "noise" in found[0] else "",
+        "replicates": len(found),
+    }
+
+
+def alike(replicates: int) -> None:
+    """Write the table of items that hardly differ."""
+    started = time.time()
+    rows: list[dict] = []
+    for number, cell in enumerate(ALIKE):
+        found = replicate(statements, replicates, *cell, cell=5100 + number)
+        row = facts(cell, found)
+        for target in ("population", "sample"):
+            said = np.concatenate([one[f"chances, {target}"][0] for one in found])
+            so = np.concatenate([one[f"chances, {target}"][1] for one in found])
+            sure = said >= 0.9
+            row[f"P(right) from .9 on, {target}"] = f"{sure.mean():.3f}"
+            row[f"right of those, {target}"] = f"{so[sure].mean():.3f}"
+            row[f"largest gap, {target}"] = calibration(found, target)
+        rows.append(row)
+        print(row, flush=True)
+    write(
+        "aggregation_alike",
+        "Rank aggregation: P(right) of items that hardly differ",
+        COMMAND,
+        rows,
+        started,
+    )
+
+
 def main() -> None:
     started = time.time()
     replicates = arguments(__doc__.splitlines()[0], 2_000)
     rows: list[dict] = []
-    for number, (m, n, model, epsilon, delta, method) in enumerate(CELLS):
-        count = replicates if m < 45 else max(replicates // 4, 20)
-        found = replicate(
-            statements, count, m, n, model, epsilon, delta, method, cell=5000 + number
-        )
-        row = {
-            "items": m,
-            "rankings": n,
-            "model": f"{model[0]} {model[1]:g}",
-            "epsilon": epsilon,
-            "delta": delta,
-            "method": method,
-            "noise sd": f"{found[0]['noise']:.3f}" if "noise" in found[0] else "",
-            "replicates": count,
-        }
+    for number, cell in enumerate(CELLS):
+        count = replicates if cell[0] < 45 else max(replicates // 4, 20)
+        found = replicate(statements, count, *cell, cell=5000 + number)
+        row = facts(cell, found)
         for what in ("pairs", "all pairs", "score", "Borda"):
             for target in ("population", "sample"):
                 key = f"{what}, {target}"
@@ -130,6 +173,7 @@ def main() -> None:
         rows,
         started,
     )
+    alike(replicates)
 
 
 if __name__ == "__main__":

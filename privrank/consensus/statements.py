@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from privrank.consensus.bayes import shrink
+from privrank.consensus.spacing import score_draws
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.nulltables import public_generator
 from privrank.ranknoise import CubeNoise
 
 __all__ = [
-    "FEWEST_ITEMS",
     "FLAGGED",
     "SUPPRESSED",
     "PairLaw",
@@ -37,8 +38,11 @@ PairLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise
 FLAGGED, SUPPRESSED = 0.15, 0.30
 """Standard deviations of the noise in a fraction from which on a chance is flagged, or not shown"""
 
-FEWEST_ITEMS = 6
-"""Items from which on chances are shown: how far items lie apart is learnt from the pairs."""
+TYPICAL_MISFIT = 0.02
+"""Scale of the prior for how far true fractions are from those of any scores"""
+
+BLOCK = 200_000
+"""Numbers of a block of draws and pairs"""
 
 
 def fraction_interval(
@@ -141,12 +145,12 @@ def separated_groups(order: IntArray, separated: NDArray[np.bool_]) -> tuple[Int
 
 
 def chances(fractions: FloatArray, variance: float, units: int, target: Target) -> FloatArray:
-    """Return the chance, pair by pair, that the row item is preferred to the column item.
+    """Return the probability, pair by pair, that the row item is preferred to the column item.
 
     Parameters
     ----------
     fractions : ndarray, shape (m, m)
-        Noisy fractions.
+        Noisy fractions of at least four items.
     variance : float
         Of the noise in each.
     units : int
@@ -161,14 +165,12 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
 
     Notes
     -----
-    **Statistic.** Empirical Bayes on two levels. A fraction is observed with variance t; true
-    fractions lie about the logit surface F of scores with variance s^2; scores about 0 with
-    variance o^2. With L the Laplacian of the squared slopes of F and c the variance of a difference
-    of fitted scores, (t + s^2) times the resistance of L, o^2 is estimated by moments and the
-    surface's deviation from 1/2 shrunk by 2 o^2 / (2 o^2 + c). Given s the fraction is normal
-    about the surface and the observation, weighted as their variances say. The misfit s is
-    integrated out over a grid, with its likelihood from the residuals, as the data often say little
-    about it; a prior that treats all magnitudes of s alike, and none besides.
+    **Statistic.** True fractions deviate from the logit surface F of scores with variance s^2, and
+    a fraction is observed with variance t. The scores have the posterior law of
+    `privrank.consensus.spacing`. Of the residual about the fitted surface a share
+    s^2 / (s^2 + t) is true, with variance s^2 t / (s^2 + t), less the 2 / m of it that the scores
+    take up. The law of s, half Cauchy with scale .02 and the likelihood of the residuals, is on a
+    grid; probabilities are means over draws of both.
 
     For the sample t is the variance v of the noise, which has no structure. For the population
     sampling adds v' = p (1 - p) / n to each pair, but the pairs of a ranking depend on each other:
@@ -176,45 +178,40 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     independent pairs, and as the variances of all D pairs add up to D / 4, the rest have a third.
     So t is v + v' (m + 1) / 3 for the scores, and v + v' / 3 about the surface.
 
-    **When it holds.** Averaged over surveys whose items have scores at random, it is calibrated.
-    Items at equal distances, as in a Mallows model with little noise, are ordered rightly more
-    often than is said. With fewer than six items the spread of scores is hardly known.
+    **When it holds.** For items at random or equal distances alike, as measured. Where items
+    hardly differ at all, compared with the errors of their scores, no prior that is wide enough for
+    other surveys is calibrated: large probabilities are then too large.
     """
     m = len(fractions)
-    if m < 2:
-        return np.full((m, m), 0.5)
+    first, second = np.triu_indices(m, 1)
     shrunk = shrink(fractions, variance)
-    surface = expit(shrunk.scores[:, None] - shrunk.scores)
+    surface = expit(shrunk.scores[first] - shrunk.scores[second])
     apart = along = variance
     if target == "population":
-        inside = np.clip(surface, 0.5 / units, 1.0 - 0.5 / units)[np.triu_indices(m, 1)]
+        inside = np.clip(surface, 0.5 / units, 1.0 - 0.5 / units)
         sampling = float((inside * (1.0 - inside)).mean()) / units
         apart, along = variance + sampling / 3.0, variance + sampling * (m + 1) / 3.0
     if apart == 0.0:
         return np.asarray(0.5 * (1.0 + np.sign(fractions - fractions.T)))
-    slope = surface * (1.0 - surface)
-    weight = np.maximum(slope**2, 1e-12)
-    np.fill_diagonal(weight, 0.0)
-    laplacian = np.diag(weight.sum(axis=1)) - weight
-    inverse = np.linalg.inv(laplacian + laplacian.trace() / m**2) - m / laplacian.trace()
-    diagonal = inverse.diagonal()
-    resistance = diagonal[:, None] + diagonal - 2.0 * inverse
+    draws = score_draws(fractions, shrunk.scores, along)
+    residual = np.clip(fractions[first, second], -1.0, 2.0) - surface
     freedom = (m - 1) * (m - 2) / 2
-    residual = np.clip(fractions, -1.0, 2.0) - surface
-    squares = float((residual**2).sum()) / 2
-    misfits = np.append(0.0, np.geomspace(0.003, 0.5, 24)) ** 2
-    log = -0.5 * (freedom * np.log(apart + misfits) + squares / (apart + misfits))
-    shares = np.exp(log - log.max())
-    spread = float((shrunk.scores**2).sum()) / (m - 1)
-    found = np.zeros((m, m))
-    for share, misfit in zip(shares / shares.sum(), misfits, strict=True):
-        error = (along + misfit) * resistance
-        prior = 2.0 * max(spread - (along + misfit) * float(diagonal.sum()) / (m - 1), 0.0)
-        kept = prior / np.maximum(prior + error, 1e-300)
-        trust = misfit / (apart + misfit)
-        surface_gap = kept * (surface - 0.5)
-        gap = surface_gap + trust * (fractions - 0.5 - surface_gap)
-        sd = np.sqrt(trust * apart + (1.0 - trust) ** 2 * slope**2 * error * kept)
-        found += share * ndtr(gap / np.maximum(sd, 1e-12))
-    np.fill_diagonal(found, 0.5)
-    return np.asarray(0.5 * (found + 1.0 - found.T))
+    misfits = np.geomspace(0.001, 0.5, 24) ** 2
+    total = apart + misfits
+    log = 0.5 * np.log(misfits) - np.log1p(misfits / TYPICAL_MISFIT**2)
+    log -= 0.5 * (freedom * np.log(total) + float(residual @ residual) / total)
+    shares = np.cumsum(np.exp(log - log.max()))
+    # each draw of scores with one misfit: a stratified sample in a shuffled, public order
+    levels = public_generator("misfits", m).permutation(len(draws)) + 0.5
+    misfit = misfits[np.searchsorted(shares, levels / len(draws) * shares[-1])]
+    trust = (misfit / (misfit + apart))[:, None]
+    sd = np.sqrt(trust * apart * (1.0 - 2.0 / m))
+    found, block = np.zeros(len(first)), max(1, BLOCK // len(first))
+    for start in range(0, len(draws), block):
+        rows = slice(start, start + block)
+        gap = expit(draws[rows][:, first] - draws[rows][:, second]) - 0.5 + trust[rows] * residual
+        found += ndtr(gap / sd[rows]).sum(axis=0)
+    out = np.full((m, m), 0.5)
+    out[first, second] = found / len(draws)
+    out[second, first] = 1.0 - out[first, second]
+    return out

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from privrank import tables
-from privrank.consensus.statements import FEWEST_ITEMS, FLAGGED
+from privrank.consensus.spacing import FEWEST_ITEMS
+from privrank.consensus.statements import FLAGGED
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.rankplan import cautions, remedy
@@ -174,8 +175,8 @@ def _chance_words(result: AggregationResult) -> list[str]:
     if result.chances is None:
         return ["The noise is too large for a probability that a pair is ordered rightly."]
     words = (
-        "P(right): probability that an item is rightly before the next, for one pair at a time, by "
-        "empirical Bayes"
+        "P(right): posterior probability that an item is rightly before the next, for one pair at "
+        "a time; how far, and how evenly, items lie apart is learnt from all pairs"
     )
     rough = result.noise_sd > FLAGGED
-    return [words + (", which at this much noise may be overconfident." if rough else ".")]
+    return [words + (". At this much noise it may be overconfident." if rough else ".")]

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
-from privrank.consensus.statements import FEWEST_ITEMS, FLAGGED
 from privrank.evidence import Evidence, evidence
-from privrank.membership import set_chances
+from privrank.membership import FEWEST_ITEMS, LARGEST_NOISE, set_chances
 from privrank.release import NET, Release
 from privrank.results.guarantee import (
     caption,
@@ -368,8 +367,8 @@ class TopKResult:
         if len(self.items) < FEWEST_ITEMS:
             return f"is given from {FEWEST_ITEMS} items on"
         noise = self._facts.item_variance / self.degrees**2 + self._cell_variance()
-        if noise.max() > FLAGGED**2:
-            return f"is given while noise moves win rates by at most {FLAGGED:g} (one sd)"
+        if noise.max() > LARGEST_NOISE**2:
+            return f"is given while noise moves win rates by at most {LARGEST_NOISE:g} (one sd)"
         return ""
 
     def _chance_words(self) -> str:

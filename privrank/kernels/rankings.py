@@ -1,24 +1,16 @@
-"""Compiled loops over rankings: arrays in, arrays out; no generators, no frames.
-
-The only module that imports numba, and itself imported only where a loop is about to run. Every
-function also runs uncompiled (``NUMBA_DISABLE_JIT=1``) with the same results. Callers validate:
-ranks are int64, 1..m without ties in every row.
-"""
+"""Loops over rankings: distances, inverted pairs, tables of pairs, random orders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from privrank.kernels.compiling import compiled
 
 __all__ = [
     "differing_bits",
     "distance_pmf",
     "insertion_ranks",
-    "insertion_search",
     "inversion_scores",
     "inversion_sums",
     "kendall_distance",
@@ -26,27 +18,15 @@ __all__ = [
     "kendall_to_center",
     "packed_pairs",
     "pair_counts",
-    "pivot_sort",
     "shuffled_ranks",
     "shuffles",
-    "subset_values",
 ]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-_Loop = TypeVar("_Loop", bound=Callable[..., object])
 
-
-def _compiled(function: _Loop) -> _Loop:
-    # numba's decorator has no types of its own; the compiled loop keeps those of the source
-    try:
-        return cast(_Loop, njit(cache=True)(function))
-    except RuntimeError:  # no directory to write to: compile again in every process
-        return cast(_Loop, njit(function))
-
-
-@_compiled
+@compiled
 def _discordant(a: IntArray, b: IntArray, order: IntArray, tree: IntArray) -> int:
     """Return the discordant pairs of `a` and `b`; `order` and `tree` (m + 1) are work space.
 
@@ -73,7 +53,7 @@ def _discordant(a: IntArray, b: IntArray, order: IntArray, tree: IntArray) -> in
     return total
 
 
-@_compiled
+@compiled
 def kendall_distance(a: IntArray, b: IntArray) -> int:
     """Return the Kendall distance of two rank vectors, in O(m log m).
 
@@ -84,7 +64,7 @@ def kendall_distance(a: IntArray, b: IntArray) -> int:
     return _discordant(a, b, np.empty(m, np.int64), np.empty(m + 1, np.int64))
 
 
-@_compiled
+@compiled
 def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
     """Return the Kendall distances of all rankings to one centre, in O(n m log m).
 
@@ -100,7 +80,7 @@ def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
     return out
 
 
-@_compiled
+@compiled
 def kendall_rows(first: IntArray, second: IntArray) -> IntArray:
     """Return the Kendall distances of the rows of two matrices, pair by pair.
 
@@ -115,7 +95,7 @@ def kendall_rows(first: IntArray, second: IntArray) -> IntArray:
     return out
 
 
-@_compiled
+@compiled
 def insertion_ranks(codes: IntArray) -> IntArray:
     """Return the rankings that insertion codes describe, in O(n m log m).
 
@@ -150,7 +130,7 @@ def insertion_ranks(codes: IntArray) -> IntArray:
     return ranks
 
 
-@_compiled
+@compiled
 def distance_pmf(ratio: float, powers: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the law of a sum of truncated geometric variables, by convolving one at a time.
 
@@ -175,7 +155,7 @@ def distance_pmf(ratio: float, powers: FloatArray, weights: FloatArray) -> Float
     return law
 
 
-@_compiled
+@compiled
 def shuffled_ranks(bits: IntArray) -> IntArray:
     """Return the rankings that a matrix of random 32-bit words describes, by inserting items.
 
@@ -193,7 +173,7 @@ def shuffled_ranks(bits: IntArray) -> IntArray:
     return ranks
 
 
-@_compiled
+@compiled
 def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Return the permutations of 0..n - 1 that random 32-bit words describe, and which are fair.
 
@@ -217,7 +197,7 @@ def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.b
     return out, fair
 
 
-@_compiled
+@compiled
 def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
     """Return one bit for every pair of items of every ranking: whether the first stands behind.
 
@@ -240,7 +220,7 @@ def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
     return out
 
 
-@_compiled
+@compiled
 def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> IntArray:
     """Return in how many bits each row of `first` differs from each row of `second`.
 
@@ -268,7 +248,7 @@ _BATCH = 512
 """Rankings turned at a time in `pair_counts`: their ranks stay in the fast cache."""
 
 
-@_compiled
+@compiled
 def pair_counts(ranks: IntArray) -> IntArray:
     """Return for all items i, j how many rankings place i before j, in O(n m^2) and m^2 memory.
 
@@ -296,122 +276,7 @@ def pair_counts(ranks: IntArray) -> IntArray:
     return counts
 
 
-@_compiled
-def weight_against(order: IntArray, pairs: FloatArray) -> float:
-    """Return the sum of pairs[j, i] over the pairs that `order` puts i before j in."""
-    total = 0.0
-    for behind in range(len(order)):
-        for ahead in range(behind):
-            total += pairs[order[behind], order[ahead]]
-    return total
-
-
-@_compiled
-def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
-    """Return KwikSort's order for a pair matrix; `pivots` says which item of a list divides it.
-
-    Given an (m, m) matrix and a permutation of 0..m-1, sorts without recursion: each list keeps
-    the order of `pivots`, so that its first item is its pivot; the items that pairs[i, pivot] >
-    pairs[pivot, i] puts before it go to the front, and the others, ties included, behind it.
-    """
-    m = len(pivots)
-    order, behind = pivots.copy(), np.empty(m, np.int64)
-    starts, ends = np.empty(m + 1, np.int64), np.empty(m + 1, np.int64)
-    starts[0], ends[0], waiting = 0, m, 1
-    while waiting > 0:
-        waiting -= 1
-        start, end = starts[waiting], ends[waiting]
-        if end - start < 2:
-            continue
-        pivot, place, rest = order[start], start, 0
-        for k in range(start + 1, end):
-            i = order[k]
-            if pairs[i, pivot] > pairs[pivot, i]:
-                order[place] = i
-                place += 1
-            else:
-                behind[rest] = i
-                rest += 1
-        order[place] = pivot
-        for k in range(rest):
-            order[place + 1 + k] = behind[k]
-        starts[waiting], ends[waiting] = start, place
-        starts[waiting + 1], ends[waiting + 1] = place + 1, end
-        waiting += 2
-    return order
-
-
-@_compiled
-def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> IntArray:
-    """Return an order that no move of one item improves by more than `tolerance`.
-
-    Given a permutation of 0..m-1 and the antisymmetric margins, where margins[i, j] > 0 speaks for
-    i before j. Every item in turn goes where the sum of the margins it agrees with is largest;
-    ends after a round without a move. O(m^2) per round.
-    """
-    m = len(order)
-    order = order.copy()
-    moved = True
-    while moved:
-        moved = False
-        for item in range(m):
-            place = 0
-            while order[place] != item:
-                place += 1
-            target, best = place, tolerance
-            gain = 0.0
-            for k in range(place - 1, -1, -1):
-                gain += margins[item, order[k]]
-                if gain > best:
-                    target, best = k, gain
-            gain = 0.0
-            for k in range(place + 1, m):
-                gain -= margins[item, order[k]]
-                if gain > best:
-                    target, best = k, gain
-            if target != place:
-                moved = True
-                step = 1 if target > place else -1
-                for k in range(place, target, step):
-                    order[k] = order[k + step]
-                order[target] = item
-    return order
-
-
-@_compiled
-def subset_values(low: FloatArray, high: FloatArray, soft: bool) -> FloatArray:
-    """Return for each set of items the least total cost of ordering it, or its soft minimum.
-
-    Placing item i behind the set A of items costs low[i, A mod 2^h] + high[i, A div 2^h], sets
-    written as bits; low has 2^h columns and high 2^(m-h). Returns the 2^m values V of the sets,
-    V(A) = min or -log sum exp(-.) over i in A of V(A - i) + cost(i, A - i), V(empty) = 0: the
-    last item of A is i. With ``soft``, exp(-V(A)) is the sum of exp(-cost) over all orders of A.
-    """
-    m, width = low.shape
-    half = 0
-    while (1 << half) < width:
-        half += 1
-    values, terms = np.zeros(1 << m), np.empty(m)
-    for subset in range(1, 1 << m):
-        least, count = np.inf, 0
-        for item in range(m):
-            if (subset >> item) & 1:
-                rest = subset ^ (1 << item)
-                terms[count] = (
-                    values[rest] + low[item, rest & (width - 1)] + high[item, rest >> half]
-                )
-                least = min(least, terms[count])
-                count += 1
-        if soft:
-            total = 0.0
-            for k in range(count):
-                total += np.exp(least - terms[k])
-            least -= np.log(total)
-        values[subset] = least
-    return values
-
-
-@_compiled
+@compiled
 def inversion_scores(ranks: IntArray, scores: IntArray) -> IntArray:
     """Return for each ranking the sum of scores[b - a] over its inverted pairs of columns a < b.
 
@@ -430,7 +295,7 @@ def inversion_scores(ranks: IntArray, scores: IntArray) -> IntArray:
     return out
 
 
-@_compiled
+@compiled
 def inversion_sums(ranks: IntArray, weights: IntArray) -> IntArray:
     """Return for each pair of columns a < b the summed weights of the rankings that invert it.
 

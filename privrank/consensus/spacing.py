@@ -1,0 +1,83 @@
+"""Draws of the scores of items when it is not known how far apart, nor how evenly, they lie.
+
+What noisy fractions say of an order depends on that. If two fitted scores differ by the standard
+error of their difference, the order is right with probability .84 when scores lie anywhere, with
+.5 when all items are alike, and with .99 when items are known to lie two and a half such errors
+apart or more. Surveys do not say beforehand, so it is learnt from the pairs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from privrank.nulltables import public_generator
+
+__all__ = ["FEWEST_ITEMS", "score_draws"]
+
+FloatArray = NDArray[np.float64]
+
+FEWEST_ITEMS = 5
+"""Items from which on their gaps are enough to learn from; the posterior is proper from 4 on."""
+
+SHAPES = (1.0, 8.0, 64.0)
+"""Shapes of the law of gaps: points at random, between, and all but equal distances."""
+
+WIDEST = 5.0
+"""Largest mean gap: items that far apart are ordered alike in 99 of 100 rankings."""
+
+MOST_SWEEPS, FEWEST_SWEEPS, WORK = 8000, 60, 4_000_000
+
+
+def score_draws(fractions: FloatArray, scores: FloatArray, variance: float) -> FloatArray:
+    """Return draws of scores from their posterior law given pair fractions.
+
+    Parameters
+    ----------
+    fractions : ndarray, shape (m, m)
+        Noisy fractions, m at least 4; entries (i, j) and (j, i) add up to 1.
+    scores : ndarray, shape (m,)
+        Where to begin: scores of mean 0 fitted to the fractions.
+    variance : float
+        Of the error in each fraction; positive.
+
+    Returns
+    -------
+    ndarray, shape (N, m)
+        N depends on m alone.
+
+    Notes
+    -----
+    **Statistic.** Fractions are normal about F(t_i - t_j), F logistic, with the given variance. The
+    order of the scores t is uniform and their gaps are independent with a gamma law; its shape is
+    1, 8 or 64, each as probable, and its mean mu has a density in proportion to mu, up to 5. That
+    is a flat prior for the variance of the scores, the choice for which intervals of empirical
+    Bayes hold best in repeated samples (Morris 1983; Morris and Tang 2011).
+
+    **Numerics.** A Markov chain that begins at the fitted scores and leaves out its first fifth.
+    It takes the same steps for the same fractions: its random numbers are a public sequence, and
+    the items enter in the order of their scores.
+    """
+    from privrank.kernels import score_walk
+
+    m = len(scores)
+    sweeps = int(np.clip(WORK // m**2, FEWEST_SWEEPS, MOST_SWEEPS))
+    generator = public_generator("spaced scores", m)
+    shapes = np.array(SHAPES)
+    rest = (m - 1) * shapes - 2.0
+    order = np.argsort(-scores, kind="stable")
+    draws = score_walk(
+        np.clip(fractions, -1.0, 2.0)[np.ix_(order, order)],
+        np.clip(scores - scores.mean(), -20.0, 20.0)[order],
+        variance,
+        shapes,
+        2.0 * np.log(shapes) - (m - 1) * gammaln(shapes) + gammaln(rest),
+        WIDEST,
+        generator.standard_normal((sweeps, m + 1)),
+        1.0 - generator.random((sweeps, 3 * m + 2)),
+        generator.standard_gamma(rest, (sweeps, len(shapes))),
+    )[sweeps // 5 :]
+    back = np.empty_like(draws)
+    back[:, order] = draws
+    return back

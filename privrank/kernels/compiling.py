@@ -1,0 +1,21 @@
+"""How loops are compiled: the only module that imports numba."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from numba import njit
+
+__all__ = ["compiled"]
+
+_Loop = TypeVar("_Loop", bound=Callable[..., object])
+
+
+def compiled(function: _Loop) -> _Loop:
+    """Return a loop that is compiled when first called, from a cache where there is one."""
+    # numba's decorator has no types of its own; the compiled loop keeps those of the source
+    try:
+        return cast(_Loop, njit(cache=True)(function))
+    except RuntimeError:  # no directory to write to: compile again in every process
+        return cast(_Loop, njit(function))
