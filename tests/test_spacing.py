@@ -1,0 +1,109 @@
+"""Scores whose spacing is learnt: the chain against integration, and whether it is calibrated."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from privrank.consensus.bayes import fit_scores
+from privrank.consensus.spacing import SHAPES, WIDEST, score_draws
+from privrank.consensus.statements import chances
+
+
+def with_noise(surface, sd, rng):
+    upper = np.triu(rng.normal(scale=sd, size=surface.shape), 1)
+    return surface + upper - upper.T
+
+
+def by_integration(fractions, variance, draws):
+    """Return P(i before j) and the scores' median variance, by weighting draws of the prior."""
+    rng, m = np.random.default_rng(4), len(fractions)
+    share = rng.random(draws)
+    mean, shape = WIDEST * share**2, np.array(SHAPES)[rng.integers(len(SHAPES), size=draws)]
+    gaps = rng.gamma(shape[:, None], (mean / shape)[:, None], (draws, m - 1))
+    scores = rng.permuted(np.cumsum(np.insert(gaps, 0, 0.0, axis=1), axis=1), axis=1)
+    # the density of the mean is drawn as 1 / sqrt(mean), and is in proportion to it
+    log = 1.5 * np.log(mean)
+    for i in range(m):
+        for j in range(i):
+            log -= (fractions[i, j] - expit(scores[:, i] - scores[:, j])) ** 2 / (2 * variance)
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    ahead = np.array(
+        [[weight[scores[:, i] > scores[:, j]].sum() for j in range(m)] for i in range(m)]
+    )
+    spread = scores.var(axis=1)
+    rising = np.argsort(spread)
+    return ahead, float(spread[rising][np.searchsorted(np.cumsum(weight[rising]), 0.5)])
+
+
+@pytest.mark.parametrize(("m", "variance", "seed"), [(4, 0.02, 1), (4, 0.1, 2), (5, 0.02, 3)])
+def test_the_chain_has_the_law_of_its_model(m, variance, seed):
+    rng = np.random.default_rng(seed)
+    true = rng.normal(scale=0.5, size=m)
+    fractions = with_noise(expit(true[:, None] - true), np.sqrt(variance), rng)
+    ahead, spread = by_integration(fractions, variance, 1_500_000)
+    draws = score_draws(fractions, fit_scores(fractions, variance), variance)
+    found = (draws[:, :, None] > draws[:, None, :]).mean(axis=0)
+    np.testing.assert_allclose(found, ahead, atol=0.03)
+    assert (draws.var(axis=1) < spread).mean() == pytest.approx(0.5, abs=0.04)
+
+
+def test_draws_follow_the_items_and_nothing_else():
+    rng = np.random.default_rng(5)
+    true = rng.normal(scale=0.4, size=7)
+    fractions = with_noise(expit(true[:, None] - true), 0.05, rng)
+    scores = fit_scores(fractions, 0.05**2)
+    draws = score_draws(fractions, scores, 0.05**2)
+    np.testing.assert_array_equal(draws, score_draws(fractions, scores, 0.05**2))
+    order = rng.permutation(7)
+    moved = score_draws(fractions[np.ix_(order, order)], scores[order], 0.05**2)
+    np.testing.assert_allclose(moved, draws[:, order], atol=1e-9)
+
+
+@pytest.mark.parametrize("target", ["population", "sample"])
+def test_ends(target):
+    """Unanimous rankings are ordered rightly, and items alike are not ordered at all."""
+    unanimous, alike = np.triu(np.ones((6, 6)), 1) + 0.5 * np.eye(6), np.full((6, 6), 0.5)
+    sure = chances(unanimous, 0.05**2, 500, target)
+    assert sure[np.triu_indices(6, 1)].min() > 0.99
+    assert np.abs(chances(alike, 0.05**2, 500, target) - 0.5).max() < 0.05
+
+
+def calibration(draw, sd, target="sample"):
+    """Return by how much stated chances are above the share that is right, in three bins."""
+    rng, stated, right = np.random.default_rng(6), [], []
+    for _ in range(250):
+        true = draw(rng)
+        found = chances(with_noise(true, sd, rng), sd**2, 1000, target)
+        ahead = found > 0.5
+        stated.append(found[ahead])
+        right.append(true[ahead] > 0.5)
+    said, so = np.concatenate(stated), np.concatenate(right)
+    gaps = []
+    for low, high in ((0.55, 0.8), (0.8, 0.95), (0.95, 0.995)):
+        inside = (said >= low) & (said < high)
+        assert inside.sum() >= 100
+        gaps.append(float(said[inside].mean() - so[inside].mean()))
+    return gaps
+
+
+def surface(scores):
+    return expit(scores[:, None] - scores)
+
+
+def test_chances_are_calibrated_at_equal_distances():
+    """A normal law of scores says .15 too little of items at equal distances."""
+    gaps = calibration(lambda rng: surface(rng.permutation(np.arange(8) * 0.25)), 0.06)
+    assert np.abs(gaps).max() < 0.08
+
+
+def test_chances_are_calibrated_at_random_distances():
+    gaps = calibration(lambda rng: surface(rng.normal(scale=0.4, size=8)), 0.06)
+    assert np.abs(gaps).max() < 0.05
+
+
+def test_chances_are_calibrated_for_pairs_that_no_scores_explain():
+    def draw(rng):
+        return with_noise(surface(rng.normal(scale=0.3, size=8)), 0.08, rng)
+
+    assert np.abs(calibration(draw, 0.04)).max() < 0.05
