@@ -158,9 +158,9 @@ def test_chances_are_flagged_and_then_suppressed():
 
 
 def test_chances_need_items_to_learn_from():
-    few, enough = (model(400, m).fit(2.0, 1e-6, rng=seeded()) for m in (4, 5))
+    few, enough = (model(400, m).fit(2.0, 1e-6, rng=seeded()) for m in (5, 6))
     assert few.chances is None and few.pairwise()["probability"].isna().all()
-    assert "from 5 items on" in " ".join(str(few.summary()).split())
+    assert "from 6 items on" in " ".join(str(few.summary()).split())
     assert enough.chances is not None and "P(right)" in str(enough.summary())
 
 

@@ -18,7 +18,7 @@ __all__ = ["FEWEST_ITEMS", "score_draws"]
 
 FloatArray = NDArray[np.float64]
 
-FEWEST_ITEMS = 5
+FEWEST_ITEMS = 6
 """Items from which on their gaps are enough to learn from; the posterior is proper from 4 on."""
 
 SHAPES = (1.0, 8.0, 64.0)

@@ -142,7 +142,7 @@ class AggregationResult:
             Indexed by ``ahead`` and ``behind``: the fraction that agrees, its standard error, an
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), ``separated``, whether the latter excludes 1/2, and
-            ``probability``, that the pair is ordered rightly; missing with fewer than five items,
+            ``probability``, that the pair is ordered rightly; missing with fewer than six items,
             and where the noise has a standard deviation above 0.3.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
