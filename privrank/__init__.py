@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privrank.links import Link as Link
     from privrank.mallows import Mallows as Mallows
     from privrank.mallows import tolerance_to_phi as tolerance_to_phi
+    from privrank.preflib import read_preflib as read_preflib
     from privrank.release import Release as Release
     from privrank.results import AggregationResult as AggregationResult
     from privrank.results import BTLRegressionResult as BTLRegressionResult
@@ -59,6 +60,7 @@ _HOME = {
     "UniformityTest": "privrank.uniformity",
     "as_rankings": "privrank.conversion",
     "from_json": "privrank.archive",
+    "read_preflib": "privrank.preflib",
     "summary_col": "privrank.results",
     "tolerance_to_phi": "privrank.mallows",
 }

@@ -1,0 +1,91 @@
+"""PrefLib files: orders of every kind become ranks, and a bad file gets one sentence."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+
+HEADER = """# FILE NAME: 00001-00000001.{ending}
+# TITLE: Teas, and others: a trial
+# NUMBER ALTERNATIVES: 3
+# NUMBER VOTERS: {voters}
+# NUMBER UNIQUE ORDERS: 2
+# ALTERNATIVE NAME 1: tea: green
+# ALTERNATIVE NAME 2: coffee, black
+# ALTERNATIVE NAME 3: milk
+"""
+
+
+def written(folder, orders, ending="soc", voters=5, header=HEADER):
+    path = folder / f"teas.{ending}"
+    path.write_text(header.format(ending=ending, voters=voters) + orders, encoding="utf-8")
+    return path
+
+
+def test_complete_strict_orders(tmp_path):
+    frame = pr.read_preflib(str(written(tmp_path, "3: 2,1,3\n2: 3, 2, 1\n")))
+    assert list(frame) == ["tea: green", "coffee, black", "milk"]
+    assert (frame.dtypes == np.int64).all()
+    assert frame.to_numpy().tolist() == [[2, 1, 3]] * 3 + [[3, 2, 1]] * 2
+    fitted = pr.PrivateRankAggregation(frame).fit(np.inf)
+    assert fitted.nobs == 5 and fitted.order == ("coffee, black", "tea: green", "milk")
+
+
+@pytest.mark.parametrize(
+    ("ending", "orders", "expected"),
+    [
+        ("toc", "4: {1,3},2\n1: 2,{1, 3}", [[1, 3, 1]] * 4 + [[2, 1, 2]]),
+        ("toc", "4: {1,2,3}\n1: 3,{2},1", [[1, 1, 1]] * 4 + [[3, 2, 1]]),
+        ("soi", "4: 2\n1: 3,1", [[np.nan, 1, np.nan]] * 4 + [[2, np.nan, 1]]),
+        ("toi", "4: {2,3}\n1:", [[np.nan, 1, 1]] * 4 + [[np.nan] * 3]),
+    ],
+)
+def test_ties_and_missing_alternatives(tmp_path, ending, orders, expected):
+    frame = pr.read_preflib(written(tmp_path, orders, ending))
+    pd.testing.assert_frame_equal(
+        frame, pd.DataFrame(np.array(expected, dtype=float), columns=frame.columns)
+    )
+    fitted = pr.PrivateRankAggregation(frame, partial=True).fit(np.inf)
+    assert fitted.nobs == 5
+    complete = pr.as_rankings(frame, ties="random", missing="random", rng=np.random.default_rng(1))
+    np.testing.assert_array_equal(np.sort(complete.to_numpy()), np.tile([1, 2, 3], (5, 1)))
+
+
+@pytest.mark.parametrize(
+    ("orders", "message"),
+    [
+        ("3: 2,1,3\n2: 3;2;1\n", "line 10 .*list alternatives by number"),
+        ("3: 2,1,3\n2: 3,,1\n", "line 10 .*list alternatives by number"),
+        ("3: 2,1,3\n2: 3,2,\n", "line 10 .*list alternatives by number"),
+        ("3: 2,1,3\n2: {3,2\n", "line 10 .*list alternatives by number"),
+        ("3: 2,1,3\n2: {},3\n", "line 10 .*list alternatives by number"),
+        ("3: 2,1,3\n2: 3,2,4\n", "line 10 .*from 1 to 3, each at most once"),
+        ("3: 2,1,3\n2: 3,2,2\n", "line 10 .*from 1 to 3, each at most once"),
+        ("3: 2,1,3\n2: {1,1},2\n", "line 10 .*from 1 to 3, each at most once"),
+        ("3,2,1,3\n2,3,2,1\n", "line 9 .*before 2022"),
+        ("0: 2,1,3\n5: 3,2,1\n", "line 9 .*number of voters"),
+        ("3: 2,1,3\n", "cut off"),
+        ("", "header only"),
+        ("3: 2,1\n2: 3,2,1\n", "complete orders"),
+    ],
+)
+def test_a_file_that_breaks_a_rule_gets_one_sentence(tmp_path, orders, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        pr.read_preflib(written(tmp_path, orders))
+    assert "\n" not in str(caught.value)
+
+
+def test_headers_and_endings_are_checked(tmp_path):
+    with pytest.raises(ValueError, match=r"must end in \.soc"):
+        pr.read_preflib(tmp_path / "graph.wmd")
+    with pytest.raises(FileNotFoundError):
+        pr.read_preflib(tmp_path / "nothing.soc")
+    one_name = HEADER.replace("3: milk", "4: milk")
+    with pytest.raises(ValueError, match="for i from 1 to m"):
+        pr.read_preflib(written(tmp_path, "5: 1,2,3", header=one_name))
+    with pytest.raises(ValueError, match="for i from 1 to m"):
+        pr.read_preflib(written(tmp_path, "3\n1,tea\n2,coffee\n3,milk\n", header=""))
+    twice = HEADER.replace("coffee, black", "milk")
+    with pytest.raises(ValueError, match="each differently"):
+        pr.read_preflib(written(tmp_path, "5: 1,2,3", header=twice))
