@@ -369,3 +369,17 @@ def test_laplace_half_widths_are_quantiles():
             h = law.half_width(alpha, coordinates)
             kept = (1 - 2 * law.tail(np.array([h + 1, h]))) ** coordinates
             assert kept[0] >= 1 - alpha and (h == 0 or kept[1] < 1 - alpha)
+
+
+def test_figures_name_both_privacy_parameters():
+    axes = model(300, 4).fit(1.0, 1e-6, rng=seeded()).plot_consensus().axes[0]
+    words = "epsilon = 1, delta = 1e-06 per row, seeded noise"
+    assert words in axes.get_title(loc="left")
+    pure = model(300, 4).fit(1.0, method="kemeny", rng=seeded()).plot_pairwise().axes[0]
+    assert "delta" not in pure.get_title(loc="left")
+
+
+def test_a_probability_is_never_printed_as_one():
+    fitted = model(2000, 6, 0.5).fit(2.0, 1e-6, rng=seeded())
+    assert fitted.pairwise()["probability"].max() > 0.9995
+    assert ">.999" in str(fitted.summary())

@@ -32,7 +32,6 @@ _LAWS: dict[type, str] = {
 def consensus_table(result: AggregationResult) -> tables.Table:
     """Return the table a paper can print: consensus, what separates it, the guarantee."""
     frame = result.to_frame()
-    form = {"rank": "{:.0f}", "group": "{:.0f}"}
     heads = {
         "borda": "Borda",
         "std_err": "std err",
@@ -45,10 +44,7 @@ def consensus_table(result: AggregationResult) -> tables.Table:
     rows = tuple(
         (
             str(item),
-            *(
-                "" if pd.isna(value) else form.get(str(column), "{:.3f}").format(value)
-                for column, value in zip(columns, row, strict=True)
-            ),
+            *(_cell(str(column), value) for column, value in zip(columns, row, strict=True)),
         )
         for item, row in zip(frame.index, frame[columns].itertuples(index=False), strict=True)
     )
@@ -68,6 +64,17 @@ def consensus_table(result: AggregationResult) -> tables.Table:
         rows=rows,
         notes=tuple(_notes(result)),
     )
+
+
+def _cell(column: str, value: float) -> str:
+    """Return a number as it is printed; a probability is never printed as 1 or 0."""
+    if pd.isna(value):
+        return ""
+    if column in ("rank", "group"):
+        return f"{value:.0f}"
+    if column == "probability" and not 0.0005 <= value < 0.9995:
+        return ">.999" if value > 0.5 else "<.001"
+    return f"{value:.3f}"
 
 
 def _found(result: AggregationResult) -> str:

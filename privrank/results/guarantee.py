@@ -286,7 +286,8 @@ def caption(release: Release) -> str:
     if release.source == "none":
         return "non-private run"
     seeded = ", seeded noise" if release.source == "seeded" else ""
-    return f"epsilon = {release.epsilon:g} per {release.survey.unit}{seeded}"
+    delta = f", delta = {release.delta:.2g}" if release.delta > 0 else ""
+    return f"epsilon = {release.epsilon:g}{delta} per {release.survey.unit}{seeded}"
 
 
 def title(name: str, release: Release) -> str:
