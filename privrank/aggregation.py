@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from numbers import Real
 from typing import Any, Self
@@ -20,8 +19,7 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.consensus.rules import pair_matrix
-from privrank.consensus.spacing import FEWEST_ITEMS
-from privrank.consensus.statements import SUPPRESSED, Target, chances
+from privrank.consensus.statements import Target
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.rankplan import (
@@ -264,20 +262,16 @@ def infer(
             f"release must hold an order, as PrivateRankAggregation makes it, and this one is of "
             f"{release.mechanism}."
         )
-    fractions = known = None
+    fractions = None
     if PAIRS in release.parts:
         part = release.parts[PAIRS]
         fractions = pair_matrix(np.asarray(part.values * (part.step / n)))
-        variance = part.noise_variance / n**2
-        if len(fractions) >= FEWEST_ITEMS and math.sqrt(variance) <= SUPPRESSED:
-            known = chances(fractions, variance, n, target)
     return AggregationResult(
         release=release,
         alpha=alpha,
         target=target,
         places=own(release.parts[ORDER].values, np.int64),
         fractions=None if fractions is None else own(fractions, np.float64),
-        chances=None if known is None else own(known, np.float64),
     )
 
 

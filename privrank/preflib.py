@@ -13,7 +13,9 @@ __all__ = ["read_preflib"]
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi")
 
-_FACT = re.compile(r"#\s*([A-Z][A-Z ]*?)\s*(\d+)?\s*:\s*(.*)")
+MOST_VOTERS = 10**8
+"""More rankings than that are no survey, and would not fit into memory"""
+
 _GROUP = re.compile(r"\{([\d,\s]*)\}|(\d+)")
 _ORDER = re.compile(r"(?:(?:\{\s*\d+(?:\s*,\s*\d+)*\s*\}|\d+)(?:\s*,\s*(?!$)|$))*")
 
@@ -32,15 +34,15 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
     pandas.DataFrame
         One row per voter, those of one order next to each other as in the file, and one column per
         alternative, named as in the file, holding its rank. Alternatives that share a place have
-        the same rank (1, 2, 2, 4); one that a voter leaves out has NaN. Complete strict orders are
-        int64, others float64.
+        the same rank (1, 2, 2, 4); one that a voter leaves out has NaN. The ranks of ``.soc`` files
+        are int64, others float64.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
-    ValueError
-        In one sentence that names the line, for a file of another kind or one that contradicts
+    TypeError, ValueError
+        In one sentence, for a path that is none, a file of another kind, or one that contradicts
         itself.
 
     Notes
@@ -69,66 +71,91 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
     1  2.0     1.0   2.0
     2  NaN     NaN   1.0
     """
+    if not isinstance(path, str | Path):
+        raise TypeError("path must be a str or a pathlib.Path.")
     file = Path(path)
-    if file.suffix not in ENDINGS:
+    ending = file.suffix.lower()
+    if ending not in ENDINGS:
         raise ValueError(
-            f"path must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}: other PrefLib files "
-            f"hold no orders."
+            f"path must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}: these are PrefLib's "
+            f"files of orders."
         )
-    facts: dict[str, str] = {}
-    names: dict[int, str] = {}
-    counts: list[int] = []
-    orders: list[NDArray[np.float64]] = []
-    for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines(), start=1):
+    try:
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise ValueError("path must be a text file in UTF-8, as PrefLib's files are.") from None
+    size = next(
+        (k for k, line in enumerate(lines) if line.strip()[:1] not in ("", "#")), len(lines)
+    )
+    items, voters = _header(lines[:size])
+    counts, orders = [], []
+    for number, line in enumerate(lines[size:], start=size + 1):
         text = line.strip()
-        if text.startswith("#"):
-            found = _FACT.fullmatch(text)
-            if found and found[1] == "ALTERNATIVE NAME" and found[2]:
-                names[int(found[2])] = found[3].strip()
-            elif found and not found[2]:
-                facts[found[1]] = found[3].strip()
-        elif text:
-            items = _items(facts, names)
+        if text and not text.startswith("#"):
             count, colon, order = text.partition(":")
-            if not colon or not count.strip().isdecimal() or int(count) < 1:
+            if not colon or _number(count) < 1:
                 raise ValueError(
                     f"line {number} of path must be a number of voters, a colon and an order, as "
                     f"in '12: 2,1,3'; PrefLib files from before 2022 have to be downloaded anew."
                 )
-            counts.append(int(count))
+            counts.append(_number(count))
             orders.append(_ranks(order.strip(), len(items), number))
-    items = _items(facts, names)
+            if ending in (".soc", ".soi") and "{" in order:
+                raise ValueError(
+                    f"line {number} of path must be a strict order, as path ends in {ending}: only "
+                    f".toc and .toi files have alternatives that share a place."
+                )
+            if ending in (".soc", ".toc") and np.isnan(orders[-1]).any():
+                raise ValueError(
+                    f"line {number} of path must be a complete order, as path ends in {ending}: "
+                    f"only .soi and .toi files leave alternatives out."
+                )
     if not counts:
         raise ValueError("path must hold at least one order, and has a header only.")
-    voters = facts.get("NUMBER VOTERS")
-    if voters is not None and voters != str(sum(counts)):
+    if voters is not None and voters != sum(counts):
         raise ValueError(
             "path must hold as many orders as its header says voters: it seems to be cut off."
         )
+    if sum(counts) > MOST_VOTERS:
+        raise ValueError(f"path must hold at most {MOST_VOTERS:,} orders.")
     ranks = np.repeat(np.array(orders), counts, axis=0)
-    complete = not np.isnan(ranks).any() and (np.sort(orders) == np.arange(1, len(items) + 1)).all()
-    if file.suffix in (".soc", ".toc") and np.isnan(ranks).any():
-        raise ValueError(
-            f"path ends in {file.suffix} and must hold complete orders: some leave alternatives "
-            f"out, as only .soi and .toi files may."
-        )
-    return pd.DataFrame(ranks.astype(np.int64) if complete else ranks, columns=pd.Index(items))
+    return pd.DataFrame(
+        ranks.astype(np.int64) if ending == ".soc" else ranks, columns=pd.Index(items)
+    )
 
 
-def _items(facts: dict[str, str], names: dict[int, str]) -> list[str]:
-    """Return the names of the alternatives, in the order of their numbers."""
-    stated = facts.get("NUMBER ALTERNATIVES", "")
-    if not stated.isdecimal() or sorted(names) != list(range(1, int(stated) + 1)):
+def _number(text: str) -> int:
+    """Return a whole number of at most nine digits, or -1 for anything else."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -1
+
+
+def _header(lines: list[str]) -> tuple[list[str], int | None]:
+    """Return the names of the alternatives, in the order of their numbers, and how many voted."""
+    facts: dict[str, str] = {}
+    for line in lines:
+        head, colon, value = line.strip()[1:].partition(":")
+        if colon and facts.setdefault(" ".join(head.split()), value.strip()) != value.strip():
+            raise ValueError("path must say everything in its header once.")
+    m = _number(facts.get("NUMBER ALTERNATIVES", ""))
+    start = "ALTERNATIVE NAME "
+    names = {_number(fact[len(start) :]): facts[fact] for fact in facts if fact.startswith(start)}
+    if m < 1 or len(names) != m or min(names) != 1 or max(names) != m:
         raise ValueError(
             "path must begin with lines '# NUMBER ALTERNATIVES: m' and '# ALTERNATIVE NAME i: "
             "name' for i from 1 to m, as PrefLib's files since 2022 do."
         )
-    items = [names[i] for i in sorted(names)]
-    if "" in items or len(set(items)) < len(items):
+    items = [names[i] for i in range(1, m + 1)]
+    if "" in items or len(set(items)) < m:
         raise ValueError(
             "path must name every alternative, each differently, as the names become columns."
         )
-    return items
+    if "NUMBER VOTERS" not in facts:
+        return items, None
+    voters = _number(facts["NUMBER VOTERS"])
+    if voters < 1:
+        raise ValueError("path must say a whole number of voters in its header.")
+    return items, voters
 
 
 def _ranks(order: str, m: int, number: int) -> NDArray[np.float64]:
@@ -140,7 +167,7 @@ def _ranks(order: str, m: int, number: int) -> NDArray[np.float64]:
         )
     ranks, place = np.full(m, np.nan), 1
     for found in _GROUP.finditer(order):
-        group = [int(word) for word in (found[1] or found[2]).split(",")]
+        group = [_number(word) for word in (found[1] or found[2]).split(",")]
         for item in group:
             if not 1 <= item <= m or not np.isnan(ranks[item - 1]):
                 raise ValueError(

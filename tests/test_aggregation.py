@@ -34,7 +34,7 @@ def test_the_university_students_agree_on_the_first_and_the_last():
     )
     assert fitted.order[0] == "London" and fitted.order[-1] == "Stockholm"
     assert fitted.nobs == 303 and budget.spent == (2.0, 1e-6)
-    assert fitted.groups[0] == ("London",) and fitted.release.source == "secure"
+    assert fitted.groups[0][0] == "London" and fitted.release.source == "secure"
     assert "PrivateRankAggregation: pair counts" in str(budget.summary())
 
 
@@ -162,6 +162,9 @@ def test_chances_need_items_to_learn_from():
     assert few.chances is None and few.pairwise()["probability"].isna().all()
     assert "from 6 items on" in " ".join(str(few.summary()).split())
     assert enough.chances is not None and "P(right)" in str(enough.summary())
+    many = model(2000, 101, 0.9).fit(2.0, 1e-6, rng=seeded())
+    assert many.fractions is not None and many.chances is None
+    assert "up to 100 items" in " ".join(str(many.summary()).split())
 
 
 def test_chances_for_the_population_allow_for_dependent_pairs():

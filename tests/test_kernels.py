@@ -111,11 +111,11 @@ print(kernels.insertion_search(b[0] - 1, margins, 0.5).tolist())
 halves = rng.integers(0, 9, (2, 6, 8)).astype(float)
 print(kernels.subset_values(*halves, False).tolist())
 print(kernels.subset_values(*halves, True).round(12).tolist())
-fractions = counts[:6, :6] / 5
-fractions[np.diag_indices(6)] = 0.5
-drawn = rng.standard_normal((20, 7)), 1 - rng.random((20, 20)), rng.standard_gamma(3.0, (20, 2))
+fractions = counts / 5
+fractions[np.diag_indices(40)] = 0.5
+drawn = rng.standard_normal((5, 41)), 1 - rng.random((5, 122)), rng.standard_gamma(30.0, (5, 2))
 shapes = np.array([1.0, 8.0])
-walk = kernels.score_walk(fractions, np.zeros(6), 0.05, shapes, np.zeros(2), 5.0, *drawn)
+walk = kernels.score_walk(fractions, np.zeros(40), 0.05, shapes, np.zeros(2), 5.0, *drawn)
 print(walk.round(9).tolist())
 """
 

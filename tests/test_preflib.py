@@ -67,7 +67,11 @@ def test_ties_and_missing_alternatives(tmp_path, ending, orders, expected):
         ("0: 2,1,3\n5: 3,2,1\n", "line 9 .*number of voters"),
         ("3: 2,1,3\n", "cut off"),
         ("", "header only"),
-        ("3: 2,1\n2: 3,2,1\n", "complete orders"),
+        ("3: 2,1\n2: 3,2,1\n", "line 9 .*complete order"),
+        ("3: {2,1},3\n2: 3,2,1\n", "line 9 .*strict order"),
+        ("3: 2,1,3\n2: 3,2,1" + "0" * 5000, "line 10 .*from 1 to 3"),
+        ("1" + "0" * 5000 + ": 2,1,3", "line 9 .*number of voters"),
+        ("3: 2,1,3\n2: 3,2," + " " * 50_000 + "x", "line 10 .*list alternatives"),
     ],
 )
 def test_a_file_that_breaks_a_rule_gets_one_sentence(tmp_path, orders, message):
@@ -79,6 +83,9 @@ def test_a_file_that_breaks_a_rule_gets_one_sentence(tmp_path, orders, message):
 def test_headers_and_endings_are_checked(tmp_path):
     with pytest.raises(ValueError, match=r"must end in \.soc"):
         pr.read_preflib(tmp_path / "graph.wmd")
+    for nothing in (None, 5, ["a.soc"]):
+        with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path"):
+            pr.read_preflib(nothing)
     with pytest.raises(FileNotFoundError):
         pr.read_preflib(tmp_path / "nothing.soc")
     one_name = HEADER.replace("3: milk", "4: milk")
@@ -89,3 +96,18 @@ def test_headers_and_endings_are_checked(tmp_path):
     twice = HEADER.replace("coffee, black", "milk")
     with pytest.raises(ValueError, match="each differently"):
         pr.read_preflib(written(tmp_path, "5: 1,2,3", header=twice))
+    again = HEADER + "# ALTERNATIVE NAME 3: water\n"
+    with pytest.raises(ValueError, match="header once"):
+        pr.read_preflib(written(tmp_path, "5: 1,2,3", header=again))
+    many = HEADER.replace("NUMBER ALTERNATIVES: 3", "NUMBER ALTERNATIVES: 300000000")
+    with pytest.raises(ValueError, match="for i from 1 to m"):
+        pr.read_preflib(written(tmp_path, "5: 1,2,3", header=many))
+    with pytest.raises(ValueError, match="whole number of voters"):
+        pr.read_preflib(written(tmp_path, "5: 1,2,3", voters="2,000"))
+    with pytest.raises(ValueError, match="at most 100,000,000 orders"):
+        pr.read_preflib(written(tmp_path, "900000000: 1,2,3", voters=900000000))
+    slow = HEADER + "# A" + " " * 50_000 + "x\n"
+    assert len(pr.read_preflib(written(tmp_path, "5: 1,2,3", header=slow))) == 5
+    (tmp_path / "latin.SOC").write_bytes("# TITLE: Thé\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="UTF-8"):
+        pr.read_preflib(tmp_path / "latin.SOC")

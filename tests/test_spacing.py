@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
+from privrank.consensus import statements
 from privrank.consensus.bayes import fit_scores
 from privrank.consensus.spacing import SHAPES, WIDEST, score_draws
 from privrank.consensus.statements import chances
@@ -12,6 +13,10 @@ from privrank.consensus.statements import chances
 def with_noise(surface, sd, rng):
     upper = np.triu(rng.normal(scale=sd, size=surface.shape), 1)
     return surface + upper - upper.T
+
+
+def surface(scores):
+    return expit(scores[:, None] - scores)
 
 
 def by_integration(fractions, variance, draws):
@@ -40,7 +45,7 @@ def by_integration(fractions, variance, draws):
 def test_the_chain_has_the_law_of_its_model(m, variance, seed):
     rng = np.random.default_rng(seed)
     true = rng.normal(scale=0.5, size=m)
-    fractions = with_noise(expit(true[:, None] - true), np.sqrt(variance), rng)
+    fractions = with_noise(surface(true), np.sqrt(variance), rng)
     ahead, spread = by_integration(fractions, variance, 1_500_000)
     draws = score_draws(fractions, fit_scores(fractions, variance), variance)
     found = (draws[:, :, None] > draws[:, None, :]).mean(axis=0)
@@ -51,7 +56,7 @@ def test_the_chain_has_the_law_of_its_model(m, variance, seed):
 def test_draws_follow_the_items_and_nothing_else():
     rng = np.random.default_rng(5)
     true = rng.normal(scale=0.4, size=7)
-    fractions = with_noise(expit(true[:, None] - true), 0.05, rng)
+    fractions = with_noise(surface(true), 0.05, rng)
     scores = fit_scores(fractions, 0.05**2)
     draws = score_draws(fractions, scores, 0.05**2)
     np.testing.assert_array_equal(draws, score_draws(fractions, scores, 0.05**2))
@@ -67,6 +72,40 @@ def test_ends(target):
     sure = chances(unanimous, 0.05**2, 500, target)
     assert sure[np.triu_indices(6, 1)].min() > 0.99
     assert np.abs(chances(alike, 0.05**2, 500, target) - 0.5).max() < 0.05
+
+
+@pytest.mark.parametrize("m", [10, 45, 100])
+def test_turned_round_fractions_have_turned_round_chances(m):
+    """Up to the chain's Monte Carlo error, which is stated."""
+    rng = np.random.default_rng(m)
+    fractions = with_noise(surface(rng.normal(scale=0.2, size=m)), 0.1, rng)
+    found = chances(fractions, 0.01, 1000, "sample")
+    change = found - chances(fractions.T, 0.01, 1000, "sample").T
+    assert np.sqrt((change**2).mean()) < 0.03 and np.abs(change).max() < 0.2
+    unanimous = np.triu(np.ones((m, m)), 1) + 0.5 * np.eye(m)
+    sure = chances(with_noise(unanimous, 0.05, rng), 0.05**2, 1000, "population")
+    assert sure[np.triu_indices(m, 1)].min() > 0.95
+
+
+@pytest.mark.parametrize("target", ["population", "sample"])
+def test_what_deviations_say_is_that_of_integration(target, monkeypatch):
+    """With the scores held where they are, over a fine grid of the deviations' size."""
+    rng, m, n, v = np.random.default_rng(9), 6, 400, 0.04**2
+    fractions = with_noise(surface(rng.normal(scale=0.2, size=m)), 0.07, rng)
+    fitted = fit_scores(fractions, v)
+    monkeypatch.setattr(statements, "score_draws", lambda f, scores, t: np.tile(scores, (4000, 1)))
+    found = chances(fractions, v, n, target)
+    first, second = np.triu_indices(m, 1)
+    fit = surface(fitted)[first, second]
+    rest = fractions[first, second] - fit
+    t = v + (target == "population") * (fit * (1 - fit)).mean() / n / 3
+    s = np.arange(0.0005, 0.5, 0.0005)
+    weight = (s**2 + t) ** (-(m - 1) * (m - 2) / 4) * np.exp(-(rest @ rest) / 2 / (s**2 + t))
+    weight /= 1 + (s / 0.02) ** 2
+    kept = (s**2 / (s**2 + t))[:, None]
+    expected = ndtr((fit - 0.5 + kept * rest) / np.sqrt(kept * t * (1 - 2 / m)))
+    expected = weight @ expected / weight.sum()
+    np.testing.assert_allclose(found[first, second], expected, atol=0.01)
 
 
 def calibration(draw, sd, target="sample"):
@@ -85,10 +124,6 @@ def calibration(draw, sd, target="sample"):
         assert inside.sum() >= 100
         gaps.append(float(said[inside].mean() - so[inside].mean()))
     return gaps
-
-
-def surface(scores):
-    return expit(scores[:, None] - scores)
 
 
 def test_chances_are_calibrated_at_equal_distances():

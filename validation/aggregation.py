@@ -107,7 +107,7 @@ def calibration(found: list, target: str) -> str:
         if inside.sum() >= max(200, 0.01 * len(said)):
             gap = float(said[inside].mean() - so[inside].mean())
             worst = gap if abs(gap) > abs(worst) else worst
-    return f"{worst:+.3f}"
+    return f"{worst:+.3f}" if worst else ""
 
 
 def facts(cell: tuple, found: list) -> dict:

@@ -14,12 +14,15 @@ from scipy.special import gammaln
 
 from privrank.nulltables import public_generator
 
-__all__ = ["FEWEST_ITEMS", "score_draws"]
+__all__ = ["FEWEST_ITEMS", "MOST_ITEMS", "score_draws"]
 
 FloatArray = NDArray[np.float64]
 
 FEWEST_ITEMS = 6
 """Items from which on their gaps are enough to learn from; the posterior is proper from 4 on."""
+
+MOST_ITEMS = 100
+"""Items up to which the chain is long enough"""
 
 SHAPES = (1.0, 8.0, 64.0)
 """Shapes of the law of gaps: points at random, between, and all but equal distances."""
@@ -27,7 +30,7 @@ SHAPES = (1.0, 8.0, 64.0)
 WIDEST = 5.0
 """Largest mean gap: items that far apart are ordered alike in 99 of 100 rankings."""
 
-MOST_SWEEPS, FEWEST_SWEEPS, WORK = 8000, 60, 4_000_000
+MOST_SWEEPS, WORK = 8000, 40_000_000
 
 
 def score_draws(fractions: FloatArray, scores: FloatArray, variance: float) -> FloatArray:
@@ -36,7 +39,7 @@ def score_draws(fractions: FloatArray, scores: FloatArray, variance: float) -> F
     Parameters
     ----------
     fractions : ndarray, shape (m, m)
-        Noisy fractions, m at least 4; entries (i, j) and (j, i) add up to 1.
+        Noisy fractions, m from 4 to 100; entries (i, j) and (j, i) add up to 1.
     scores : ndarray, shape (m,)
         Where to begin: scores of mean 0 fitted to the fractions.
     variance : float
@@ -57,12 +60,13 @@ def score_draws(fractions: FloatArray, scores: FloatArray, variance: float) -> F
 
     **Numerics.** A Markov chain that begins at the fitted scores and leaves out its first fifth.
     It takes the same steps for the same fractions: its random numbers are a public sequence, and
-    the items enter in the order of their scores.
+    the items enter in the order of their scores. A probability from its draws has a Monte Carlo
+    error of about .01 for ten items and .02 for a hundred.
     """
     from privrank.kernels import score_walk
 
     m = len(scores)
-    sweeps = int(np.clip(WORK // m**2, FEWEST_SWEEPS, MOST_SWEEPS))
+    sweeps = min(WORK // m**2, MOST_SWEEPS)
     generator = public_generator("spaced scores", m)
     shapes = np.array(SHAPES)
     rest = (m - 1) * shapes - 2.0

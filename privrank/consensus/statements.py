@@ -150,7 +150,7 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     Parameters
     ----------
     fractions : ndarray, shape (m, m)
-        Noisy fractions of at least four items.
+        Noisy fractions of 4 to 100 items.
     variance : float
         Of the noise in each.
     units : int
@@ -169,8 +169,10 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     a fraction is observed with variance t. The scores have the posterior law of
     `privrank.consensus.spacing`. Of the residual about the fitted surface a share
     s^2 / (s^2 + t) is true, with variance s^2 t / (s^2 + t), less the 2 / m of it that the scores
-    take up. The law of s, half Cauchy with scale .02 and the likelihood of the residuals, is on a
-    grid; probabilities are means over draws of both.
+    take up: what of the deviations looks like scores counts as scores, whose error is due to t
+    alone. The law of s, half Cauchy with scale .02 and the likelihood of the residuals, is on a
+    grid from .001 to .5; probabilities are means over draws of both. Fractions are brought into
+    [-1, 2] first.
 
     For the sample t is the variance v of the noise, which has no structure. For the population
     sampling adds v' = p (1 - p) / n to each pair, but the pairs of a ranking depend on each other:

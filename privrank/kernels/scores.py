@@ -103,11 +103,12 @@ def score_walk(
     is uniform. The shape of that law is one of `shapes`, each as probable, and mu < `widest` has a
     density in proportion to mu.
 
-    Given an (m, m) matrix of fractions, m >= 4 finite scores to start at, S shapes a with weights
-    log C(a), where C(a) = a^2 (Gamma(a)^(-(m - 1))) Gamma((m - 1) a - 2) leaves from the integral
-    of the gaps' density over mu all but prod(g)^(a - 1) sum(g)^(2 - (m - 1) a), and the random
-    numbers of N sweeps: normal ones (N, m + 1), uniform ones in (0, 1] (N, 3 m + 2), and
-    gamma ones of shapes (m - 1) a - 2 (N, S), returns the (N, m) scores after each sweep.
+    Given an (m, m) matrix of fractions, m >= 4 scores to start at (within 300 of 0, where they
+    stay), S shapes a with weights log C(a), where C(a) = a^2 Gamma(a)^(1 - m) Gamma((m - 1) a - 2)
+    leaves from the integral of the gaps' density over mu all but prod(g)^(a - 1) sum(g)^(2 -
+    (m - 1) a), and the random numbers of N sweeps: normal ones (N, m + 1), uniform ones in (0, 1]
+    (N, 3 m + 2), and gamma ones of shapes (m - 1) a - 2 (N, S), returns the (N, m) scores after
+    each sweep.
 
     Each sweep is O(m^2) and offers: every item another score, by a step of the size of its error
     or of a gap; every other pair of neighbours an exchange; all scores with mu another unit; and
@@ -116,7 +117,7 @@ def score_walk(
     sweeps, m = len(normals), len(start)
     last, half = m - 1, 0.5 / variance
     scores = start.copy()
-    order = np.argsort(scores)
+    order = np.argsort(scores, kind="mergesort")  # stable, compiled or not
     place = np.empty(m, np.int64)
     for k in range(m):
         place[order[k]] = k

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank import __version__, tables
+from privrank.arrays import own
 from privrank.checks import check_alpha
+from privrank.consensus.rules import pair_matrix
+from privrank.consensus.spacing import FEWEST_ITEMS, MOST_ITEMS
 from privrank.consensus.statements import (
+    SUPPRESSED,
     Target,
+    chances,
     fraction_interval,
     score_interval,
     separated_groups,
@@ -34,6 +40,18 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+@lru_cache(maxsize=16)
+def _chances(release: Release, target: Target) -> FloatArray | None:
+    """Return the chances of orders from released pairs, or None where they are not calibrated."""
+    part, n = release.parts[PAIRS], release.sample.nobs
+    variance = part.noise_variance / n**2
+    small = FEWEST_ITEMS <= len(release.sample.items) <= MOST_ITEMS
+    if not small or math.sqrt(variance) > SUPPRESSED:
+        return None
+    fractions = pair_matrix(np.asarray(part.values * (part.step / n)))
+    return own(chances(fractions, variance, n, target), np.float64)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AggregationResult:
     """A private consensus: the order, pair fractions with intervals, scores, what is separated.
@@ -51,9 +69,6 @@ class AggregationResult:
     fractions : ndarray, shape (m, m), or None
         Noisy fractions of units that place the row item before the column item, items in the order
         of the list; None where pairs were not released.
-    chances : ndarray, shape (m, m), or None
-        Probability that the row item is the preferred one; None also where the noise is too large,
-        or the items are too few, for a calibrated one.
     """
 
     release: Release
@@ -61,7 +76,6 @@ class AggregationResult:
     target: Target
     places: IntArray = field(repr=False)
     fractions: FloatArray | None = field(repr=False)
-    chances: FloatArray | None = field(repr=False)
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -122,6 +136,15 @@ class AggregationResult:
         part, _ = self._fractions()
         return math.sqrt(part.noise_variance) / self.nobs
 
+    @property
+    def chances(self) -> FloatArray | None:
+        """Probability that the row item is preferred to the column item, items as in the list.
+
+        None where pairs were not released, or where it would not be calibrated: with fewer than
+        six items or more than a hundred, and with too much noise.
+        """
+        return None if self.fractions is None else _chances(self.release, self.target)
+
     def fraction_frame(self) -> pd.DataFrame:
         """Return the noisy fractions that place row before column, in the consensus order."""
         _, fractions = self._fractions()
@@ -142,7 +165,8 @@ class AggregationResult:
             Indexed by ``ahead`` and ``behind``: the fraction that agrees, its standard error, an
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), ``separated``, whether the latter excludes 1/2, and
-            ``probability``, that the pair is ordered rightly; missing with fewer than six items,
+            ``probability``, that the pair is ordered rightly; missing with fewer than six items
+            or more than a hundred,
             and where the noise has a standard deviation above 0.3.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
@@ -157,7 +181,9 @@ class AggregationResult:
         ]
         inside = np.clip(w, 0.0, 1.0)
         sampling = inside * (1.0 - inside) / n if self.target == "population" else 0.0
-        chances = None if self.chances is None else self.chances[np.ix_(self.places, self.places)]
+        chances = self.chances
+        if chances is not None:
+            chances = chances[np.ix_(self.places, self.places)]
         names = np.array(self.order, dtype=object)
         return pd.DataFrame(
             {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from privrank import tables
-from privrank.consensus.spacing import FEWEST_ITEMS
+from privrank.consensus.spacing import FEWEST_ITEMS, MOST_ITEMS
 from privrank.consensus.statements import FLAGGED
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
@@ -179,6 +179,8 @@ def _chance_words(result: AggregationResult) -> list[str]:
             f"A probability that a pair is ordered rightly is given from {FEWEST_ITEMS} items on: "
             f"it supposes that the pairs show how far items lie apart."
         ]
+    if len(result.items) > MOST_ITEMS:
+        return [f"A probability that a pair is ordered rightly is given up to {MOST_ITEMS} items."]
     if result.chances is None:
         return ["The noise is too large for a probability that a pair is ordered rightly."]
     words = (
