@@ -165,9 +165,8 @@ class AggregationResult:
             Indexed by ``ahead`` and ``behind``: the fraction that agrees, its standard error, an
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), ``separated``, whether the latter excludes 1/2, and
-            ``probability``, that the pair is ordered rightly; missing with fewer than six items
-            or more than a hundred,
-            and where the noise has a standard deviation above 0.3.
+            ``probability``, that the pair is ordered rightly; missing with fewer than six items,
+            with more than a hundred, and where the noise has a standard deviation above 0.3.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         part, matrix = self._fractions()
@@ -181,9 +180,9 @@ class AggregationResult:
         ]
         inside = np.clip(w, 0.0, 1.0)
         sampling = inside * (1.0 - inside) / n if self.target == "population" else 0.0
-        chances = self.chances
-        if chances is not None:
-            chances = chances[np.ix_(self.places, self.places)]
+        stated = self.chances
+        if stated is not None:
+            stated = stated[np.ix_(self.places, self.places)]
         names = np.array(self.order, dtype=object)
         return pd.DataFrame(
             {
@@ -194,7 +193,7 @@ class AggregationResult:
                 "all_lower": bounds[1][0],
                 "all_upper": bounds[1][1],
                 "separated": (bounds[1][0] > 0.5) | (bounds[1][1] < 0.5),
-                "probability": np.nan if chances is None else chances[first, second],
+                "probability": np.nan if stated is None else stated[first, second],
             },
             index=pd.MultiIndex.from_arrays(
                 [names[first], names[second]], names=["ahead", "behind"]
