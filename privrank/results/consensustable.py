@@ -185,7 +185,8 @@ def _chance_words(result: AggregationResult) -> list[str]:
         return ["The noise is too large for a probability that a pair is ordered rightly."]
     words = (
         "P(right): posterior probability that an item is rightly before the next, for one pair at "
-        "a time; how far, and how evenly, items lie apart is learnt from all pairs"
+        "a time; how far, and how evenly, items lie apart is learnt from all pairs. Where they "
+        "hardly differ, large values about the population are too large"
     )
     rough = result.noise_sd > FLAGGED
     return [words + (". At this much noise it may be overconfident." if rough else ".")]
