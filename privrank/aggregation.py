@@ -18,7 +18,6 @@ from privrank.checks import (
     check_epsilon,
     check_rng,
 )
-from privrank.consensus.rules import pair_matrix
 from privrank.consensus.statements import Target
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
@@ -30,7 +29,7 @@ from privrank.rankplan import (
     plan_aggregation,
 )
 from privrank.release import ORDER, PAIRS, Release, check_release
-from privrank.results.aggregation import AggregationResult
+from privrank.results.aggregation import AggregationResult, released_fractions
 
 __all__ = ["PrivateRankAggregation", "infer"]
 
@@ -262,10 +261,7 @@ def infer(
             f"release must hold an order, as PrivateRankAggregation makes it, and this one is of "
             f"{release.mechanism}."
         )
-    fractions = None
-    if PAIRS in release.parts:
-        part = release.parts[PAIRS]
-        fractions = pair_matrix(np.asarray(part.values * (part.step / n)))
+    fractions = released_fractions(release.parts[PAIRS], n) if PAIRS in release.parts else None
     return AggregationResult(
         release=release,
         alpha=alpha,

@@ -34,10 +34,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AggregationResult"]
+__all__ = ["AggregationResult", "released_fractions"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+def released_fractions(pairs: Part, units: int) -> FloatArray:
+    """Return the noisy fractions that place row before column, items in the order of the list."""
+    return pair_matrix(np.asarray(pairs.values * (pairs.step / units)))
 
 
 @lru_cache(maxsize=16)
@@ -48,8 +53,7 @@ def _chances(release: Release, target: Target) -> FloatArray | None:
     small = FEWEST_ITEMS <= len(release.sample.items) <= MOST_ITEMS
     if not small or math.sqrt(variance) > SUPPRESSED:
         return None
-    fractions = pair_matrix(np.asarray(part.values * (part.step / n)))
-    return own(chances(fractions, variance, n, target), np.float64)
+    return own(chances(released_fractions(part, n), variance, n, target), np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
