@@ -148,7 +148,7 @@ def test_items_that_differ_by_nothing_are_not_separated():
 
 def test_chances_are_flagged_and_then_suppressed():
     quiet, loud, louder = (
-        model(n, 6).fit(1.0, method="kemeny", rng=seeded()) for n in (400, 50, 25)
+        model(n, 6, 0.4).fit(1.0, method="kemeny", rng=seeded()) for n in (400, 50, 25)
     )
     assert quiet.noise_sd < 0.15 < loud.noise_sd < 0.3 < louder.noise_sd
     assert "overconfident" not in str(quiet.summary()) and quiet.chances is not None
@@ -165,6 +165,19 @@ def test_chances_need_items_to_learn_from():
     many = model(2000, 101, 0.9).fit(2.0, 1e-6, rng=seeded())
     assert many.fractions is not None and many.chances is None
     assert "up to 100 items" in " ".join(str(many.summary()).split())
+
+
+def test_chances_need_items_that_differ():
+    alike, apart = (model(500, 8, phi).fit(1.0, 1e-6, rng=seeded()) for phi in (0.999, 0.8))
+    assert apart.reliability > 0.9 and "P(right)" in str(apart.summary())
+    assert alike.reliability < 0.7 and alike.chances is None
+    assert alike.pairwise()["probability"].isna().all()
+    words = " ".join(str(alike.summary()).split())
+    assert "P(right)" not in words and "sampling or noise, is " in words
+    sample = pr.PrivateRankAggregation.from_release(apart.release, target="sample")
+    assert sample.reliability > apart.reliability
+    assert "that is not noise, is 0.9" in " ".join(str(sample.summary()).split())
+    assert model(500, 8, 0.99).fit(np.inf, target="sample").reliability == 1.0
 
 
 def test_chances_for_the_population_allow_for_dependent_pairs():

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, ndtr
+from scipy.special import chdtrc, expit, ndtr
 
 from privrank.consensus import statements
 from privrank.consensus.bayes import fit_scores
 from privrank.consensus.spacing import SHAPES, WIDEST, score_draws
-from privrank.consensus.statements import chances
+from privrank.consensus.statements import RELIABLE, chances, reliability
 
 
 def with_noise(surface, sd, rng):
@@ -109,11 +109,14 @@ def test_what_deviations_say_is_that_of_integration(target, monkeypatch):
 
 
 def calibration(draw, sd, target="sample"):
-    """Return by how much stated chances are above the share that is right, in three bins."""
+    """Return by how much chances, where shown, are above the share that is right, in three bins."""
     rng, stated, right = np.random.default_rng(6), [], []
     for _ in range(250):
         true = draw(rng)
-        found = chances(with_noise(true, sd, rng), sd**2, 1000, target)
+        noisy = with_noise(true, sd, rng)
+        if reliability(noisy, sd**2, 1000, target) < RELIABLE:
+            continue
+        found = chances(noisy, sd**2, 1000, target)
         ahead = found > 0.5
         stated.append(found[ahead])
         right.append(true[ahead] > 0.5)
@@ -142,3 +145,50 @@ def test_chances_are_calibrated_for_pairs_that_no_scores_explain():
         return with_noise(surface(rng.normal(scale=0.3, size=8)), 0.08, rng)
 
     assert np.abs(calibration(draw, 0.04)).max() < 0.05
+
+
+def test_chances_are_calibrated_where_some_surveys_just_reach_the_reliability():
+    gaps = calibration(lambda rng: surface(rng.permutation(np.arange(8) * 0.04)), 0.06)
+    assert np.abs(gaps).max() < 0.06
+
+
+def test_draws_that_would_seldom_be_shown_count_for_more(monkeypatch):
+    m, v = 8, 0.06**2
+    steps = np.linspace(1.5, -1.5, m)
+    weak, strong = -0.12 * steps, 0.4 * steps
+    noisy = (with_noise(surface(weak), 0.06, np.random.default_rng(k)) for k in range(3000))
+    shown = np.mean([reliability(one, v, 500, "sample") >= RELIABLE for one in noisy])
+    assert 0.1 < shown < 0.5
+    both = np.repeat([weak, strong], 3000, axis=0)
+    monkeypatch.setattr(statements, "score_draws", lambda f, scores, t: both)
+    found = chances(surface(strong), v, 500, "sample")
+    assert found[0, m - 1] == pytest.approx(shown / (1.0 + shown), abs=0.02)
+
+
+@pytest.mark.parametrize(("m", "target"), [(6, "population"), (10, "population"), (10, "sample")])
+def test_equal_scores_have_a_chi_squared_statistic(m, target):
+    """Of uniform rankings with noise; it is (m - 1) / (1 - reliability)."""
+    rng, n, sd, found = np.random.default_rng(2), 200, 0.03, []
+    for _ in range(3000):
+        fractions = np.full((m, m), 0.5)
+        if target == "population":
+            ranks = rng.permuted(np.tile(np.arange(m), (n, 1)), axis=1)
+            fractions = (ranks[:, :, None] < ranks[:, None, :]).mean(axis=0) + 0.5 * np.eye(m)
+        found.append(reliability(with_noise(fractions, sd, rng), sd**2, n, target))
+    shares = np.array(found)
+    for level in (0.2, 0.4):
+        said = chdtrc(m - 1, (m - 1) / (1 - level))
+        assert (shares >= level).mean() == pytest.approx(said, abs=0.02)
+    assert (shares == 0.0).mean() == pytest.approx(1 - chdtrc(m - 1, m - 1), abs=0.03)
+
+
+def test_the_chance_of_being_shown_is_that_of_simulation():
+    rng, m, sd = np.random.default_rng(3), 8, 0.06
+    spreads = np.array([0.0, 0.1, 0.15, 0.3])
+    draws = spreads[:, None] * np.linspace(-1.5, 1.5, m)
+    said = statements._shown(draws, sd**2)
+    for scores, chance in zip(draws, said, strict=True):
+        noisy = (with_noise(surface(scores), sd, rng) for _ in range(2000))
+        shown = np.mean([reliability(one, sd**2, 500, "sample") >= RELIABLE for one in noisy])
+        assert shown == pytest.approx(chance, abs=0.03)
+    assert said[0] < 0.01 and 0.1 < said[1] < said[2] < said[3] and said[3] > 0.99

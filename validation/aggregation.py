@@ -1,8 +1,7 @@
-"""Rank aggregation: do intervals cover, and is P(right) calibrated?
+"""Rank aggregation: do intervals cover?
 
 Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
-models with log worths drawn anew from a normal law for each replicate. A second table has items
-that hardly differ.
+models with log worths drawn anew from a normal law for each replicate.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from privrank.consensus.orders import kemeny_score, pair_counts
 
 COMMAND = "python validation/aggregation.py"
 DELTA = 1e-6
-# items, rankings, model, epsilon, delta, method: what is said of pairs, scores and orders
+# items, rankings, model, epsilon, delta, method
 CELLS = (
     (3, 300, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
     (4, 300, ("Plackett-Luce", 0.3), 1.0, 0.0, "kemeny"),
@@ -40,13 +39,6 @@ CELLS = (
     (45, 1000, ("Plackett-Luce", 0.2), 1.0, DELTA, "auto"),
     (10, 500, ("Mallows", 0.95), 0.5, 0.0, "borda"),
 )
-# items that hardly differ: where P(right) for the population is not calibrated
-ALIKE = (
-    (6, 300, ("Plackett-Luce", 0.03), 1.0, DELTA, "auto"),
-    (6, 3000, ("Plackett-Luce", 0.03), 1.0, DELTA, "auto"),
-    (10, 300, ("Mallows", 0.99), 1.0, DELTA, "auto"),
-    (10, 3000, ("Mallows", 0.99), 1.0, DELTA, "auto"),
-)
 
 
 def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
@@ -64,7 +56,7 @@ def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
 
 
 def statements(rng, m, n, model, epsilon, delta, method):
-    """Return coverage of the intervals of one fit, and its chances beside what is so."""
+    """Return coverage of the intervals of one fit."""
     ranks, truth = drawn(rng, m, n, *model)
     observed = pair_counts(ranks) / n
     np.fill_diagonal(observed, 0.5)
@@ -86,32 +78,12 @@ def statements(rng, m, n, model, epsilon, delta, method):
         low, high = said.score_conf_int()
         score = kemeny_score(places, real)
         out[f"score, {target}"] = low <= score <= high
-        if said.chances is not None:
-            decided = p != 0.5
-            out[f"chances, {target}"] = (pairs["probability"].to_numpy()[decided], p[decided] > 0.5)
         out["noise"] = said.noise_sd
     return out
 
 
-def calibration(found: list, target: str) -> str:
-    """Return the largest gap, over bins of chances, between their mean and the share that is so.
-
-    Over bins of at least 200 pairs, and of a hundredth of all: where nearly every pair is certain,
-    the few that are not were drawn by an odd sample from a truth that is always the same.
-    """
-    said = np.concatenate([one[f"chances, {target}"][0] for one in found])
-    so = np.concatenate([one[f"chances, {target}"][1] for one in found])
-    worst, bins = 0.0, np.array([0.0, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.001])
-    for low, high in zip(bins, bins[1:], strict=False):
-        inside = (said >= low) & (said < high)
-        if inside.sum() >= max(200, 0.01 * len(said)):
-            gap = float(said[inside].mean() - so[inside].mean())
-            worst = gap if abs(gap) > abs(worst) else worst
-    return f"{worst:+.3f}" if worst else ""
-
-
 def facts(cell: tuple, found: list) -> dict:
-    """Return what a row of either table begins with."""
+    """Return what a row begins with."""
     m, n, model, epsilon, delta, method = cell
     return {
         "items": m,
@@ -125,57 +97,27 @@ def facts(cell: tuple, found: list) -> dict:
     }
 
 
-def alike(replicates: int) -> None:
-    """Write the table of items that hardly differ."""
-    started = time.time()
-    rows: list[dict] = []
-    for number, cell in enumerate(ALIKE):
-        found = replicate(statements, replicates, *cell, cell=5100 + number)
-        row = facts(cell, found)
-        for target in ("population", "sample"):
-            said = np.concatenate([one[f"chances, {target}"][0] for one in found])
-            so = np.concatenate([one[f"chances, {target}"][1] for one in found])
-            sure = said >= 0.9
-            row[f"P(right) from .9 on, {target}"] = f"{sure.mean():.3f}"
-            row[f"right of those, {target}"] = f"{so[sure].mean():.3f}"
-            row[f"largest gap, {target}"] = calibration(found, target)
-        rows.append(row)
-        print(row, flush=True)
-    write(
-        "aggregation_alike",
-        "Rank aggregation: P(right) of items that hardly differ",
-        COMMAND,
-        rows,
-        started,
-    )
-
-
 def main() -> None:
     started = time.time()
     replicates = arguments(__doc__.splitlines()[0], 2_000)
     rows: list[dict] = []
     for number, cell in enumerate(CELLS):
-        count = max(replicates // (1 if cell[0] <= 10 else 2 if cell[0] <= 15 else 8), 20)
-        found = replicate(statements, count, *cell, cell=5000 + number)
+        found = replicate(statements, replicates, *cell, cell=5000 + number)
         row = facts(cell, found)
         for what in ("pairs", "all pairs", "score", "Borda"):
             for target in ("population", "sample"):
                 key = f"{what}, {target}"
                 known = key in found[0]
                 row[key] = f"{np.mean([one[key] for one in found]):.3f}" if known else ""
-        for target in ("population", "sample"):
-            known = f"chances, {target}" in found[0]
-            row[f"P(right), {target}"] = calibration(found, target) if known else "not shown"
         rows.append(row)
         print(row, flush=True)
     write(
         "aggregation_statements",
-        "Rank aggregation: coverage of 95 % intervals, calibration of P(right)",
+        "Rank aggregation: coverage of 95 % intervals",
         COMMAND,
         rows,
         started,
     )
-    alike(max(replicates // 4, 20))
 
 
 if __name__ == "__main__":

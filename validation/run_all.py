@@ -23,6 +23,7 @@ STUDIES = (
     "closeness_power",
     "closeness_pvalues",
     "aggregation",
+    "aggregation_chances",
     "aggregation_utility",
 )
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import chndtr, expit, ndtr, ndtri
 
 from privrank.consensus.bayes import shrink
 from privrank.consensus.spacing import score_draws
@@ -20,11 +20,13 @@ from privrank.ranknoise import CubeNoise
 
 __all__ = [
     "FLAGGED",
+    "RELIABLE",
     "SUPPRESSED",
     "PairLaw",
     "Target",
     "chances",
     "fraction_interval",
+    "reliability",
     "score_interval",
     "separated_groups",
 ]
@@ -38,8 +40,14 @@ PairLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise
 FLAGGED, SUPPRESSED = 0.15, 0.30
 """Standard deviations of the noise in a fraction from which on a chance is flagged, or not shown"""
 
+RELIABLE = 0.7
+"""Reliability of scores from which on chances are shown, the usual one of what is no test"""
+
 TYPICAL_MISFIT = 0.02
 """Scale of the prior for how far true fractions are from those of any scores"""
+
+LARGEST_WEIGHT = 20.0
+"""Largest weight of a draw of scores that would seldom be reliable enough to show"""
 
 BLOCK = 200_000
 """Numbers of a block of draws and pairs"""
@@ -144,6 +152,61 @@ def separated_groups(order: IntArray, separated: NDArray[np.bool_]) -> tuple[Int
     return tuple(np.split(np.asarray(order), np.flatnonzero(separated) + 1))
 
 
+def _score_error(variance: float, units: int, target: Target, m: int) -> float:
+    """Return the error variance that a fraction adds to a score when rankings are uniform."""
+    sampling = 0.25 * (m + 1) / 3.0 / units if target == "population" else 0.0
+    return variance + sampling
+
+
+def reliability(fractions: FloatArray, variance: float, units: int, target: Target) -> float:
+    """Return the estimated share of the variance of Borda scores that is not error.
+
+    Parameters
+    ----------
+    fractions : ndarray, shape (m, m)
+        Noisy fractions.
+    variance : float
+        Of the noise in each.
+    units : int
+        Number n of units.
+    target : {"population", "sample"}
+        Whose scores are measured: for the population sampling is error, too.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Notes
+    -----
+    **Statistic.** When rankings are uniform the Borda scores have the covariance t (m I - 11') with
+    t = v + (m + 1) / (12 n): noise of variance v in each pair, and the variance (m^2 - 1) / 12 of a
+    rank. So their sum of squares about the mean over m t is a chi-squared statistic Q of equal
+    scores with m - 1 degrees of freedom, noncentral otherwise, and 1 - (m - 1) / Q, at least 0, is
+    the share by moments.
+    """
+    m = len(fractions)
+    error = _score_error(variance, units, target, m)
+    if error == 0.0:
+        return 1.0
+    squares = float((_borda(fractions) ** 2).sum())
+    return max(0.0, 1.0 - m * (m - 1) * error / squares) if squares > 0.0 else 0.0
+
+
+def _borda(fractions: FloatArray) -> FloatArray:
+    """Return the Borda scores less their mean."""
+    return np.asarray(fractions.sum(axis=1) - np.diag(fractions) - 0.5 * (len(fractions) - 1))
+
+
+def _shown(draws: FloatArray, error: float) -> FloatArray:
+    """Return, for each draw of scores, the probability that their reliability is enough to show."""
+    m = draws.shape[1]
+    squares = np.zeros(len(draws))
+    for scores in draws.T:
+        squares += (expit(scores[:, None] - draws) - 0.5).sum(axis=1) ** 2
+    return np.asarray(1.0 - chndtr((m - 1) / (1.0 - RELIABLE), m - 1, squares / (m * error)))
+
+
 def chances(fractions: FloatArray, variance: float, units: int, target: Target) -> FloatArray:
     """Return the probability, pair by pair, that the row item is preferred to the column item.
 
@@ -180,9 +243,12 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     independent pairs, and as the variances of all D pairs add up to D / 4, the rest have a third.
     So t is v + v' (m + 1) / 3 for the scores, and v + v' / 3 about the surface.
 
-    **When it holds.** For items at random or equal distances alike, as measured. Where items
-    hardly differ at all, compared with the errors of their scores, no prior that is wide enough for
-    other surveys is calibrated: large probabilities are then too large.
+    **Where it is shown.** Items that hardly differ, compared with the errors of their scores, have
+    fitted scores that differ too much, and no prior that is wide enough for other surveys mends
+    that. So results show chances from a reliability of .7 on. Surveys that just reach it have been
+    lucky: the likelihood of scores is that of fractions given that they do, so each draw is
+    weighted by one over the probability of reaching it, up to 20: without that limit, which moves
+    chances by less than they are off anyway, a few draws would decide.
     """
     m = len(fractions)
     first, second = np.triu_indices(m, 1)
@@ -203,6 +269,9 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     log = 0.5 * np.log(misfits) - np.log1p(misfits / TYPICAL_MISFIT**2)
     log -= 0.5 * (freedom * np.log(total) + float(residual @ residual) / total)
     shares = np.cumsum(np.exp(log - log.max()))
+    shown = _shown(draws, _score_error(variance, units, target, m))
+    weights = 1.0 / np.maximum(shown, 1.0 / LARGEST_WEIGHT)
+    weights /= weights.sum()
     # each draw of scores with one misfit: a stratified sample in a shuffled, public order
     levels = public_generator("misfits", m).permutation(len(draws)) + 0.5
     misfit = misfits[np.searchsorted(shares, levels / len(draws) * shares[-1])]
@@ -212,8 +281,8 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     for start in range(0, len(draws), block):
         rows = slice(start, start + block)
         gap = expit(draws[rows][:, first] - draws[rows][:, second]) - 0.5 + trust[rows] * residual
-        found += ndtr(gap / sd[rows]).sum(axis=0)
+        found += weights[rows] @ ndtr(gap / sd[rows])
     out = np.full((m, m), 0.5)
-    out[first, second] = found / len(draws)
+    out[first, second] = found
     out[second, first] = 1.0 - out[first, second]
     return out

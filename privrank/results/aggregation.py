@@ -18,10 +18,12 @@ from privrank.checks import check_alpha
 from privrank.consensus.rules import pair_matrix
 from privrank.consensus.spacing import FEWEST_ITEMS, MOST_ITEMS
 from privrank.consensus.statements import (
+    RELIABLE,
     SUPPRESSED,
     Target,
     chances,
     fraction_interval,
+    reliability,
     score_interval,
     separated_groups,
 )
@@ -49,11 +51,13 @@ def released_fractions(pairs: Part, units: int) -> FloatArray:
 def _chances(release: Release, target: Target) -> FloatArray | None:
     """Return the chances of orders from released pairs, or None where they are not calibrated."""
     part, n = release.parts[PAIRS], release.sample.nobs
-    variance = part.noise_variance / n**2
-    small = FEWEST_ITEMS <= len(release.sample.items) <= MOST_ITEMS
+    variance, fractions = part.noise_variance / n**2, released_fractions(part, n)
+    small = FEWEST_ITEMS <= len(fractions) <= MOST_ITEMS
     if not small or math.sqrt(variance) > SUPPRESSED:
         return None
-    return own(chances(released_fractions(part, n), variance, n, target), np.float64)
+    if reliability(fractions, variance, n, target) < RELIABLE:
+        return None
+    return own(chances(fractions, variance, n, target), np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -145,9 +149,20 @@ class AggregationResult:
         """Probability that the row item is preferred to the column item, items as in the list.
 
         None where pairs were not released, or where it would not be calibrated: with fewer than
-        six items or more than a hundred, and with too much noise.
+        six items or more than a hundred, with too much noise, and where the reliability is below
+        .7.
         """
         return None if self.fractions is None else _chances(self.release, self.target)
+
+    @property
+    def reliability(self) -> float:
+        """Estimated share of the variance of the Borda scores that is not error.
+
+        Error is the privacy noise and, for the population, sampling.
+        """
+        part, _ = self._fractions()
+        fractions = released_fractions(part, self.nobs)
+        return reliability(fractions, self.noise_sd**2, self.nobs, self.target)
 
     def fraction_frame(self) -> pd.DataFrame:
         """Return the noisy fractions that place row before column, in the consensus order."""
@@ -170,7 +185,8 @@ class AggregationResult:
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), ``separated``, whether the latter excludes 1/2, and
             ``probability``, that the pair is ordered rightly; missing with fewer than six items,
-            with more than a hundred, and where the noise has a standard deviation above 0.3.
+            with more than a hundred, where the noise has a standard deviation above 0.3, and where
+            the reliability of the scores is below 0.7.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         part, matrix = self._fractions()

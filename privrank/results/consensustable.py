@@ -9,7 +9,7 @@ import pandas as pd
 
 from privrank import tables
 from privrank.consensus.spacing import FEWEST_ITEMS, MOST_ITEMS
-from privrank.consensus.statements import FLAGGED
+from privrank.consensus.statements import FLAGGED, RELIABLE, SUPPRESSED
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.rankplan import cautions, remedy
@@ -181,12 +181,25 @@ def _chance_words(result: AggregationResult) -> list[str]:
         ]
     if len(result.items) > MOST_ITEMS:
         return [f"A probability that a pair is ordered rightly is given up to {MOST_ITEMS} items."]
-    if result.chances is None:
+    if result.noise_sd > SUPPRESSED:
         return ["The noise is too large for a probability that a pair is ordered rightly."]
+    share = (
+        f"reliability of the Borda scores, the share of their variance that is not "
+        f"{'noise' if result.target == 'sample' else 'sampling or noise'}, is {_share(result)}"
+    )
+    if result.chances is None:
+        return [
+            f"The {share}: too little for a probability that a pair is ordered rightly, which "
+            f"takes {RELIABLE:.2f}."
+        ]
     words = (
-        "P(right): posterior probability that an item is rightly before the next, for one pair at "
-        "a time; how far, and how evenly, items lie apart is learnt from all pairs. Where they "
-        "hardly differ, large values about the population are too large"
+        f"P(right): posterior probability that an item is rightly before the next, for one pair at "
+        f"a time; how far, and how evenly, items lie apart is learnt from all pairs. The {share}"
     )
     rough = result.noise_sd > FLAGGED
-    return [words + (". At this much noise it may be overconfident." if rough else ".")]
+    return [words + (". At this much noise P(right) may be overconfident." if rough else ".")]
+
+
+def _share(result: AggregationResult) -> str:
+    """Return the reliability rounded down, so that what is printed is not above the truth."""
+    return f"{math.floor(100 * result.reliability) / 100:.2f}"

@@ -1,0 +1,102 @@
+"""Rank aggregation: is P(right), the probability that a pair is ordered rightly, calibrated?
+
+In the settings of the study of intervals, and in a wider grid that runs from items that hardly
+differ to items far apart.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from aggregation import CELLS, DELTA, drawn, facts
+from study import arguments, replicate, write
+
+import privrank as pr
+from privrank.consensus.orders import pair_counts
+from privrank.consensus.spacing import FEWEST_ITEMS
+
+COMMAND = "python validation/aggregation_chances.py"
+BINS = np.array([0.0, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.001])
+SETTINGS = tuple(cell for cell in CELLS if cell[0] >= FEWEST_ITEMS and cell[-1] != "borda")
+MODELS = (
+    *(("Plackett-Luce", spread) for spread in (0.03, 0.1, 0.3)),
+    *(("Mallows", phi) for phi in (0.99, 0.95, 0.9)),
+)
+GRID = tuple(
+    (m, n, model, 1.0, DELTA, "auto") for m in (6, 10, 20) for n in (300, 3000) for model in MODELS
+)
+
+
+def said_and_so(rng, m, n, model, epsilon, delta, method):
+    """Return, for either target, reliability, chances if shown, and whether pairs are right."""
+    ranks, truth = drawn(rng, m, n, *model)
+    observed = pair_counts(ranks) / n
+    fit = pr.PrivateRankAggregation(ranks).fit(epsilon, delta, method=method, rng=rng)
+    out: dict = {"noise": fit.noise_sd}
+    pairs = np.triu_indices(m, 1)
+    for target, real in (("population", truth), ("sample", observed)):
+        result = pr.PrivateRankAggregation.from_release(fit.release, target=target)
+        p = real[np.ix_(fit.places, fit.places)][pairs]
+        said = np.full(len(p), np.nan)
+        if result.chances is not None:
+            said = result.chances[np.ix_(fit.places, fit.places)][pairs]
+        out[target] = (result.reliability, said[p != 0.5], p[p != 0.5] > 0.5)
+    return out
+
+
+def calibration(found: list, target: str) -> dict:
+    """Return how often chances are shown, and how those that are compare with what is so.
+
+    The largest gap is over bins that hold at least 200 pairs, and a hundredth of all pairs, shown
+    or not; the mean gap is over all bins, each counting by its pairs.
+    """
+    said = np.concatenate([one[target][1] for one in found])
+    so = np.concatenate([one[target][2] for one in found])
+    every, shown = len(said), np.isfinite(said)
+    said, so = said[shown], so[shown]
+    mean = worst = 0.0
+    judged = False
+    for low, high in zip(BINS, BINS[1:], strict=False):
+        inside = (said >= low) & (said < high)
+        if not inside.any():
+            continue
+        gap = float(said[inside].mean() - so[inside].mean())
+        mean += abs(gap) * float(inside.mean())
+        if inside.sum() >= max(200, 0.01 * every):
+            judged, worst = True, gap if abs(gap) > abs(worst) else worst
+    sure = said >= 0.95
+    return {
+        "target": target,
+        "reliability": f"{np.median([one[target][0] for one in found]):.2f}",
+        "shown": f"{np.mean([np.isfinite(one[target][1]).any() for one in found]):.3f}",
+        "largest gap": f"{worst:+.3f}" if judged else "",
+        "mean gap": f"{mean:.3f}" if len(said) else "",
+        "from .95 on": f"{sure.mean():.3f}" if len(said) else "",
+        "right of those": f"{so[sure].mean():.3f}" if sure.sum() >= 200 else "",
+    }
+
+
+def table(name: str, title: str, cells: tuple, replicates: int, seed: int) -> None:
+    """Write one table, with fewer replicates where there are many items."""
+    started = time.time()
+    rows: list[dict] = []
+    for number, cell in enumerate(cells):
+        count = max(replicates // (1 if cell[0] <= 10 else 2 if cell[0] <= 20 else 8), 20)
+        found = replicate(said_and_so, count, *cell, cell=seed + number)
+        for target in ("population", "sample"):
+            rows.append(facts(cell, found) | calibration(found, target))
+            print(rows[-1], flush=True)
+    write(name, title, COMMAND, rows, started)
+
+
+def main() -> None:
+    replicates = arguments(__doc__.splitlines()[0], 2_000)
+    title = "Rank aggregation: calibration of P(right)"
+    table("aggregation_chances", title, SETTINGS, replicates, 5200)
+    wide = f"{title} from items that hardly differ on"
+    table("aggregation_chances_grid", wide, GRID, max(replicates // 2, 20), 5300)
+
+
+if __name__ == "__main__":
+    main()
