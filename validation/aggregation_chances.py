@@ -49,28 +49,31 @@ def calibration(found: list, target: str) -> dict:
     """Return how often chances are shown, and how those that are compare with what is so.
 
     The largest gap is over bins that hold at least 200 pairs, and a hundredth of all pairs, shown
-    or not; the mean gap is over all bins, each counting by its pairs.
+    or not; its standard error allows for pairs of one replicate. The mean gap is over all bins,
+    each counting by its pairs.
     """
     said = np.concatenate([one[target][1] for one in found])
     so = np.concatenate([one[target][2] for one in found])
+    of = np.repeat(np.arange(len(found)), [len(one[target][1]) for one in found])
     every, shown = len(said), np.isfinite(said)
-    said, so = said[shown], so[shown]
-    mean = worst = 0.0
-    judged = False
+    said, so, of = said[shown], so[shown], of[shown]
+    mean, worst, error = 0.0, 0.0, 0.0
     for low, high in zip(BINS, BINS[1:], strict=False):
         inside = (said >= low) & (said < high)
         if not inside.any():
             continue
-        gap = float(said[inside].mean() - so[inside].mean())
+        gap = float(np.mean(said[inside] - so[inside]))
         mean += abs(gap) * float(inside.mean())
-        if inside.sum() >= max(200, 0.01 * every):
-            judged, worst = True, gap if abs(gap) > abs(worst) else worst
+        if inside.sum() >= max(200, 0.01 * every) and abs(gap) > abs(worst):
+            sums = np.bincount(of[inside], said[inside] - so[inside] - gap)
+            worst, error = gap, float(np.sqrt(sums @ sums)) / inside.sum()
     sure = said >= 0.95
     return {
         "target": target,
         "reliability": f"{np.median([one[target][0] for one in found]):.2f}",
         "shown": f"{np.mean([np.isfinite(one[target][1]).any() for one in found]):.3f}",
-        "largest gap": f"{worst:+.3f}" if judged else "",
+        "largest gap": f"{worst:+.3f}" if error else "",
+        "its std err": f"{error:.3f}" if error else "",
         "mean gap": f"{mean:.3f}" if len(said) else "",
         "from .95 on": f"{sure.mean():.3f}" if len(said) else "",
         "right of those": f"{so[sure].mean():.3f}" if sure.sum() >= 200 else "",
@@ -78,11 +81,13 @@ def calibration(found: list, target: str) -> dict:
 
 
 def table(name: str, title: str, cells: tuple, replicates: int, seed: int) -> None:
-    """Write one table, with fewer replicates where there are many items."""
+    """Write one table, with more replicates of few items and fewer of many."""
     started = time.time()
     rows: list[dict] = []
     for number, cell in enumerate(cells):
-        count = max(replicates // (1 if cell[0] <= 10 else 2 if cell[0] <= 20 else 8), 20)
+        size = cell[0]
+        share = 2.0 if size <= 8 else 1.0 if size <= 10 else 0.5 if size <= 20 else 0.125
+        count = max(round(replicates * share), 20)
         found = replicate(said_and_so, count, *cell, cell=seed + number)
         for target in ("population", "sample"):
             rows.append(facts(cell, found) | calibration(found, target))
