@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Columns", "Factor", "Formula", "columns_of", "factors_of", "parse", "terms_of"]
+__all__ = [
+    "Columns",
+    "Factor",
+    "Formula",
+    "columns_of",
+    "constraint",
+    "factors_of",
+    "parse",
+    "terms_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +226,44 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
     info = matrix.design_info
     terms = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
     return Columns(tuple(info.column_names), terms, np.asarray(matrix, dtype=np.float64))
+
+
+def constraint(
+    hypothesis: Any, names: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Read a linear hypothesis about coefficients.
+
+    Parameters
+    ----------
+    hypothesis : str, list of str, array, tuple of two arrays, or dict
+        Equations such as ``"London = Paris"``, or their weights, one column per coefficient, with
+        their right sides where these are not 0.
+    names : sequence of str
+        Names of the coefficients.
+
+    Returns
+    -------
+    weights : ndarray, shape (rows, names)
+    constants : ndarray, shape (rows, 1)
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read.
+    """
+    from patsy import DesignInfo, PatsyError
+
+    try:
+        read = DesignInfo(names).linear_constraint(hypothesis)
+        if read.coefs.any(axis=1).all() and np.isfinite(read.coefs).all():
+            return read.coefs, read.constants
+    except (PatsyError, ValueError, TypeError, IndexError):
+        pass  # one sentence for all of them
+    example = f"{names[0]} = {names[1]}" if len(names) > 1 else f"{names[0]} = 0"
+    raise ValueError(
+        f"hypothesis must be equations of coefficients such as '{example}', or an array of weights "
+        f"with {len(names)} columns, one for each coefficient: {', '.join(names)}."
+    )
 
 
 def _description(right: str) -> Any:

@@ -51,6 +51,7 @@ LAYERS = (
         "results.finding",
         "results.guarantee",
         "results.homogeneity",
+        "results.hypotheses",
         "results.pairs",
         "results.ranktest",
         "results.regression",

@@ -375,6 +375,16 @@ def test_wald_test_agrees_with_hand_computation(private):
         assert float(test.pvalue) == pytest.approx(chi2.sf(statistic, 2))
 
 
+@pytest.mark.parametrize(
+    "wrong", ["Londn = Paris", "London ==", "", 3, [[1, -1]], {"a": 1}, np.zeros(6), [np.nan] * 6]
+)
+def test_a_hypothesis_that_cannot_be_read_gets_one_sentence(private, wrong):
+    for test in (private.t_test, private.wald_test):
+        with pytest.raises(ValueError, match=r"^hypothesis must be .*'London = .* 6 columns") as e:
+            test(wrong)
+        assert "\n" not in str(e.value) and e.value.__cause__ is None
+
+
 def test_names_that_no_formula_could_spell():
     frame = long_frame([("St. Gallen", "A&B", 1.0), ("A&B", "1st", -1.0), ("1st", "A&B", -1.0)] * 9)
     result = pr.PrivateBTL(frame, items=["St. Gallen", "A&B", "1st"], design="public").fit(np.inf)

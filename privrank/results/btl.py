@@ -18,6 +18,7 @@ from privrank.links import LOGIT, Link
 from privrank.nulls import monte_carlo_pvalue
 from privrank.optim import Solver
 from privrank.release import Release
+from privrank.results import hypotheses
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -332,12 +333,11 @@ class BTLResult:
 
     def t_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses one by one, as statsmodels does (``"London = Paris"``)."""
-        return tables.wald_results(self.params, self._covariance().total).t_test(hypothesis)
+        return hypotheses.t_test(self.params, self._covariance().total, hypothesis)
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, as statsmodels does."""
-        results = tables.wald_results(self.params, self._covariance().total)
-        return results.wald_test(hypothesis, use_f=False, scalar=True)
+        return hypotheses.wald_test(self.params, self._covariance().total, hypothesis)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of worths as a data frame, one row per item, best first."""

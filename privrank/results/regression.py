@@ -18,6 +18,7 @@ from privrank.covariates import Covariates
 from privrank.linear import predictor_matrix
 from privrank.links import LOGIT, Link
 from privrank.release import Release
+from privrank.results import hypotheses
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -312,12 +313,11 @@ class BTLRegressionResult:
 
     def t_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses one by one, as statsmodels does (``"first = 0"``)."""
-        return tables.wald_results(self.params, self.cov_params().to_numpy()).t_test(hypothesis)
+        return hypotheses.t_test(self.params, self.cov_params().to_numpy(), hypothesis)
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, as statsmodels does."""
-        results = tables.wald_results(self.params, self.cov_params().to_numpy())
-        return results.wald_test(hypothesis, use_f=False, scalar=True)
+        return hypotheses.wald_test(self.params, self.cov_params().to_numpy(), hypothesis)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of coefficients as a data frame, one row per coefficient."""
