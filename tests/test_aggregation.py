@@ -174,10 +174,22 @@ def test_chances_need_items_that_differ():
     assert alike.pairwise()["probability"].isna().all()
     words = " ".join(str(alike.summary()).split())
     assert "P(right)" not in words and "sampling or noise, is " in words
+    sample = pr.PrivateRankAggregation.from_release(alike.release, target="sample")
+    assert sample.reliability < 0.7 and sample.chances is None
     sample = pr.PrivateRankAggregation.from_release(apart.release, target="sample")
     assert sample.reliability > apart.reliability
     assert "that is not noise, is 0.9" in " ".join(str(sample.summary()).split())
     assert model(500, 8, 0.99).fit(np.inf, target="sample").reliability == 1.0
+
+
+def test_reliability_about_the_population_is_a_bound_where_rankings_are_partial():
+    ranks = pr.Mallows(8, 0.6).rvs(2000, seeded(4)).astype(float)
+    ranks[ranks > 3] = np.nan
+    fitted = pr.PrivateRankAggregation(ranks, partial=True).fit(1.0, 1e-6, rng=seeded())
+    assert "sampling or noise, is at least 0." in " ".join(str(fitted.summary()).split())
+    sample = pr.PrivateRankAggregation.from_release(fitted.release, target="sample")
+    assert sample.reliability > fitted.reliability
+    assert "at least" not in str(sample.summary())
 
 
 def test_chances_for_the_population_allow_for_dependent_pairs():

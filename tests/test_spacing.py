@@ -147,21 +147,24 @@ def test_chances_are_calibrated_for_pairs_that_no_scores_explain():
     assert np.abs(calibration(draw, 0.04)).max() < 0.05
 
 
-def test_chances_are_calibrated_where_some_surveys_just_reach_the_reliability():
+def test_chances_are_calibrated_at_small_distances():
     gaps = calibration(lambda rng: surface(rng.permutation(np.arange(8) * 0.04)), 0.06)
     assert np.abs(gaps).max() < 0.06
 
 
-def test_draws_that_would_seldom_be_shown_count_for_more(monkeypatch):
-    m, v = 8, 0.06**2
+@pytest.mark.parametrize(("target", "sd"), [("sample", 0.06), ("population", 0.04)])
+def test_draws_that_would_seldom_be_shown_count_for_more(target, sd, monkeypatch):
+    m, n, v = 8, 350, sd**2
     steps = np.linspace(1.5, -1.5, m)
     weak, strong = -0.12 * steps, 0.4 * steps
-    noisy = (with_noise(surface(weak), 0.06, np.random.default_rng(k)) for k in range(3000))
-    shown = np.mean([reliability(one, v, 500, "sample") >= RELIABLE for one in noisy])
+    # uniform rankings have scores of this error, and so have independent pairs
+    apart = np.sqrt(v + (target == "population") * (m + 1) / (12 * n))
+    noisy = (with_noise(surface(weak), apart, np.random.default_rng(k)) for k in range(3000))
+    shown = np.mean([reliability(one, v, n, target) >= RELIABLE for one in noisy])
     assert 0.1 < shown < 0.5
     both = np.repeat([weak, strong], 3000, axis=0)
     monkeypatch.setattr(statements, "score_draws", lambda f, scores, t: both)
-    found = chances(surface(strong), v, 500, "sample")
+    found = chances(surface(strong), v, n, target)
     assert found[0, m - 1] == pytest.approx(shown / (1.0 + shown), abs=0.02)
 
 

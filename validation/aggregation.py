@@ -1,7 +1,8 @@
 """Rank aggregation: do intervals cover?
 
 Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
-models with log worths drawn anew from a normal law for each replicate.
+models with log worths drawn anew from a normal law for each replicate. Two camps are a share of
+Mallows rankings with phi .3, and the rest of the reverse.
 """
 
 from __future__ import annotations
@@ -48,11 +49,15 @@ def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
         scores = worths + rng.gumbel(size=(n, m))
         ranks = np.argsort(np.argsort(-scores, axis=1), axis=1) + 1
         return ranks, expit(worths[:, None] - worths)
-    model = pr.Mallows(m, spread)
+    model = pr.Mallows(m, 0.3 if family == "Two camps" else spread)
     apart = np.array([0.5, *(model.pair_probability(0, k) for k in range(1, m))])
     gap = np.arange(m) - np.arange(m)[:, None]
-    far = apart[np.abs(gap)]
-    return model.rvs(n, rng), np.where(gap >= 0, far, 1.0 - far)
+    ahead = np.where(gap >= 0, apart[np.abs(gap)], 1.0 - apart[np.abs(gap)])
+    ranks = model.rvs(n, rng)
+    if family == "Two camps":
+        ranks = np.where(rng.random((n, 1)) < spread, ranks, m + 1 - ranks)
+        ahead = spread * ahead + (1.0 - spread) * ahead.T
+    return ranks, ahead
 
 
 def statements(rng, m, n, model, epsilon, delta, method):
@@ -72,7 +77,7 @@ def statements(rng, m, n, model, epsilon, delta, method):
         )
         if fit.fractions is None:
             continue
-        pairs, p = said.pairwise(), real[np.ix_(places, places)][first, second]
+        pairs, p = said.pair_conf_int(), real[np.ix_(places, places)][first, second]
         out[f"pairs, {target}"] = np.mean((pairs["lower"] <= p) & (p <= pairs["upper"]))
         out[f"all pairs, {target}"] = np.all((pairs["all_lower"] <= p) & (p <= pairs["all_upper"]))
         low, high = said.score_conf_int()

@@ -1,7 +1,7 @@
 """Rank aggregation: is P(right), the probability that a pair is ordered rightly, calibrated?
 
 In the settings of the study of intervals, and in a wider grid that runs from items that hardly
-differ to items far apart.
+differ to items far apart, and to opinions that are split in two.
 """
 
 from __future__ import annotations
@@ -23,8 +23,14 @@ MODELS = (
     *(("Plackett-Luce", spread) for spread in (0.03, 0.1, 0.3)),
     *(("Mallows", phi) for phi in (0.99, 0.95, 0.9)),
 )
-GRID = tuple(
-    (m, n, model, 1.0, DELTA, "auto") for m in (6, 10, 20) for n in (300, 3000) for model in MODELS
+GRID = (
+    *(
+        (m, n, model, 1.0, DELTA, "auto")
+        for m in (6, 10, 20)
+        for n in (300, 3000)
+        for model in MODELS
+    ),
+    *((8, 1000, ("Two camps", share), 1.0, DELTA, "auto") for share in (0.505, 0.52)),
 )
 
 

@@ -41,7 +41,7 @@ FLAGGED, SUPPRESSED = 0.15, 0.30
 """Standard deviations of the noise in a fraction from which on a chance is flagged, or not shown"""
 
 RELIABLE = 0.7
-"""Reliability of scores from which on chances are shown, the usual one of what is no test"""
+"""Reliability of scores from which on chances are shown, as for scales of a questionnaire"""
 
 TYPICAL_MISFIT = 0.02
 """Scale of the prior for how far true fractions are from those of any scores"""
@@ -159,7 +159,7 @@ def _score_error(variance: float, units: int, target: Target, m: int) -> float:
 
 
 def reliability(fractions: FloatArray, variance: float, units: int, target: Target) -> float:
-    """Return the estimated share of the variance of Borda scores that is not error.
+    """Return the share of the variance of Borda scores that is not error, estimated by moments.
 
     Parameters
     ----------
@@ -181,16 +181,16 @@ def reliability(fractions: FloatArray, variance: float, units: int, target: Targ
     -----
     **Statistic.** When rankings are uniform the Borda scores have the covariance t (m I - 11') with
     t = v + (m + 1) / (12 n): noise of variance v in each pair, and the variance (m^2 - 1) / 12 of a
-    rank. So their sum of squares about the mean over m t is a chi-squared statistic Q of equal
-    scores with m - 1 degrees of freedom, noncentral otherwise, and 1 - (m - 1) / Q, at least 0, is
-    the share by moments.
+    rank. So their sum of squares about the mean over m t is a statistic Q of equal scores, about
+    chi-squared with m - 1 degrees of freedom, noncentral otherwise, and 1 - (m - 1) / Q, at least
+    0, is the share by moments. Other rankings vary less, in all, than uniform ones, and much less
+    if they leave out items, or if a unit has several: about the population it is then a lower
+    bound.
     """
     m = len(fractions)
-    error = _score_error(variance, units, target, m)
-    if error == 0.0:
-        return 1.0
     squares = float((_borda(fractions) ** 2).sum())
-    return max(0.0, 1.0 - m * (m - 1) * error / squares) if squares > 0.0 else 0.0
+    error = m * (m - 1) * _score_error(variance, units, target, m)
+    return max(0.0, 1.0 - error / squares) if squares > 0.0 else 0.0
 
 
 def _borda(fractions: FloatArray) -> FloatArray:
@@ -244,11 +244,13 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     So t is v + v' (m + 1) / 3 for the scores, and v + v' / 3 about the surface.
 
     **Where it is shown.** Items that hardly differ, compared with the errors of their scores, have
-    fitted scores that differ too much, and no prior that is wide enough for other surveys mends
-    that. So results show chances from a reliability of .7 on. Surveys that just reach it have been
-    lucky: the likelihood of scores is that of fractions given that they do, so each draw is
-    weighted by one over the probability of reaching it, up to 20: without that limit, which moves
-    chances by less than they are off anyway, a few draws would decide.
+    fitted scores that differ too much, and any prior that is wide enough for other surveys then
+    makes large probabilities too large. So results show them from a reliability of .7 on. Some
+    surveys just reach it by chance. What scores say of fractions given that they reach it is their
+    likelihood over the probability of that, so each draw has the weight of one over it, at most 20.
+    The limit is for calibration, too: weights without one make probabilities up to .02 smaller, and
+    too cautious. Where opinions lie on one line, half the rankings against the other half, errors
+    of scores go together: about the population large probabilities can then be too large still.
     """
     m = len(fractions)
     first, second = np.triu_indices(m, 1)

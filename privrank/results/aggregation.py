@@ -156,9 +156,11 @@ class AggregationResult:
 
     @property
     def reliability(self) -> float:
-        """Estimated share of the variance of the Borda scores that is not error.
+        """Share of the variance of the Borda scores that is not error, estimated by moments.
 
-        Error is the privacy noise and, for the population, sampling.
+        Error is the privacy noise and, for the population, sampling, as much of it as complete
+        rankings have at most: where items are left out, or respondents have several rankings, it
+        is a lower bound. It takes released pairs.
         """
         part, _ = self._fractions()
         fractions = released_fractions(part, self.nobs)
@@ -188,6 +190,15 @@ class AggregationResult:
             with more than a hundred, where the noise has a standard deviation above 0.3, and where
             the reliability of the scores is below 0.7.
         """
+        stated, bounds = self.chances, self.pair_conf_int(alpha)
+        if stated is not None:
+            stated = stated[np.ix_(self.places, self.places)]
+        pairs = np.triu_indices(len(self.places), 1)
+        bounds["probability"] = np.nan if stated is None else stated[pairs]
+        return bounds
+
+    def pair_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return the intervals of :meth:`pairwise`, without its probability."""
         level = self.alpha if alpha is None else check_alpha(alpha)
         part, matrix = self._fractions()
         law, n = part.law, self.nobs
@@ -200,9 +211,6 @@ class AggregationResult:
         ]
         inside = np.clip(w, 0.0, 1.0)
         sampling = inside * (1.0 - inside) / n if self.target == "population" else 0.0
-        stated = self.chances
-        if stated is not None:
-            stated = stated[np.ix_(self.places, self.places)]
         names = np.array(self.order, dtype=object)
         return pd.DataFrame(
             {
@@ -213,23 +221,22 @@ class AggregationResult:
                 "all_lower": bounds[1][0],
                 "all_upper": bounds[1][1],
                 "separated": (bounds[1][0] > 0.5) | (bounds[1][1] < 0.5),
-                "probability": np.nan if stated is None else stated[first, second],
             },
             index=pd.MultiIndex.from_arrays(
                 [names[first], names[second]], names=["ahead", "behind"]
             ),
         )
 
-    def _neighbours(self) -> pd.DataFrame:
-        """Return the pairs of items next to each other in the consensus."""
+    def _neighbours(self, pairs: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of the pairs of items next to each other in the consensus."""
         m = len(self.places)
         k = np.arange(m - 1)
-        return self.pairwise().iloc[k * m - k * (k + 1) // 2]
+        return pairs.iloc[k * m - k * (k + 1) // 2]
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """The consensus in groups: neighbours within one are not separated at the level alpha."""
-        separated = self._neighbours()["separated"].to_numpy()
+        separated = self._neighbours(self.pair_conf_int())["separated"].to_numpy()
         return tuple(
             tuple(self.items[place] for place in group)
             for group in separated_groups(self.places, separated)
@@ -330,7 +337,7 @@ class AggregationResult:
         ]
         if PAIRS in self.release.parts:
             sizes = [len(group) for group in self.groups]
-            near = self._neighbours()
+            near = self._neighbours(self.pairwise())
             frame["group"] = np.repeat(np.arange(1, len(sizes) + 1), sizes)
             frame["over_next"] = [*near["fraction"], np.nan]
             frame["probability"] = [*near["probability"], np.nan]

@@ -183,15 +183,13 @@ def _chance_words(result: AggregationResult) -> list[str]:
         return [f"A probability that a pair is ordered rightly is given up to {MOST_ITEMS} items."]
     if result.noise_sd > SUPPRESSED:
         return ["The noise is too large for a probability that a pair is ordered rightly."]
+    sampled = result.target == "population"
     share = (
         f"reliability of the Borda scores, the share of their variance that is not "
-        f"{'noise' if result.target == 'sample' else 'sampling or noise'}, is {_share(result)}"
+        f"{'sampling or noise' if sampled else 'noise'}, is {_share(result)}"
     )
     if result.chances is None:
-        return [
-            f"The {share}: too little for a probability that a pair is ordered rightly, which "
-            f"takes {RELIABLE:.2f}."
-        ]
+        return [f"The {share}; a probability that a pair is ordered rightly takes {RELIABLE:.2f}."]
     words = (
         f"P(right): posterior probability that an item is rightly before the next, for one pair at "
         f"a time; how far, and how evenly, items lie apart is learnt from all pairs. The {share}"
@@ -201,5 +199,9 @@ def _chance_words(result: AggregationResult) -> list[str]:
 
 
 def _share(result: AggregationResult) -> str:
-    """Return the reliability rounded down, so that what is printed is not above the truth."""
-    return f"{math.floor(100 * result.reliability) / 100:.2f}"
+    """Return the reliability, rounded down as it is compared with a threshold."""
+    release = result.release
+    several = release.sample.unit == "respondent" and release.sample.max_rows > 1
+    bound = result.target == "population" and (several or "half votes" in release.constants)
+    digits = f"{math.floor(100 * result.reliability + 1e-9) / 100:.2f}"
+    return f"at least {digits}" if bound else digits
