@@ -46,7 +46,7 @@ RELIABLE = 0.7
 TYPICAL_MISFIT = 0.02
 """Scale of the prior for how far true fractions are from those of any scores"""
 
-LARGEST_WEIGHT = 20.0
+LARGEST_WEIGHT = 50.0
 """Largest weight of a draw of scores that would seldom be reliable enough to show"""
 
 BLOCK = 200_000
@@ -247,10 +247,10 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     fitted scores that differ too much, and any prior that is wide enough for other surveys then
     makes large probabilities too large. So results show them from a reliability of .7 on. Some
     surveys just reach it by chance. What scores say of fractions given that they reach it is their
-    likelihood over the probability of that, so each draw has the weight of one over it, at most 20.
-    The limit is for calibration, too: weights without one make probabilities up to .02 smaller, and
-    too cautious. Where opinions lie on one line, half the rankings against the other half, errors
-    of scores go together: about the population large probabilities can then be too large still.
+    likelihood over the probability of that, so each draw has the weight of one over it, at most 50.
+    The limit was chosen for calibration, too: without it probabilities are about .01 smaller, which
+    is too cautious. Where opinions lie on one line, half the rankings against the other half, the
+    errors of scores go together: about the population large probabilities can still be too large.
     """
     m = len(fractions)
     first, second = np.triu_indices(m, 1)
