@@ -18,7 +18,6 @@ from privrank.links import LOGIT, Link
 from privrank.nulls import monte_carlo_pvalue
 from privrank.optim import Solver
 from privrank.release import Release
-from privrank.results import hypotheses
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -31,6 +30,7 @@ from privrank.results.guarantee import (
     title,
 )
 from privrank.results.homogeneity import HomogeneityResult
+from privrank.results.hypotheses import t_test, wald_test
 from privrank.results.pairs import pair_table, positions, quasi_table
 from privrank.results.worthtable import worth_columns, worth_rows
 
@@ -333,11 +333,11 @@ class BTLResult:
 
     def t_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses one by one, as statsmodels does (``"London = Paris"``)."""
-        return hypotheses.t_test(self.params, self._covariance().total, hypothesis)
+        return t_test(self.params, self._covariance().total, hypothesis)
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, as statsmodels does."""
-        return hypotheses.wald_test(self.params, self._covariance().total, hypothesis)
+        return wald_test(self.params, self._covariance().total, hypothesis)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of worths as a data frame, one row per item, best first."""

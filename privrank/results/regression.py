@@ -18,7 +18,6 @@ from privrank.covariates import Covariates
 from privrank.linear import predictor_matrix
 from privrank.links import LOGIT, Link
 from privrank.release import Release
-from privrank.results import hypotheses
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -30,6 +29,7 @@ from privrank.results.guarantee import (
     release_facts,
     title,
 )
+from privrank.results.hypotheses import t_test, wald_test
 from privrank.results.pairs import positions
 
 if TYPE_CHECKING:
@@ -313,11 +313,11 @@ class BTLRegressionResult:
 
     def t_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses one by one, as statsmodels does (``"first = 0"``)."""
-        return hypotheses.t_test(self.params, self.cov_params().to_numpy(), hypothesis)
+        return t_test(self.params, self.cov_params().to_numpy(), hypothesis)
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, as statsmodels does."""
-        return hypotheses.wald_test(self.params, self.cov_params().to_numpy(), hypothesis)
+        return wald_test(self.params, self.cov_params().to_numpy(), hypothesis)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of coefficients as a data frame, one row per coefficient."""
