@@ -24,12 +24,7 @@ MODELS = (
     *(("Mallows", phi) for phi in (0.99, 0.95, 0.9)),
 )
 GRID = (
-    *(
-        (m, n, model, 1.0, DELTA, "auto")
-        for m in (6, 10, 20)
-        for n in (300, 3000)
-        for model in MODELS
-    ),
+    *((m, n, model, 1.0, DELTA, "auto") for m in (6, 10) for n in (300, 3000) for model in MODELS),
     *((8, 1000, ("Two camps", share), 1.0, DELTA, "auto") for share in (0.505, 0.52)),
 )
 
@@ -92,7 +87,7 @@ def table(name: str, title: str, cells: tuple, replicates: int, seed: int) -> No
     rows: list[dict] = []
     for number, cell in enumerate(cells):
         size = cell[0]
-        share = 2.0 if size <= 8 else 1.0 if size <= 10 else 0.5 if size <= 20 else 0.125
+        share = 2.0 if size <= 8 else 1.0 if size <= 10 else 0.5 if size <= 15 else 0.125
         count = max(round(replicates * share), 20)
         found = replicate(said_and_so, count, *cell, cell=seed + number)
         for target in ("population", "sample"):
