@@ -162,8 +162,7 @@ class AggregationResult:
         rankings have at most: where items are left out, or respondents have several rankings, it
         is a lower bound. It takes released pairs.
         """
-        part, _ = self._fractions()
-        fractions = released_fractions(part, self.nobs)
+        _, fractions = self._fractions()
         return reliability(fractions, self.noise_sd**2, self.nobs, self.target)
 
     def fraction_frame(self) -> pd.DataFrame:
