@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import chndtr, expit, ndtr, ndtri
 
 from privrank.consensus.bayes import shrink
+from privrank.consensus.orders import borda
 from privrank.consensus.spacing import score_draws
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.nulltables import public_generator
@@ -152,10 +153,17 @@ def separated_groups(order: IntArray, separated: NDArray[np.bool_]) -> tuple[Int
     return tuple(np.split(np.asarray(order), np.flatnonzero(separated) + 1))
 
 
-def _score_error(variance: float, units: int, target: Target, m: int) -> float:
-    """Return the error variance that a fraction adds to a score when rankings are uniform."""
-    sampling = 0.25 * (m + 1) / 3.0 / units if target == "population" else 0.0
-    return variance + sampling
+def _score_error(variance: float, sampling: float, m: int) -> float:
+    """Return the error variance that a fraction adds to a score, of noise and of sampling pairs.
+
+    Sampling counts (m + 1) / 3 times, as the pairs of a ranking depend on each other.
+    """
+    return variance + sampling * (m + 1) / 3.0
+
+
+def _uniform_error(variance: float, units: int, target: Target, m: int) -> float:
+    """Return that error variance when rankings are uniform."""
+    return _score_error(variance, 0.25 / units if target == "population" else 0.0, m)
 
 
 def reliability(fractions: FloatArray, variance: float, units: int, target: Target) -> float:
@@ -188,14 +196,9 @@ def reliability(fractions: FloatArray, variance: float, units: int, target: Targ
     bound.
     """
     m = len(fractions)
-    squares = float((_borda(fractions) ** 2).sum())
-    error = m * (m - 1) * _score_error(variance, units, target, m)
+    squares = float(((0.5 * borda(fractions)) ** 2).sum())
+    error = m * (m - 1) * _uniform_error(variance, units, target, m)
     return max(0.0, 1.0 - error / squares) if squares > 0.0 else 0.0
-
-
-def _borda(fractions: FloatArray) -> FloatArray:
-    """Return the Borda scores less their mean."""
-    return np.asarray(fractions.sum(axis=1) - np.diag(fractions) - 0.5 * (len(fractions) - 1))
 
 
 def _shown(draws: FloatArray, error: float) -> FloatArray:
@@ -260,7 +263,7 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     if target == "population":
         inside = np.clip(surface, 0.5 / units, 1.0 - 0.5 / units)
         sampling = float((inside * (1.0 - inside)).mean()) / units
-        apart, along = variance + sampling / 3.0, variance + sampling * (m + 1) / 3.0
+        apart, along = variance + sampling / 3.0, _score_error(variance, sampling, m)
     if apart == 0.0:
         return np.asarray(0.5 * (1.0 + np.sign(fractions - fractions.T)))
     draws = score_draws(fractions, shrunk.scores, along)
@@ -271,7 +274,7 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     log = 0.5 * np.log(misfits) - np.log1p(misfits / TYPICAL_MISFIT**2)
     log -= 0.5 * (freedom * np.log(total) + float(residual @ residual) / total)
     shares = np.cumsum(np.exp(log - log.max()))
-    shown = _shown(draws, _score_error(variance, units, target, m))
+    shown = _shown(draws, _uniform_error(variance, units, target, m))
     weights = 1.0 / np.maximum(shown, 1.0 / LARGEST_WEIGHT)
     weights /= weights.sum()
     # each draw of scores with one misfit: a stratified sample in a shuffled, public order
