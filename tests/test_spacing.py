@@ -7,7 +7,7 @@ from scipy.special import chdtrc, expit, ndtr
 from privrank.consensus import statements
 from privrank.consensus.bayes import fit_scores
 from privrank.consensus.spacing import SHAPES, WIDEST, score_draws
-from privrank.consensus.statements import RELIABLE, chances, reliability
+from privrank.consensus.statements import chances, reliability, reliable_from
 
 
 def with_noise(surface, sd, rng):
@@ -114,7 +114,7 @@ def calibration(draw, sd, target="sample"):
     for _ in range(250):
         true = draw(rng)
         noisy = with_noise(true, sd, rng)
-        if reliability(noisy, sd**2, 1000, target) < RELIABLE:
+        if reliability(noisy, sd**2, 1000, target) < reliable_from(len(noisy)):
             continue
         found = chances(noisy, sd**2, 1000, target)
         ahead = found > 0.5
@@ -160,7 +160,7 @@ def test_draws_that_would_seldom_be_shown_count_for_more(target, sd, monkeypatch
     # uniform rankings have scores of this error, and so have independent pairs
     apart = np.sqrt(v + (target == "population") * (m + 1) / (12 * n))
     noisy = (with_noise(surface(weak), apart, np.random.default_rng(k)) for k in range(3000))
-    shown = np.mean([reliability(one, v, n, target) >= RELIABLE for one in noisy])
+    shown = np.mean([reliability(one, v, n, target) >= reliable_from(m) for one in noisy])
     assert 0.1 < shown < 0.5
     both = np.repeat([weak, strong], 3000, axis=0)
     monkeypatch.setattr(statements, "score_draws", lambda f, scores, t: both)
@@ -185,13 +185,25 @@ def test_equal_scores_have_a_chi_squared_statistic(m, target):
     assert (shares == 0.0).mean() == pytest.approx(1 - chdtrc(m - 1, m - 1), abs=0.03)
 
 
-def test_the_chance_of_being_shown_is_that_of_simulation():
-    rng, m, sd = np.random.default_rng(3), 8, 0.06
+def test_items_all_alike_seldom_have_reliable_scores():
+    assert [reliable_from(m) for m in (4, 5, 6, 7, 8, 45)] == [0.77, 0.74, 0.71, 0.7, 0.7, 0.7]
+    rng = np.random.default_rng(7)
+    for m in (4, 6):
+        alike = (with_noise(np.full((m, m), 0.5), 0.03, rng) for _ in range(4000))
+        shares = np.array([reliability(one, 0.03**2, 500, "sample") for one in alike])
+        assert 0 < (shares >= reliable_from(m)).mean() < 0.009
+
+
+@pytest.mark.parametrize("m", [4, 8])
+def test_the_chance_of_being_shown_is_that_of_simulation(m):
+    rng, sd = np.random.default_rng(3), 0.06
     spreads = np.array([0.0, 0.1, 0.15, 0.3])
-    draws = spreads[:, None] * np.linspace(-1.5, 1.5, m)
+    draws = spreads[:, None] * np.linspace(-1.5, 1.5, m) * np.sqrt(8 / m)
     said = statements._shown(draws, sd**2)
     for scores, chance in zip(draws, said, strict=True):
         noisy = (with_noise(surface(scores), sd, rng) for _ in range(2000))
-        shown = np.mean([reliability(one, sd**2, 500, "sample") >= RELIABLE for one in noisy])
+        shown = np.mean(
+            [reliability(one, sd**2, 500, "sample") >= reliable_from(m) for one in noisy]
+        )
         assert shown == pytest.approx(chance, abs=0.03)
     assert said[0] < 0.01 and 0.1 < said[1] < said[2] < said[3] and said[3] > 0.99

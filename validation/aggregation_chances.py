@@ -15,22 +15,28 @@ from study import arguments, replicate, write
 import privrank as pr
 from privrank.consensus.orders import pair_counts
 from privrank.consensus.spacing import FEWEST_ITEMS
+from privrank.consensus.statements import STATED
 
 COMMAND = "python validation/aggregation_chances.py"
-BINS = np.array([0.0, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.001])
+BINS = np.array([0.0, STATED, 0.95, 0.99, 1.001])
 SETTINGS = tuple(cell for cell in CELLS if cell[0] >= FEWEST_ITEMS and cell[-1] != "borda")
 MODELS = (
     *(("Plackett-Luce", spread) for spread in (0.03, 0.1, 0.3)),
     *(("Mallows", phi) for phi in (0.99, 0.95, 0.9)),
 )
 GRID = (
-    *((m, n, model, 1.0, DELTA, "auto") for m in (6, 10) for n in (300, 3000) for model in MODELS),
-    *((8, 1000, ("Two camps", share), 1.0, DELTA, "auto") for share in (0.505, 0.52)),
+    *(
+        (m, n, model, 1.0, DELTA, "auto")
+        for m in (4, 6, 10)
+        for n in (300, 3000)
+        for model in MODELS
+    ),
+    *((m, 1000, ("Two camps", p), 1.0, DELTA, "auto") for m in (4, 8) for p in (0.505, 0.52)),
 )
 
 
 def said_and_so(rng, m, n, model, epsilon, delta, method):
-    """Return, for either target, reliability, chances if shown, and whether pairs are right."""
+    """Return, for either target, reliability, if shown, what is stated, and if pairs are right."""
     ranks, truth = drawn(rng, m, n, *model)
     observed = pair_counts(ranks) / n
     fit = pr.PrivateRankAggregation(ranks).fit(epsilon, delta, method=method, rng=rng)
@@ -39,25 +45,25 @@ def said_and_so(rng, m, n, model, epsilon, delta, method):
     for target, real in (("population", truth), ("sample", observed)):
         result = pr.PrivateRankAggregation.from_release(fit.release, target=target)
         p = real[np.ix_(fit.places, fit.places)][pairs]
-        said = np.full(len(p), np.nan)
-        if result.chances is not None:
-            said = result.chances[np.ix_(fit.places, fit.places)][pairs]
-        out[target] = (result.reliability, said[p != 0.5], p[p != 0.5] > 0.5)
+        chances, said = result.chances, np.full(len(p), np.nan)
+        if chances is not None:
+            said = chances[np.ix_(fit.places, fit.places)][pairs]
+        out[target] = (result.reliability, chances is not None, said[p != 0.5], p[p != 0.5] > 0.5)
     return out
 
 
 def calibration(found: list, target: str) -> dict:
-    """Return how often chances are shown, and how those that are compare with what is so.
+    """Return how often chances are stated, and how those that are compare with what is so.
 
-    The largest gap is over bins that hold at least 200 pairs, and a hundredth of all pairs, shown
+    The largest gap is over bins that hold at least 200 pairs, and a hundredth of all pairs, stated
     or not; its standard error allows for pairs of one replicate. The mean gap is over all bins,
     each counting by its pairs.
     """
-    said = np.concatenate([one[target][1] for one in found])
-    so = np.concatenate([one[target][2] for one in found])
-    of = np.repeat(np.arange(len(found)), [len(one[target][1]) for one in found])
-    every, shown = len(said), np.isfinite(said)
-    said, so, of = said[shown], so[shown], of[shown]
+    said = np.concatenate([one[target][2] for one in found])
+    so = np.concatenate([one[target][3] for one in found])
+    of = np.repeat(np.arange(len(found)), [len(one[target][2]) for one in found])
+    every, stated = len(said), np.isfinite(said)
+    said, so, of = said[stated], so[stated], of[stated]
     mean, worst, error = 0.0, 0.0, 0.0
     for low, high in zip(BINS, BINS[1:], strict=False):
         inside = (said >= low) & (said < high)
@@ -72,11 +78,12 @@ def calibration(found: list, target: str) -> dict:
     return {
         "target": target,
         "reliability": f"{np.median([one[target][0] for one in found]):.2f}",
-        "shown": f"{np.mean([np.isfinite(one[target][1]).any() for one in found]):.3f}",
+        "shown": f"{np.mean([one[target][1] for one in found]):.3f}",
+        "stated": f"{len(said) / every:.3f}",
         "largest gap": f"{worst:+.3f}" if error else "",
         "its std err": f"{error:.3f}" if error else "",
         "mean gap": f"{mean:.3f}" if len(said) else "",
-        "from .95 on": f"{sure.mean():.3f}" if len(said) else "",
+        "from .95 on": f"{sure.sum() / every:.3f}",
         "right of those": f"{so[sure].mean():.3f}" if sure.sum() >= 200 else "",
     }
 

@@ -18,8 +18,8 @@ __all__ = ["FEWEST_ITEMS", "MOST_ITEMS", "score_draws"]
 
 FloatArray = NDArray[np.float64]
 
-FEWEST_ITEMS = 6
-"""Items from which on their gaps are enough to learn from; the posterior is proper from 4 on."""
+FEWEST_ITEMS = 4
+"""Items from which on the posterior is proper."""
 
 MOST_ITEMS = 100
 """Items up to which the chain is long enough"""

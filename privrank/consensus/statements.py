@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chndtr, expit, ndtr, ndtri
+from scipy.special import chdtri, chndtr, expit, ndtr, ndtri
 
 from privrank.consensus.bayes import shrink
 from privrank.consensus.orders import borda
@@ -21,13 +21,14 @@ from privrank.ranknoise import CubeNoise
 
 __all__ = [
     "FLAGGED",
-    "RELIABLE",
+    "STATED",
     "SUPPRESSED",
     "PairLaw",
     "Target",
     "chances",
     "fraction_interval",
     "reliability",
+    "reliable_from",
     "score_interval",
     "separated_groups",
 ]
@@ -41,8 +42,12 @@ PairLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise
 FLAGGED, SUPPRESSED = 0.15, 0.30
 """Standard deviations of the noise in a fraction from which on a chance is flagged, or not shown"""
 
-RELIABLE = 0.7
-"""Reliability of scores from which on chances are shown, as for scales of a questionnaire"""
+RELIABLE, BY_LUCK = 0.7, 0.005
+"""Reliability of scores that is enough, as for scales of a questionnaire, and share of surveys of
+items all alike that may reach what is asked for"""
+
+STATED = 0.9
+"""Chance from which on it is stated: there it can hardly be much too cautious"""
 
 TYPICAL_MISFIT = 0.02
 """Scale of the prior for how far true fractions are from those of any scores"""
@@ -201,13 +206,22 @@ def reliability(fractions: FloatArray, variance: float, units: int, target: Targ
     return max(0.0, 1.0 - error / squares) if squares > 0.0 else 0.0
 
 
+def reliable_from(m: int) -> float:
+    """Return the reliability of the scores of m items from which on chances are shown.
+
+    It is .7, and more with fewer than seven items, of which luck makes reliable scores more easily.
+    """
+    alike = float(chdtri(m - 1, BY_LUCK))
+    return max(RELIABLE, math.ceil(100.0 * (1.0 - (m - 1) / alike)) / 100.0)
+
+
 def _shown(draws: FloatArray, error: float) -> FloatArray:
     """Return, for each draw of scores, the probability that their reliability is enough to show."""
     m = draws.shape[1]
-    squares = np.zeros(len(draws))
+    needed, squares = (m - 1) / (1.0 - reliable_from(m)), np.zeros(len(draws))
     for scores in draws.T:
         squares += (expit(scores[:, None] - draws) - 0.5).sum(axis=1) ** 2
-    return np.asarray(1.0 - chndtr((m - 1) / (1.0 - RELIABLE), m - 1, squares / (m * error)))
+    return np.asarray(1.0 - chndtr(needed, m - 1, squares / (m * error)))
 
 
 def chances(fractions: FloatArray, variance: float, units: int, target: Target) -> FloatArray:
@@ -248,12 +262,15 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
 
     **Where it is shown.** Items that hardly differ, compared with the errors of their scores, have
     fitted scores that differ too much, and any prior that is wide enough for other surveys then
-    makes large probabilities too large. So results show them from a reliability of .7 on. Some
-    surveys just reach it by chance. What scores say of fractions given that they reach it is their
-    likelihood over the probability of that, so each draw has the weight of one over it, at most 50.
-    The limit was chosen for calibration, too: without it probabilities are about .01 smaller, which
-    is too cautious. Where opinions lie on one line, half the rankings against the other half, the
-    errors of scores go together: about the population large probabilities can still be too large.
+    makes large probabilities too large. So results show them from a reliability of .7 on, with four
+    items .77. Some surveys just reach it by chance. What scores say of fractions given that they
+    reach it is their likelihood over the probability of that, so each draw has the weight of one
+    over it, at most 50. The limit was chosen for calibration, too: without it probabilities are
+    about .01 smaller, which is too cautious. Where opinions lie on one line, half the rankings
+    against the other half, the errors of scores go together: about the population large
+    probabilities can still be too large. Results state probabilities from .9 on: a smaller one is
+    the more cautious the more evenly items lie apart, and a few items do not tell how evenly they
+    do.
     """
     m = len(fractions)
     first, second = np.triu_indices(m, 1)

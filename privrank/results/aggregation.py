@@ -18,12 +18,13 @@ from privrank.checks import check_alpha
 from privrank.consensus.rules import pair_matrix
 from privrank.consensus.spacing import FEWEST_ITEMS, MOST_ITEMS
 from privrank.consensus.statements import (
-    RELIABLE,
+    STATED,
     SUPPRESSED,
     Target,
     chances,
     fraction_interval,
     reliability,
+    reliable_from,
     score_interval,
     separated_groups,
 )
@@ -49,15 +50,19 @@ def released_fractions(pairs: Part, units: int) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _chances(release: Release, target: Target) -> FloatArray | None:
-    """Return the chances of orders from released pairs, or None where they are not calibrated."""
+    """Return the chances of orders from released pairs, or None where they are not calibrated.
+
+    Those nearer to 1/2 than is stated are missing.
+    """
     part, n = release.parts[PAIRS], release.sample.nobs
     variance, fractions = part.noise_variance / n**2, released_fractions(part, n)
     small = FEWEST_ITEMS <= len(fractions) <= MOST_ITEMS
     if not small or math.sqrt(variance) > SUPPRESSED:
         return None
-    if reliability(fractions, variance, n, target) < RELIABLE:
+    if reliability(fractions, variance, n, target) < reliable_from(len(fractions)):
         return None
-    return own(chances(fractions, variance, n, target), np.float64)
+    found = chances(fractions, variance, n, target)
+    return own(np.where(np.abs(found - 0.5) >= STATED - 0.5, found, np.nan), np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -149,8 +154,9 @@ class AggregationResult:
         """Probability that the row item is preferred to the column item, items as in the list.
 
         None where pairs were not released, or where it would not be calibrated: with fewer than
-        six items or more than a hundred, with too much noise, and where the reliability is below
-        .7.
+        four items or more than a hundred, with too much noise, and where the reliability is below
+        .7 (with four to six items .77, .74 and .71). Missing between .1 and .9: how cautious it
+        should be there depends on how evenly items lie apart, which few pairs do not tell.
         """
         return None if self.fractions is None else _chances(self.release, self.target)
 
@@ -185,9 +191,10 @@ class AggregationResult:
             Indexed by ``ahead`` and ``behind``: the fraction that agrees, its standard error, an
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), ``separated``, whether the latter excludes 1/2, and
-            ``probability``, that the pair is ordered rightly; missing with fewer than six items,
-            with more than a hundred, where the noise has a standard deviation above 0.3, and where
-            the reliability of the scores is below 0.7.
+            ``probability``, that the pair is ordered rightly. That is missing where it is between
+            0.1 and 0.9, and for all pairs with fewer than four items, with more than a hundred,
+            where the noise has a standard deviation above 0.3, and where the reliability of the
+            scores is too small: below 0.7, and a little more with fewer than seven items.
         """
         stated, bounds = self.chances, self.pair_conf_int(alpha)
         if stated is not None:

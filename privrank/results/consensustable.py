@@ -9,7 +9,7 @@ import pandas as pd
 
 from privrank import tables
 from privrank.consensus.spacing import FEWEST_ITEMS, MOST_ITEMS
-from privrank.consensus.statements import FLAGGED, RELIABLE, SUPPRESSED
+from privrank.consensus.statements import FLAGGED, STATED, SUPPRESSED, reliable_from
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.rankplan import cautions, remedy
@@ -41,6 +41,8 @@ def consensus_table(result: AggregationResult) -> tables.Table:
         "probability": "P(right)",
     }
     columns = [c for c in frame if c != "probability" or result.chances is not None]
+    if "probability" in columns:
+        frame["probability"] = [*map(_chance, frame["probability"].iloc[:-1]), ""]
     rows = tuple(
         (
             str(item),
@@ -66,15 +68,20 @@ def consensus_table(result: AggregationResult) -> tables.Table:
     )
 
 
-def _cell(column: str, value: float) -> str:
-    """Return a number as it is printed; a probability is never printed as 1 or 0."""
+def _chance(value: float) -> str:
+    """Return a probability as it is printed: never as 1 or 0, and as a bound if not stated."""
     if pd.isna(value):
-        return ""
-    if column in ("rank", "group"):
-        return f"{value:.0f}"
-    if column == "probability" and not 0.0005 <= value < 0.9995:
-        return ">.999" if value > 0.5 else "<.001"
-    return f"{value:.3f}"
+        return f"<{STATED:.2f}".replace("0.", ".")
+    if 0.0005 <= value < 0.9995:
+        return f"{value:.3f}"
+    return ">.999" if value > 0.5 else "<.001"
+
+
+def _cell(column: str, value: float | str) -> str:
+    """Return a cell as it is printed."""
+    if isinstance(value, str) or pd.isna(value):
+        return value if isinstance(value, str) else ""
+    return f"{value:.0f}" if column in ("rank", "group") else f"{value:.3f}"
 
 
 def _found(result: AggregationResult) -> str:
@@ -189,10 +196,12 @@ def _chance_words(result: AggregationResult) -> list[str]:
         f"{'sampling or noise' if sampled else 'noise'}, is {_share(result)}"
     )
     if result.chances is None:
-        return [f"The {share}; a probability that a pair is ordered rightly takes {RELIABLE:.2f}."]
+        needed = f"{reliable_from(len(result.items)):.2f}"
+        return [f"The {share}; a probability that a pair is ordered rightly takes {needed}."]
     words = (
         f"P(right): posterior probability that an item is rightly before the next, for one pair at "
-        f"a time; how far, and how evenly, items lie apart is learnt from all pairs. The {share}"
+        f"a time; how far, and how evenly, items lie apart is learnt from all pairs. It is stated "
+        f"from {STATED:.2f} on, as a smaller one can be too small. The {share}"
     )
     rough = result.noise_sd > FLAGGED
     return [words + (". At this much noise P(right) may be overconfident." if rough else ".")]
