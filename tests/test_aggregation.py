@@ -127,7 +127,7 @@ def test_pairs_say_what_was_released():
         assert row["fraction"] == pytest.approx(fitted.fractions[i, j])
         assert row["all_lower"] <= row["lower"] <= row["fraction"] <= row["upper"]
         assert row["separated"] == (row["all_lower"] > 0.5 or row["all_upper"] < 0.5)
-        assert 0.9 <= row["probability"] <= 1 or row["fraction"] < 0.6
+        assert 0.95 <= row["probability"] <= 1 or row["fraction"] < 0.6
     assert fitted.pairwise(0.5)["upper"].lt(pairs["upper"]).all()
     sample = pr.PrivateRankAggregation.from_release(fitted.release, target="sample").pairwise()
     assert (sample["upper"] - sample["lower"]).lt(pairs["upper"] - pairs["lower"]).all()
@@ -167,24 +167,26 @@ def test_chances_need_items_to_learn_from():
     assert "up to 100 items" in " ".join(str(many.summary()).split())
 
 
-def test_chances_are_stated_from_nine_tenths_on():
+def test_chances_are_stated_from_95_per_cent_on():
     fitted = model(500, 8, 0.8).fit(1.0, 1e-6, rng=seeded())
     every = chances(fitted.fractions, fitted.noise_sd**2, 500, "population")
-    stated = (every >= 0.9) | (every <= 0.1)
+    stated = (every >= 0.95) | (every <= 0.05)
     assert 8 < (~stated).sum() < stated.sum()  # more than the diagonal
     np.testing.assert_array_equal(fitted.chances, np.where(stated, every, np.nan))
     ahead = every[np.ix_(fitted.places, fitted.places)]
     frame, pairs = fitted.to_frame(), fitted.pairwise()["probability"]
     np.testing.assert_array_equal(
-        pairs, np.where(ahead < 0.9, np.nan, ahead)[np.triu_indices(8, 1)]
+        pairs, np.where(ahead < 0.95, np.nan, ahead)[np.triu_indices(8, 1)]
     )
     beside = pairs.loc[list(zip(fitted.order, fitted.order[1:], strict=False))]
     np.testing.assert_array_equal(frame["probability"].iloc[:-1], beside)
     rows = str(fitted.summary()).splitlines()
     for item, chance in frame["probability"].iloc[:-1].items():
         (row,) = [line for line in rows if line.startswith(f"{item} ")]
-        assert row.split()[-1] == ("<.90" if np.isnan(chance) else f"{chance:.3f}")
-    assert "stated from 0.90 on" in " ".join(str(fitted.summary()).split())
+        assert row.split()[-1] == ("<.95" if np.isnan(chance) else f"{chance:.3f}")
+    assert "stated from 0.95 on, where it is too cautious by 0.05 at most" in " ".join(
+        str(fitted.summary()).split()
+    )
 
 
 def test_chances_need_items_that_differ():

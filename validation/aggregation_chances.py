@@ -18,7 +18,7 @@ from privrank.consensus.spacing import FEWEST_ITEMS
 from privrank.consensus.statements import STATED
 
 COMMAND = "python validation/aggregation_chances.py"
-BINS = np.array([0.0, STATED, 0.95, 0.99, 1.001])
+BINS = np.array([0.0, STATED, 0.97, 0.99, 1.001])
 SETTINGS = tuple(cell for cell in CELLS if cell[0] >= FEWEST_ITEMS and cell[-1] != "borda")
 MODELS = (
     *(("Plackett-Luce", spread) for spread in (0.03, 0.1, 0.3)),
@@ -74,17 +74,15 @@ def calibration(found: list, target: str) -> dict:
         if inside.sum() >= max(200, 0.01 * every) and abs(gap) > abs(worst):
             sums = np.bincount(of[inside], said[inside] - so[inside] - gap)
             worst, error = gap, float(np.sqrt(sums @ sums)) / inside.sum()
-    sure = said >= 0.95
     return {
         "target": target,
         "reliability": f"{np.median([one[target][0] for one in found]):.2f}",
         "shown": f"{np.mean([one[target][1] for one in found]):.3f}",
         "stated": f"{len(said) / every:.3f}",
+        "right of those": f"{np.where(said > 0.5, so, ~so).mean():.3f}" if len(said) else "",
         "largest gap": f"{worst:+.3f}" if error else "",
         "its std err": f"{error:.3f}" if error else "",
         "mean gap": f"{mean:.3f}" if len(said) else "",
-        "from .95 on": f"{sure.sum() / every:.3f}",
-        "right of those": f"{so[sure].mean():.3f}" if sure.sum() >= 200 else "",
     }
 
 

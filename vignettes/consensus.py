@@ -38,7 +38,7 @@ print(fit.summary())
 figure = fit.plot_consensus()
 
 # %% [markdown]
-# Universities of one group follow each other without being separated: the interval of at least one pair of neighbours covers one half, where all intervals hold at once. That is a cautious statement. `P(right)` is about one pair at a time: the probability that the two are in the right order, given all noisy counts and how far the universities seem to lie apart. It is stated from .9 on; below, how cautious it should be cannot be told from a few items.
+# Universities of one group follow each other without being separated: the interval of at least one pair of neighbours covers one half, where all intervals hold at once. That is a cautious statement. `P(right)` is about one pair at a time: the probability that the two are in the right order, given all noisy counts and how far the universities seem to lie apart. It is stated from .95 on, where it is too cautious by .05 at most; how cautious a smaller one should be cannot be told from a few items.
 #
 # ## Pair by pair
 #

@@ -46,8 +46,8 @@ RELIABLE, BY_LUCK = 0.7, 0.005
 """Reliability of scores that is enough, as for scales of a questionnaire, and share of surveys of
 items all alike that may reach what is asked for"""
 
-STATED = 0.9
-"""Chance from which on it is stated: there it can hardly be much too cautious"""
+STATED = 0.95
+"""Chance from which on it is stated: it can be too cautious by no more than what is left to 1"""
 
 TYPICAL_MISFIT = 0.02
 """Scale of the prior for how far true fractions are from those of any scores"""
@@ -268,9 +268,9 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     over it, at most 50. The limit was chosen for calibration, too: without it probabilities are
     about .01 smaller, which is too cautious. Where opinions lie on one line, half the rankings
     against the other half, the errors of scores go together: about the population large
-    probabilities can still be too large. Results state probabilities from .9 on: a smaller one is
-    the more cautious the more evenly items lie apart, and a few items do not tell how evenly they
-    do.
+    probabilities can still be too large. Results state probabilities from .95 on, where they are
+    too cautious by .05 at most. A smaller one is the more cautious the more evenly items lie apart,
+    and a few items do not tell how evenly they do.
     """
     m = len(fractions)
     first, second = np.triu_indices(m, 1)

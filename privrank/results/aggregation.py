@@ -155,7 +155,7 @@ class AggregationResult:
 
         None where pairs were not released, or where it would not be calibrated: with fewer than
         four items or more than a hundred, with too much noise, and where the reliability is below
-        .7 (with four to six items .77, .74 and .71). Missing between .1 and .9: how cautious it
+        .7 (with four to six items .77, .74 and .71). Missing between .05 and .95: how cautious it
         should be there depends on how evenly items lie apart, which few pairs do not tell.
         """
         return None if self.fractions is None else _chances(self.release, self.target)
@@ -192,7 +192,7 @@ class AggregationResult:
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), ``separated``, whether the latter excludes 1/2, and
             ``probability``, that the pair is ordered rightly. That is missing where it is between
-            0.1 and 0.9, and for all pairs with fewer than four items, with more than a hundred,
+            0.05 and 0.95, and for all pairs with fewer than four items, with more than a hundred,
             where the noise has a standard deviation above 0.3, and where the reliability of the
             scores is too small: below 0.7, and a little more with fewer than seven items.
         """

@@ -201,7 +201,7 @@ def _chance_words(result: AggregationResult) -> list[str]:
     words = (
         f"P(right): posterior probability that an item is rightly before the next, for one pair at "
         f"a time; how far, and how evenly, items lie apart is learnt from all pairs. It is stated "
-        f"from {STATED:.2f} on: a smaller one may be too cautious. The {share}"
+        f"from {STATED:.2f} on, where it is too cautious by {1 - STATED:.2g} at most. The {share}"
     )
     rough = result.noise_sd > FLAGGED
     return [words + (". At this much noise P(right) may be overconfident." if rough else ".")]
