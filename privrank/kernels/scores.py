@@ -94,7 +94,6 @@ def score_walk(
     widest: float,
     normals: FloatArray,
     uniforms: FloatArray,
-    gammas: FloatArray,
 ) -> FloatArray:
     """Return draws of scores from their posterior law given pair fractions.
 
@@ -104,15 +103,14 @@ def score_walk(
     density in proportion to mu.
 
     Given an (m, m) matrix of fractions, m >= 4 scores to start at (within 300 of 0, where they
-    stay), S shapes a with weights log C(a), where C(a) = a^2 Gamma(a)^(1 - m) Gamma((m - 1) a - 2)
-    leaves from the integral of the gaps' density over mu all but prod(g)^(a - 1) sum(g)^(2 -
-    (m - 1) a), and the random numbers of N sweeps: normal ones (N, m + 1), uniform ones in (0, 1]
-    (N, 3 m + 2), and gamma ones of shapes (m - 1) a - 2 (N, S), returns the (N, m) scores after
-    each sweep.
+    stay), S shapes a with weights (1 - m) log Gamma(a), which the gaps' density has besides
+    (a / mu)^((m - 1) a) prod(g)^(a - 1) exp(-a sum(g) / mu), and the random numbers of N sweeps:
+    normal ones (N, m + 1 + K) and uniform ones in (0, 1] (N, 3 m + 2 + K), returns the (N, m)
+    scores after each sweep.
 
-    Each sweep is O(m^2) and offers: every item another score, by a step of the size of its error
-    or of a gap; every other pair of neighbours an exchange; all scores with mu another unit; and
-    shape and mu, drawn from their law given the gaps.
+    Each sweep is O(m^2) and offers: every item another score, by a step of the size of its error,
+    of a gap, or smaller; every other pair of neighbours an exchange; all scores with mu another
+    unit; mu another value, K times; and a shape drawn from its law given gaps and mu.
     """
     sweeps, m = len(normals), len(start)
     last, half = m - 1, 0.5 / variance
@@ -131,7 +129,12 @@ def score_walk(
     for sweep in range(sweeps):
         uniform, normal, rate = uniforms[sweep], normals[sweep], shape / mean
         for item in range(m):
-            new = scores[item] + normal[item] * (error if uniform[item] < 0.6 else 2.0 * mean)
+            size = error
+            if uniform[item] < 0.3:
+                size = 2.0 * mean
+            elif uniform[item] < 0.6:  # small steps, for items in a clump
+                size *= math.exp(20.0 * (uniform[item] - 0.6))
+            new = scores[item] + normal[item] * size
             if abs(new) > FARTHEST:
                 continue
             old, to = place[item], _placed(scores, order, place[item], new)
@@ -174,16 +177,21 @@ def score_walk(
         span, log_gaps = scores[order[last]] - scores[order[0]], 0.0
         for k in range(last):
             log_gaps += math.log(scores[order[k + 1]] - scores[order[k]])
+        for k in range(len(normal) - m - 1):
+            grow = (0.5 if k % 2 == 0 else 1.5) * normal[m + 1 + k]
+            wide = mean * math.exp(grow)
+            # a power of the growth from the volume, and 1 from the law of mu
+            prior = (2.0 - last * shape) * grow - shape * span * (1.0 / wide - 1.0 / mean)
+            if wide < widest and math.log(uniform[3 * m + 2 + k]) < prior:
+                mean = wide
         for s in range(len(shapes)):
-            total = last * shapes[s]
-            logs[s] = weights[s] + shapes[s] * log_gaps - (total - 2.0) * math.log(span)
+            logs[s] = weights[s] + last * shapes[s] * math.log(shapes[s] / mean)
+            logs[s] += (shapes[s] - 1.0) * log_gaps - shapes[s] / mean * span
         shares = np.exp(logs - logs.max())
         left, chosen = uniform[3 * m + 1] * shares.sum(), 0
         while chosen < len(shapes) - 1 and left > shares[chosen]:
             left -= shares[chosen]
             chosen += 1
-        wide = shapes[chosen] * span / gammas[sweep, chosen]
-        if wide < widest:
-            shape, mean = shapes[chosen], wide
+        shape = shapes[chosen]
         draws[sweep] = scores
     return draws
