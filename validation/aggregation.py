@@ -2,7 +2,8 @@
 
 Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
 models with log worths drawn anew from a normal law for each replicate. Two camps are a share of
-Mallows rankings with phi .3, and the rest of the reverse.
+Mallows rankings with phi .3, and the rest of the reverse. Two groups are Plackett-Luce items with
+log worths of standard deviation .02 in each half, and the halves apart.
 """
 
 from __future__ import annotations
@@ -44,8 +45,10 @@ CELLS = (
 
 def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
     """Return rankings and the true pair fractions; items stand in their true order."""
-    if family == "Plackett-Luce":
-        worths = np.sort(rng.normal(scale=spread, size=m))[::-1]
+    if family in ("Plackett-Luce", "Two groups"):
+        groups = family == "Two groups"
+        worths = np.sort(rng.normal(scale=0.02 if groups else spread, size=m))[::-1]
+        worths = worths + groups * spread * (np.arange(m) < m // 2)
         scores = worths + rng.gumbel(size=(n, m))
         ranks = np.argsort(np.argsort(-scores, axis=1), axis=1) + 1
         return ranks, expit(worths[:, None] - worths)

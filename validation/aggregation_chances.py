@@ -1,7 +1,7 @@
 """Rank aggregation: is P(right), the probability that a pair is ordered rightly, calibrated?
 
 In the settings of the study of intervals, and in a wider grid that runs from items that hardly
-differ to items far apart, and to opinions that are split in two.
+differ to items far apart, to opinions that are split in two, and to two tight groups of items.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ GRID = (
         for model in MODELS
     ),
     *((m, 1000, ("Two camps", p), 1.0, DELTA, "auto") for m in (4, 8) for p in (0.505, 0.52)),
+    *((m, 1000, ("Two groups", 0.5), 1.0, DELTA, "auto") for m in (4, 8)),
 )
 
 
