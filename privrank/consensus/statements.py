@@ -211,7 +211,7 @@ def reliable_from(m: int) -> float:
 
     It is .7, and more with fewer than seven items, of which luck makes reliable scores more easily.
     The errors of pairs are taken as normal. Where cube or Laplace noise is most of the error, items
-    all alike reach it about four times as often: cube noise is large on all pairs at once.
+    all alike reach it four to five times as often: cube noise is large on all pairs at once.
     """
     alike = float(chdtri(m - 1, BY_LUCK))
     return max(RELIABLE, math.ceil(100.0 * (1.0 - (m - 1) / alike)) / 100.0)
