@@ -15,6 +15,7 @@ from privrank.design import Sample
 from privrank.noise import DiscreteLaplace
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.rankplan import plan_aggregation
+from privrank.results.consensustable import _chance
 
 CEMS = pr.datasets.load_university()
 
@@ -168,7 +169,8 @@ def test_chances_need_items_to_learn_from():
 
 
 def test_chances_are_stated_from_95_per_cent_on():
-    fitted = model(500, 8, 0.8).fit(1.0, 1e-6, rng=seeded())
+    ranks = pr.Mallows(8, 0.8).rvs(500, seeded(1))[:, seeded(2).permutation(8)]
+    fitted = pr.PrivateRankAggregation(ranks).fit(1.0, 1e-6, rng=seeded())
     every = chances(fitted.fractions, fitted.noise_sd**2, 500, "population")
     stated = (every >= 0.95) | (every <= 0.05)
     assert 8 < (~stated).sum() < stated.sum()  # more than the diagonal
@@ -183,10 +185,28 @@ def test_chances_are_stated_from_95_per_cent_on():
     rows = str(fitted.summary()).splitlines()
     for item, chance in frame["probability"].iloc[:-1].items():
         (row,) = [line for line in rows if line.startswith(f"{item} ")]
-        assert row.split()[-1] == ("<.95" if np.isnan(chance) else f"{chance:.3f}")
-    assert "stated from 0.95 on, where it is too cautious by 0.05 at most" in " ".join(
-        str(fitted.summary()).split()
-    )
+        said = f"{chance:.3f}" if chance < 0.9995 else ">.999"
+        assert row.split()[-1] == ("<.95" if np.isnan(chance) else said)
+    (row,) = [line for line in rows if line.startswith(f"{fitted.order[-1]} ")]
+    assert len(row.split()) == 7  # the last item has no next
+    words = " ".join(str(fitted.summary()).split())
+    assert "stated from 0.95 on, where it is too cautious by 0.05 at most" in words
+
+
+@pytest.mark.parametrize("m", [4, 6, 7])
+def test_chances_need_the_reliability_that_the_summary_names(m, monkeypatch):
+    needed = {4: 0.77, 6: 0.71, 7: 0.7}[m]
+    for share in (needed - 0.004, needed + 0.004):
+        monkeypatch.setattr("privrank.results.aggregation.reliability", lambda *_, s=share: s)
+        fitted = model(500, m, 0.6).fit(2.0, 1e-6, rng=seeded())
+        words = " ".join(str(fitted.summary()).split())
+        assert (fitted.chances is not None) == (share > needed) == ("P(right)" in words)
+        assert (f"takes {needed:.2f}." in words) == (share < needed)
+
+
+def test_no_chance_is_printed_as_one_or_nought():
+    printed = [_chance(p) for p in (1.0, 0.9995, 0.9994, 0.05, 0.0004, 0.0, np.nan)]
+    assert printed == [">.999", ">.999", "0.999", "0.050", "<.001", "<.001", "<.95"]
 
 
 def test_chances_need_items_that_differ():

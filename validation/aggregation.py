@@ -2,7 +2,9 @@
 
 Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
 models with log worths drawn anew from a normal law for each replicate. Two camps are a share of
-Mallows rankings with phi .3, and the rest of the reverse.
+Mallows rankings with phi .3, and the rest of the reverse. In two groups, or with one item
+ahead, log worths of Plackett-Luce items have a standard deviation of .02 but for the distance of
+the upper half, or of the first item, from the rest.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from privrank.consensus.orders import kemeny_score, pair_counts
 
 COMMAND = "python validation/aggregation.py"
 DELTA = 1e-6
+AHEAD = {"Two groups": 0.5, "One ahead": 0.01}  # share of the items, the first at least
 # items, rankings, model, epsilon, delta, method
 CELLS = (
     (3, 300, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
@@ -44,8 +47,10 @@ CELLS = (
 
 def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
     """Return rankings and the true pair fractions; items stand in their true order."""
-    if family == "Plackett-Luce":
-        worths = np.sort(rng.normal(scale=spread, size=m))[::-1]
+    if family in ("Plackett-Luce", *AHEAD):
+        scale, distance = (0.02, spread) if family in AHEAD else (spread, 0.0)
+        worths = np.sort(rng.normal(scale=scale, size=m))[::-1]
+        worths = worths + distance * (np.arange(m) < AHEAD.get(family, 0.0) * m)
         scores = worths + rng.gumbel(size=(n, m))
         ranks = np.argsort(np.argsort(-scores, axis=1), axis=1) + 1
         return ranks, expit(worths[:, None] - worths)

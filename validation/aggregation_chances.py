@@ -1,7 +1,8 @@
 """Rank aggregation: is P(right), the probability that a pair is ordered rightly, calibrated?
 
 In the settings of the study of intervals, and in a wider grid that runs from items that hardly
-differ to items far apart, and to opinions that are split in two.
+differ to items far apart, to few rankings, to opinions that are split in two, and to items that
+hardly differ beside others that differ much.
 """
 
 from __future__ import annotations
@@ -32,6 +33,13 @@ GRID = (
         for model in MODELS
     ),
     *((m, 1000, ("Two camps", p), 1.0, DELTA, "auto") for m in (4, 8) for p in (0.505, 0.52)),
+    *((m, 1000, ("Two groups", 0.5), 1.0, DELTA, "auto") for m in (4, 8)),
+    (8, 1000, ("One ahead", 1.5), 1.0, DELTA, "auto"),
+    *(
+        (5, 100, model, 1.0, DELTA, "auto")
+        for model in (("Plackett-Luce", 0.05), ("Mallows", 0.97))
+    ),
+    (7, 100, ("Mallows", 0.9), 1.0, DELTA, "auto"),
 )
 
 
@@ -102,11 +110,11 @@ def table(name: str, title: str, cells: tuple, replicates: int, seed: int) -> No
 
 
 def main() -> None:
-    replicates = arguments(__doc__.splitlines()[0], 2_000)
+    replicates = arguments(__doc__.splitlines()[0], 1_000)
     title = "Rank aggregation: calibration of P(right)"
     table("aggregation_chances", title, SETTINGS, replicates, 5200)
     wide = f"{title} from items that hardly differ on"
-    table("aggregation_chances_grid", wide, GRID, max(replicates // 2, 20), 5300)
+    table("aggregation_chances_grid", wide, GRID, replicates, 5300)
 
 
 if __name__ == "__main__":

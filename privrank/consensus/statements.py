@@ -44,7 +44,7 @@ FLAGGED, SUPPRESSED = 0.15, 0.30
 
 RELIABLE, BY_LUCK = 0.7, 0.005
 """Reliability of scores that is enough, as for scales of a questionnaire, and share of surveys of
-items all alike that may reach what is asked for"""
+items all alike that may reach what is asked for when their errors are normal"""
 
 STATED = 0.95
 """Chance from which on it is stated: it can be too cautious by no more than what is left to 1"""
@@ -210,6 +210,8 @@ def reliable_from(m: int) -> float:
     """Return the reliability of the scores of m items from which on chances are shown.
 
     It is .7, and more with fewer than seven items, of which luck makes reliable scores more easily.
+    The errors of pairs are taken as normal. Where cube or Laplace noise is most of the error, items
+    all alike reach it four to five times as often: cube noise is large on all pairs at once.
     """
     alike = float(chdtri(m - 1, BY_LUCK))
     return max(RELIABLE, math.ceil(100.0 * (1.0 - (m - 1) / alike)) / 100.0)
@@ -268,9 +270,11 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     over it, at most 50. The limit was chosen for calibration, too: without it probabilities are
     about .01 smaller, which is too cautious. Where opinions lie on one line, half the rankings
     against the other half, the errors of scores go together: about the population large
-    probabilities can still be too large. Results state probabilities from .95 on, where they are
-    too cautious by .05 at most. A smaller one is the more cautious the more evenly items lie apart,
-    and a few items do not tell how evenly they do.
+    probabilities can still be too large, as they can for surveys of fewer than eight items that are
+    reliable by luck: the noise is taken for normal, and the coordinates of cube noise are large
+    together. Results state probabilities from .95 on, where they are too cautious by .05 at most. A
+    smaller one is the more cautious the more evenly items lie apart, and a few items do not tell
+    how evenly they do.
     """
     m = len(fractions)
     first, second = np.triu_indices(m, 1)
