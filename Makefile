@@ -14,7 +14,7 @@ help:
 	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
 	@echo "make test       lint, type check and run the test suite (five to ten minutes)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (half a minute)"
-	@echo "make validate   repeat the simulation studies behind docs/validation/ (about two hours)"
+	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (three minutes)"
 	@echo "make clean      remove all that these targets made: .venv, and report/ with its ledgers (seconds)"
 	@echo

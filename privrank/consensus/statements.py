@@ -267,14 +267,13 @@ def chances(fractions: FloatArray, variance: float, units: int, target: Target) 
     makes large probabilities too large. So results show them from a reliability of .7 on, with four
     items .77. Some surveys just reach it by chance. What scores say of fractions given that they
     reach it is their likelihood over the probability of that, so each draw has the weight of one
-    over it, at most 50. The limit was chosen for calibration, too: without it probabilities are
-    about .01 smaller, which is too cautious. Where opinions lie on one line, half the rankings
-    against the other half, the errors of scores go together: about the population large
-    probabilities can still be too large, as they can for surveys of fewer than eight items that are
-    reliable by luck: the noise is taken for normal, and the coordinates of cube noise are large
-    together. Results state probabilities from .95 on, where they are too cautious by .05 at most. A
-    smaller one is the more cautious the more evenly items lie apart, and a few items do not tell
-    how evenly they do.
+    over it, at most 50. Without the limit probabilities just there are about .01 smaller. Where
+    opinions lie on one line, half the rankings against the other half, the errors of scores go
+    together: about the population large probabilities can still be too large, as they can for
+    surveys of fewer than eight items that are reliable by luck: the noise is taken for normal, and
+    the coordinates of cube noise are large together. Results state probabilities from .95 on, where
+    they are too cautious by .05 at most. A smaller one is the more cautious the more evenly items
+    lie apart, and a few items do not tell how evenly they do.
     """
     m = len(fractions)
     first, second = np.triu_indices(m, 1)
