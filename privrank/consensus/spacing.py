@@ -31,6 +31,7 @@ WIDEST = 5.0
 """Largest mean gap: items that far apart are ordered alike in 99 of 100 rankings."""
 
 MOST_SWEEPS, WORK, MEANS = 8000, 40_000_000, 8
+"""Sweeps of the chain, the pairs that all of them visit, and steps of the mean gap in each"""
 
 
 def score_draws(fractions: FloatArray, scores: FloatArray, variance: float) -> FloatArray:
