@@ -79,8 +79,10 @@ def _chance(value: float) -> str:
 
 def _cell(column: str, value: float | str) -> str:
     """Return a cell as it is printed."""
-    if isinstance(value, str) or pd.isna(value):
-        return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    if pd.isna(value):
+        return ""
     return f"{value:.0f}" if column in ("rank", "group") else f"{value:.3f}"
 
 
