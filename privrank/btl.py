@@ -48,7 +48,8 @@ class PrivateBTL:
         other frame that narwhals supports.
     item1, item2, outcome : str
         Column names. `outcome` is 1 when item1 is preferred, 0 for a tie, -1 when item2 is
-        preferred, missing when not answered; recode a 0/1 column x as 2 * x - 1.
+        preferred, missing when not answered; recode a 0/1 column x as 2 * x - 1. A 0 is refused
+        unless `ties` are declared.
     items : sequence of str, optional
         The items, in the order of the report. May be left out when both item columns are
         categorical with declared categories.
@@ -61,8 +62,8 @@ class PrivateBTL:
         respondent.
     distinct_pairs : bool, default True
         Promise that a respondent compares each pair at most once.
-    ties : bool, default True
-        Whether the questionnaire allows ties.
+    ties : bool, default False
+        Whether the questionnaire allows ties: declared, never inferred from the answers.
     design : {"private", "public"}, default "private"
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
         is public. ``"private"``: it is protected too.
@@ -102,7 +103,7 @@ class PrivateBTL:
     >>> import privrank as pr
     >>> cems = pr.datasets.load_university()
     >>> model = pr.PrivateBTL(cems.comparisons, items=cems.items, respondent="respondent",
-    ...                       max_rows=15, design="public")
+    ...                       max_rows=15, ties=True, design="public")
     >>> result = model.fit(epsilon=np.inf, penalty=0)
     >>> result.params.round(3).loc["London"]
     np.float64(0.938)
@@ -121,7 +122,7 @@ class PrivateBTL:
         respondent: str | None = None,
         max_rows: int = 1,
         distinct_pairs: bool = True,
-        ties: bool = True,
+        ties: bool = False,
         design: DesignKind = "private",
         pair_counts: object = None,
         link: str | Link = "logit",

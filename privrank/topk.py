@@ -69,7 +69,7 @@ class PrivateTopK:
     >>> import privrank as pr
     >>> cems = pr.datasets.load_university()
     >>> model = pr.PrivateTopK(cems.comparisons, k=2, items=cems.items, respondent="respondent",
-    ...                        max_rows=15, design="public")
+    ...                        max_rows=15, ties=True, design="public")
     >>> model.fit(epsilon=np.inf).selected
     ('London', 'Paris')
     """
@@ -88,7 +88,7 @@ class PrivateTopK:
         respondent: str | None = None,
         max_rows: int = 1,
         distinct_pairs: bool = True,
-        ties: bool = True,
+        ties: bool = False,
         design: DesignKind = "private",
         pair_counts: object = None,
     ) -> None:

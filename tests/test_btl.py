@@ -45,7 +45,7 @@ def model(name="university", *, unit="respondent", frame=None, **arguments):
     if unit == "respondent":
         arguments = {"respondent": "respondent", "max_rows": ROWS[name]} | arguments
     frame = survey.comparisons if frame is None else frame
-    return pr.PrivateBTL(frame, **{"items": survey.items} | arguments)
+    return pr.PrivateBTL(frame, **{"items": survey.items, "ties": True} | arguments)
 
 
 def long_frame(rows):
@@ -122,7 +122,12 @@ def test_design_effect_is_at_least_one(name):
     flat = long_frame([(i, j, 0.0) for i, j in combinations("abc", 2)] * 9)
     flat["respondent"] = np.repeat(np.arange(9), 3)
     result = pr.PrivateBTL(
-        flat, items="a b c".split(), respondent="respondent", max_rows=3, design="public"
+        flat,
+        items="a b c".split(),
+        respondent="respondent",
+        max_rows=3,
+        ties=True,
+        design="public",
     ).fit(np.inf)
     assert result.design_effect == 1.0
 
@@ -424,7 +429,7 @@ def test_worth_and_ranks_follow_params(private):
 
 def test_equal_worths_are_ordered_by_the_coin():
     frame = long_frame([("a", "b", 0.0), ("b", "c", 0.0), ("a", "c", 0.0)] * 5)
-    survey = pr.PrivateBTL(frame, items=["a", "b", "c"], design="public")
+    survey = pr.PrivateBTL(frame, items=["a", "b", "c"], ties=True, design="public")
     orders = set()
     for seed in range(30):
         result = survey.fit(np.inf, rng=seeded(seed))
@@ -493,9 +498,8 @@ def test_two_items_work_everywhere(case):
     frame = long_frame([("a", "b", 1.0)] * 30 + [("b", "a", 1.0)] * 20 + [("a", "b", 0.0)] * 5)
     frame["respondent"] = np.arange(len(frame))
     for unit in ({}, {"respondent": "respondent"}):
-        result = pr.PrivateBTL(frame, items=["a", "b"], **unit, **arguments).fit(
-            **options, rng=seeded()
-        )
+        survey = pr.PrivateBTL(frame, items=["a", "b"], ties=True, **unit, **arguments)
+        result = survey.fit(**options, rng=seeded())
         assert np.isfinite(result.params).all() and result.params.sum() == pytest.approx(0)
         assert result.bse["a"] == pytest.approx(result.bse["b"]) and result.bse["a"] > 0
         assert len(result.pairwise()) == 1
@@ -548,6 +552,7 @@ def test_from_formula_equals_the_constructor(design, text):
         "items": survey.items,
         "respondent": "respondent",
         "max_rows": 6,
+        "ties": True,
         "design": design,
         "link": "logit",
     }
@@ -602,6 +607,7 @@ def test_from_release_costs_nothing_and_gives_the_same_numbers(monkeypatch):
         "items": survey.items,
         "respondent": "respondent",
         "max_rows": 15,
+        "ties": True,
         "design": "public",
     }
     worths = model(design="public").fit(1.0, budget=budget, rng=seeded())
@@ -757,7 +763,7 @@ def test_shares_add_up_to_epsilon(unit):
 
 
 def test_auto_leaves_objective_perturbation_out_when_the_ridge_is_too_small():
-    model = pr.PrivateBTL(pr.datasets.load_university().comparisons)
+    model = pr.PrivateBTL(pr.datasets.load_university().comparisons, ties=True)
     rng = np.random.default_rng(0)
     assert model.fit(1.0, rng=rng).release.mechanism == "objective perturbation"
     assert model.fit(1.0, penalty=0, rng=rng).release.mechanism == "net wins"

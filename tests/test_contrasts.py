@@ -42,7 +42,12 @@ def test_adjusted_pvalues_count_the_draws_beyond():
 def fit(epsilon, survey="university", **options):
     data = getattr(pr.datasets, f"load_{survey}")()
     model = pr.PrivateBTL(
-        data.comparisons, items=data.items, respondent="respondent", max_rows=15, design="public"
+        data.comparisons,
+        items=data.items,
+        respondent="respondent",
+        max_rows=15,
+        ties=True,
+        design="public",
     )
     return model.fit(epsilon, rng=np.random.default_rng(6), **options)
 
@@ -88,6 +93,7 @@ def test_simultaneous_bands_cover_noise_of_any_law():
                     items=pr.datasets.load_university().items,
                     respondent="respondent",
                     max_rows=15,
+                    ties=True,
                     design="public",
                 ).fit(1.0, rng=np.random.default_rng(k))
                 for k in range(60)

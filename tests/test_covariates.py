@@ -39,6 +39,7 @@ def encode(frame, formula="group", **arguments):
         "respondent": "respondent",
         "max_rows": 3,
         "levels": LEVELS,
+        "ties": True,
     } | arguments
     return formula_columns(f"item1 + item2 + outcome ~ {formula}", pd.DataFrame(frame), options)
 
@@ -119,6 +120,7 @@ def test_noise_has_the_scale_of_the_sensitivity_over_its_share(formula, argument
     model = pr.PrivateBTL.from_formula(
         f"item1 + item2 + outcome ~ {formula}",
         pd.DataFrame(FOUR),
+        ties=True,
         **{"items": ITEMS, "respondent": "respondent", "max_rows": 3, "levels": LEVELS} | arguments,
     )
     with warnings.catch_warnings():
@@ -142,6 +144,7 @@ def university(formula, **arguments):
         "items": cems.items,
         "respondent": "respondent",
         "max_rows": 15,
+        "ties": True,
         "design": "public",
     } | arguments
     return pr.PrivateBTL.from_formula(f"item1 + item2 + outcome ~ {formula}", frame, **options)
@@ -154,7 +157,12 @@ def test_groups_alone_are_fits_of_their_own():
     for gender, people in cems.students.groupby("gender", observed=True).groups.items():
         part = cems.comparisons[cems.comparisons["respondent"].isin(people)]
         alone = pr.PrivateBTL(
-            part, items=cems.items, respondent="respondent", max_rows=15, design="public"
+            part,
+            items=cems.items,
+            respondent="respondent",
+            max_rows=15,
+            ties=True,
+            design="public",
         ).fit(np.inf, penalty=0)
         np.testing.assert_allclose(worths[gender], alone.params, atol=1e-9)
 
@@ -165,7 +173,12 @@ def test_a_model_without_covariates_is_the_plain_one():
     table = pd.DataFrame({f"d{k}": np.eye(6)[k] for k in range(5)}, index=cems.items)
     fit = university("1", item_formula=" + ".join(table.columns), item_data=table)
     plain = pr.PrivateBTL(
-        cems.comparisons, items=cems.items, respondent="respondent", max_rows=15, design="public"
+        cems.comparisons,
+        items=cems.items,
+        respondent="respondent",
+        max_rows=15,
+        ties=True,
+        design="public",
     )
     worths = fit.fit(np.inf, penalty=0).worths()["worth"]
     np.testing.assert_allclose(worths, plain.fit(np.inf, penalty=0).params, atol=1e-9)
@@ -192,6 +205,7 @@ def test_scaling_a_numeric_covariate_changes_nothing_but_its_unit():
             items=cems.items,
             respondent="respondent",
             max_rows=15,
+            ties=True,
             design="public",
             bounds={name: bounds},
         ).fit(2.0, rng=np.random.default_rng(8))
@@ -249,6 +263,7 @@ def test_result_comes_back_from_json_and_holds_no_data(formula, arguments):
     model = pr.PrivateBTL.from_formula(
         f"item1 + item2 + outcome ~ {formula}",
         frame,
+        ties=True,
         **{"items": ITEMS, "respondent": "respondent", "max_rows": 3, "levels": LEVELS} | arguments,
     )
     with warnings.catch_warnings():
@@ -287,6 +302,7 @@ def test_any_frame_gives_the_same_release():
         "items": cems.items,
         "respondent": "respondent",
         "max_rows": 15,
+        "ties": True,
         "levels": {"gender": ["female", "male"]},
     }
     texts = [
@@ -337,7 +353,12 @@ def test_lack_of_fit_sees_worths_that_the_item_covariates_do_not_explain():
     assert worth.test_lack_of_fit()["pvalue"] < 0.01
     assert worth.test_lack_of_fit()["df"] == 4
     plain = pr.PrivateBTL(
-        cems.comparisons, items=cems.items, respondent="respondent", max_rows=15, design="public"
+        cems.comparisons,
+        items=cems.items,
+        respondent="respondent",
+        max_rows=15,
+        ties=True,
+        design="public",
     ).fit(np.inf, penalty=0)
     true = university(
         "1",
@@ -491,7 +512,12 @@ def test_design_effect_of_groups_is_that_of_the_survey():
     # dependence is between answers of one respondent, whatever the groups
     plain = pr.datasets.load_university()
     alone = pr.PrivateBTL(
-        plain.comparisons, items=plain.items, respondent="respondent", max_rows=15, design="public"
+        plain.comparisons,
+        items=plain.items,
+        respondent="respondent",
+        max_rows=15,
+        ties=True,
+        design="public",
     ).fit(np.inf)
     assert university("gender").fit(np.inf).design_effect == pytest.approx(
         alone.design_effect, rel=0.02
@@ -517,7 +543,7 @@ def of_survey(name, formula, **arguments):
     survey = SURVEYS[name]()
     frame = survey.comparisons.merge(survey.students.reset_index(), on="respondent")
     frame["age"] = 18 + (7 * frame["respondent"]) % 23
-    options = {"items": survey.items, "respondent": "respondent", "max_rows": 15}
+    options = {"items": survey.items, "respondent": "respondent", "max_rows": 15, "ties": True}
     if "age" in formula:
         options["bounds"] = {"age": (18, 40)}
     return pr.PrivateBTL.from_formula(

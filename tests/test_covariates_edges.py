@@ -114,6 +114,7 @@ def test_tests_of_terms_do_not_depend_on_the_unit_of_an_item_covariate():
                 items=cems.items,
                 respondent="respondent",
                 max_rows=15,
+                ties=True,
                 design="public",
                 item_formula="population + capital",
                 item_data=table,

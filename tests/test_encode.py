@@ -36,7 +36,7 @@ def changed(column, value, row=0):
 
 
 def btl(frame=GOOD, **arguments):
-    return pr.PrivateBTL(frame, **{"items": ITEMS} | arguments)
+    return pr.PrivateBTL(frame, **{"items": ITEMS, "ties": True} | arguments)
 
 
 def people(frame=GOOD, **arguments):
@@ -44,11 +44,11 @@ def people(frame=GOOD, **arguments):
 
 
 def top(k, frame=GOOD):
-    return pr.PrivateTopK(frame, k, items=ITEMS)
+    return pr.PrivateTopK(frame, k, items=ITEMS, ties=True)
 
 
 def formula(text, frame=GOOD, **arguments):
-    return pr.PrivateBTL.from_formula(text, frame, **{"items": ITEMS} | arguments)
+    return pr.PrivateBTL.from_formula(text, frame, **{"items": ITEMS, "ties": True} | arguments)
 
 
 def twice(name):
@@ -89,7 +89,11 @@ BAD_FRAMES = {
         TypeError,
         ["'outcome'", "numeric"],
     ),
-    "ties=False with a tie": (lambda: btl(ties=False), ValueError, ["ties=False", "'outcome'"]),
+    "ties=False with a tie": (
+        lambda: btl(ties=False),
+        ValueError,
+        ["'outcome'", "ties=False", "ties=True", "2 * x - 1"],
+    ),
     "null respondent": (
         lambda: people(changed("respondent", None)),
         ValueError,
@@ -552,7 +556,13 @@ def test_released_pair_counts_may_all_fall_to_zero(method, items):
         result = model.fit(0.01, method=method, rng=rng)
         assert np.isfinite(result.params).all() and np.isfinite(result.bse).all()
         selection = pr.PrivateTopK(
-            frame, 1, items=items, respondent="respondent", max_rows=3, pair_counts="release"
+            frame,
+            1,
+            items=items,
+            respondent="respondent",
+            max_rows=3,
+            ties=True,
+            pair_counts="release",
         ).fit(0.01, rng=rng)
         assert np.isfinite(selection.bse).all()
 
@@ -583,7 +593,7 @@ def surveys(draw):
 
 def survey_model(frame, items, unit):
     arguments = {"respondent": "respondent", "max_rows": 10} if unit == "respondent" else {}
-    return pr.PrivateBTL(frame, items=items, **arguments)
+    return pr.PrivateBTL(frame, items=items, ties=True, **arguments)
 
 
 properties = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -742,7 +752,8 @@ FRAMES = {
 def test_every_engine_counts_alike(frame, design):
     def counts(data, respondent):
         rows = {"respondent": "respondent", "max_rows": 6} if respondent else {}
-        return counts_of(pr.PrivateBTL(data, items=CHOSEN.items, design=design, **rows))
+        facts = {"items": CHOSEN.items, "ties": True, "design": design}
+        return counts_of(pr.PrivateBTL(data, **facts, **rows))
 
     data = frame()
     for respondent in (True, False):
@@ -751,7 +762,7 @@ def test_every_engine_counts_alike(frame, design):
 
 @pytest.mark.parametrize("frame", [lambda: CHOSEN.comparisons, polars_enum], ids=["pandas", "Enum"])
 def test_declared_categories_are_the_items(frame):
-    model = pr.PrivateBTL(frame(), design="public")
+    model = pr.PrivateBTL(frame(), ties=True, design="public")
     assert model.fit(np.inf).items == CHOSEN.items
 
 
@@ -759,20 +770,21 @@ def test_categories_that_polars_learned_are_not_declared():
     # a polars Categorical collects the values it meets
     frame = polars_frame(item1=pl.Categorical, item2=pl.Categorical)
     check_refusal(lambda: pr.PrivateBTL(frame), ValueError, ["items must be declared"])
-    assert pr.PrivateBTL(frame, items=CHOSEN.items).fit(np.inf).items == CHOSEN.items
+    model = pr.PrivateBTL(frame, items=CHOSEN.items, ties=True)
+    assert model.fit(np.inf).items == CHOSEN.items
 
 
 def test_unused_categories_are_items_too():
     kind = pd.CategoricalDtype(["d", "c", "b", "a"])
     frame = GOOD.astype({"item1": kind, "item2": kind})
-    fit = pr.PrivateBTL(frame).fit(1.0, rng=np.random.default_rng(0))
+    fit = pr.PrivateBTL(frame, ties=True).fit(1.0, rng=np.random.default_rng(0))
     assert fit.items == ("d", "c", "b", "a")
 
 
 def test_numbers_as_items():
     numbers = {"a": 3, "b": 1, "c": 2}
     frame = GOOD.assign(item1=GOOD["item1"].map(numbers), item2=GOOD["item2"].map(numbers))
-    result = pr.PrivateBTL(frame, items=[3, 1, 2]).fit(np.inf, penalty=1)
+    result = pr.PrivateBTL(frame, items=[3, 1, 2], ties=True).fit(np.inf, penalty=1)
     assert result.items == ("3", "1", "2")
     np.testing.assert_array_equal(result.params, btl().fit(np.inf, penalty=1).params)
 
@@ -802,34 +814,32 @@ def test_equal_pair_counts_come_from_public_numbers():
         assert result.release.design.pairs.count.tolist() == [4.0, 4.0, 4.0]
 
 
-def coded(outcome, *, both_orders=False):
-    """Twenty-four answers to one questionnaire, all pairs in one order unless told."""
+def coded(outcome):
+    """Twenty-four answers to one questionnaire, which names the items of a pair in one order."""
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
-    if both_orders:
-        pairs += [(second, first) for first, second in pairs]
-    rows = [pairs[k % len(pairs)] for k in range(24)]
-    frame = pd.DataFrame(rows, columns=["item1", "item2"])
+    frame = pd.DataFrame([pairs[k % 3] for k in range(24)], columns=["item1", "item2"])
     return frame.assign(outcome=np.resize(outcome, 24))
 
 
-def test_a_coding_as_zero_and_one_is_refused():
-    # 0 would count as a tie and halve the worths without a word
-    call = lambda: btl(coded([1, 0, 1, 1, 0]))  # noqa: E731
-    check_refusal(call, ValueError, ["'outcome'", "never -1", "2 * x - 1"])
+@pytest.mark.parametrize("outcome", [[1, 0, 1, 1, 0], [1, 0, -1, 1, 0]], ids=["coding", "ties"])
+@pytest.mark.parametrize("made", ["class", "formula", "selection", "selection by formula"])
+def test_a_zero_needs_ties_declared(made, outcome):
+    # as a tie it would halve the worths of a 0/1 coding without a word
+    frame, formula = coded(outcome), "item1 + item2 + outcome ~ 1"
+    call = {
+        "class": lambda: pr.PrivateBTL(frame, items=ITEMS),
+        "formula": lambda: pr.PrivateBTL.from_formula(formula, frame, items=ITEMS),
+        "selection": lambda: pr.PrivateTopK(frame, 1, items=ITEMS),
+        "selection by formula": lambda: pr.PrivateTopK.from_formula(formula, frame, 1, items=ITEMS),
+    }[made]
+    check_refusal(call, ValueError, ["'outcome'", "ties=True", "2 * x - 1"])
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        coded([1, 0, -1, 1, 0]),
-        coded([1, 0, 1, 1, 0], both_orders=True),
-        coded([1, 0, 1, 1, 0]).head(10),
-        coded([1, 1]),
-    ],
-    ids=["losses", "winner first", "few answers", "no ties"],
-)
-def test_true_ties_are_not_mistaken_for_a_coding(frame):
-    assert btl(frame).fit(1.0, penalty=1, rng=np.random.default_rng(0)).nobs == len(frame)
+@pytest.mark.parametrize("answer", [1, 0, -1, np.nan])
+def test_no_answer_of_one_person_decides_whether_a_frame_with_ties_is_taken(answer):
+    frame = coded([1, 0, 1, 1, 0]).astype({"outcome": float})
+    frame.loc[0, "outcome"] = answer
+    assert btl(frame).fit(1.0, penalty=1, rng=np.random.default_rng(0)).nobs == 24
 
 
 @pytest.mark.parametrize("name", [["respondent"], 3, b"respondent"])

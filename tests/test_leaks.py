@@ -56,8 +56,9 @@ CASES = [("btl", name) for name in FITS] + [("topk", name) for name in TOP_FITS]
 
 def fitted(kind, name, frame=None, *, rng=True, **extra):
     """A model of the frame with canaries, and its result."""
-    arguments, options = FITS[name]
-    arguments = {"items": ITEMS, "respondent": "respondent", "max_rows": 6} | arguments
+    options = FITS[name][1]
+    arguments = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "ties": True}
+    arguments |= FITS[name][0]
     options = {"epsilon": 1.5, "delta": 1e-6} | options | extra
     frame = frame_with_canaries() if frame is None else frame
     if rng:

@@ -60,7 +60,7 @@ def model(name="university", *, unit="respondent", **arguments):
     survey = SURVEYS[name]
     if unit == "respondent":
         arguments = {"respondent": "respondent", "max_rows": ROWS[name]} | arguments
-    return pr.PrivateBTL(survey.comparisons, **{"items": survey.items} | arguments)
+    return pr.PrivateBTL(survey.comparisons, **{"items": survey.items, "ties": True} | arguments)
 
 
 # --- the laws ---
@@ -247,7 +247,7 @@ def test_maximum_likelihood_equals_glm(name, design, link, solver):
     # without respondents, and from the formula
     survey = pr.PrivateBTL.from_formula(
         "item1 + item2 + outcome ~ 1", SURVEYS[name].comparisons, items=SURVEYS[name].items,
-        design=design, link=link,
+        ties=True, design=design, link=link,
     )  # fmt: skip
     np.testing.assert_allclose(survey.fit(np.inf, penalty=0).params, worths, atol=1e-7)
 
@@ -489,7 +489,8 @@ def test_what_is_no_archive_is_refused(text):
 @by_other
 def test_a_release_of_counts_is_read_under_another_link(link):
     release = pr.PrivateTopK(
-        SURVEYS["university"].comparisons, k=2, items=SURVEYS["university"].items, design="public"
+        SURVEYS["university"].comparisons, k=2, items=SURVEYS["university"].items, ties=True,
+        design="public",
     ).fit(2.0, rng=seeded()).release  # fmt: skip
     direct = model(unit="row", design="public", link=link).fit(2.0, method="counts", rng=seeded())
     read = pr.PrivateBTL.from_release(release, link=link)

@@ -64,7 +64,7 @@ def survey():
 
 def model(unit, **arguments):
     people = {"respondent": "respondent", "max_rows": 6} if unit == "respondent" else {}
-    return pr.PrivateBTL(survey(), items=ITEMS, **people, **arguments)
+    return pr.PrivateBTL(survey(), items=ITEMS, ties=True, **people, **arguments)
 
 
 def outcome(fit, law):
@@ -150,6 +150,7 @@ def test_covariates_are_what_the_page_says(row, link, unit):
                     f"item1 + item2 + outcome ~ {formula}",
                     frame,
                     items=ITEMS,
+                    ties=True,
                     link=LINKS[link],
                     design=design,
                     **people,
@@ -171,6 +172,7 @@ def test_numeric_covariates_take_laplace_noise_only():
         "item1 + item2 + outcome ~ age",
         frame,
         items=ITEMS,
+        ties=True,
         design="public",
         bounds={"age": (20, 40)},
     )

@@ -314,8 +314,8 @@ def test_deviation_is_that_of_differences(name, reach):
 
 
 def survey(kind=pr.PrivateBTL, *position, **arguments):
-    options = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "design": "public"}
-    return kind(CEMS.comparisons, *position, **options | arguments)
+    options = {"respondent": "respondent", "max_rows": 15, "ties": True, "design": "public"}
+    return kind(CEMS.comparisons, *position, items=CEMS.items, **options | arguments)
 
 
 def words(result):
@@ -366,7 +366,7 @@ def test_auto_takes_the_least_and_says_so():
     laplace = words(survey().fit(1.0, noise="laplace", rng=np.random.default_rng(1)))
     assert "permutohedron" in laplace and "the least of" not in laplace
     # an answer that is a unit by itself: the l1 norm is the shape of what it can change
-    rows = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, design="public")
+    rows = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, design="public")
     law = rows.fit(1.0, rng=np.random.default_rng(1)).release.parts["net wins"].law
     assert isinstance(law, ZeroSumLaplace)
     # many items and a delta: the l2 norm grows slowest

@@ -46,14 +46,19 @@ def result(request):
 
 def university(epsilon, **options):
     model = pr.PrivateBTL(
-        CEMS.comparisons, items=CEMS.items, respondent="respondent", max_rows=15, design="public"
+        CEMS.comparisons,
+        items=CEMS.items,
+        respondent="respondent",
+        max_rows=15,
+        ties=True,
+        design="public",
     )
     return model.fit(epsilon, rng=np.random.default_rng(1), **options)
 
 
 def all_tables():
     cems = university(0.5)
-    top = pr.PrivateTopK(CEMS.comparisons, 2, items=CEMS.items).fit(
+    top = pr.PrivateTopK(CEMS.comparisons, 2, items=CEMS.items, ties=True).fit(
         0.5, rng=np.random.default_rng(1)
     )
     budget = pr.Budget(2.0, 1e-6, unit="respondent")
@@ -249,9 +254,10 @@ def test_summary_states_the_guarantee():
 
 
 def test_row_level_epsilon_is_converted_for_respondents():
-    result = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, max_rows=15, design="public").fit(
-        0.5, rng=np.random.default_rng(1)
+    model = pr.PrivateBTL(
+        CEMS.comparisons, items=CEMS.items, max_rows=15, ties=True, design="public"
     )
+    result = model.fit(0.5, rng=np.random.default_rng(1))
     text = " ".join(str(result.summary()).split())
     assert "Epsilon 0.5 is per comparison" in text and "protected at 7.5" in text
 
@@ -288,7 +294,9 @@ def test_summary_col_refuses_mixes(worths, selection):
 
 def test_columns_with_different_items_leave_gaps():
     cems, immigration = university(1.0), pr.datasets.load_immigration()
-    other = pr.PrivateBTL(immigration.comparisons, items=immigration.items, design="public")
+    other = pr.PrivateBTL(
+        immigration.comparisons, items=immigration.items, ties=True, design="public"
+    )
     table = pr.summary_col([cems, other.fit(1.0, rng=np.random.default_rng(1))])
     rows = {row[0]: row for row in table.rows}
     assert rows["London"][2] == "" and rows["culture"][1] == ""
@@ -312,7 +320,8 @@ def formats():
 before = formats()
 assert ("statsmodels.iolib.tableformatting", "fmt_2cols") in before
 cems = pr.datasets.load_university()
-fit = pr.PrivateBTL(cems.comparisons, items=cems.items, design="public").fit(np.inf)
+model = pr.PrivateBTL(cems.comparisons, items=cems.items, ties=True, design="public")
+fit = model.fit(np.inf)
 for made in (fit.summary(), pr.summary_col([fit, fit])):
     made.as_text(), made.as_html(), made.as_latex(), made.as_csv()
 after = formats()
@@ -405,7 +414,8 @@ import sys
 import numpy as np
 import privrank as pr
 cems = pr.datasets.load_university()
-fit = pr.PrivateBTL(cems.comparisons, items=cems.items, design="public").fit(np.inf)
+model = pr.PrivateBTL(cems.comparisons, items=cems.items, ties=True, design="public")
+fit = model.fit(np.inf)
 fit.summary().as_html()
 assert not any(name.startswith("matplotlib") for name in sys.modules)
 from matplotlib.figure import Figure

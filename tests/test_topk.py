@@ -28,7 +28,13 @@ def university(k=2, **arguments):
     return pr.PrivateTopK(
         CEMS.comparisons,
         k,
-        **{"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "design": "public"}
+        **{
+            "items": CEMS.items,
+            "respondent": "respondent",
+            "max_rows": 15,
+            "ties": True,
+            "design": "public",
+        }
         | arguments,
     )
 
@@ -244,7 +250,7 @@ def test_gap_variance_is_that_of_the_net_wins():
 def test_equal_counts_are_ordered_by_the_coin():
     rows = [(*pair, 0.0) for pair in combinations("abc", 2)] * 4
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
-    model = pr.PrivateTopK(frame, 1, items=list("abc"), design="public")
+    model = pr.PrivateTopK(frame, 1, items=list("abc"), ties=True, design="public")
     chosen = []
     for seed in range(60):
         result = model.fit(np.inf, rng=seeded(seed))
@@ -289,7 +295,7 @@ def test_from_release_checks_k(k):
 @quiet
 def test_objective_perturbation_holds_no_counts():
     release = (
-        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items)
+        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True)
         .fit(1.0, method="objective", rng=seeded())
         .release
     )
@@ -299,7 +305,7 @@ def test_objective_perturbation_holds_no_counts():
 
 def test_from_a_win_matrix():
     release = (
-        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, pair_counts="release")
+        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, pair_counts="release")
         .fit(1e6, method="counts")
         .release
     )
@@ -311,7 +317,7 @@ def test_from_a_win_matrix():
 
 
 def test_from_formula_equals_the_constructor():
-    arguments = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15}
+    arguments = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
     formula = "item1 + item2 + outcome ~ 1"
     one = pr.PrivateTopK.from_formula(formula, CEMS.comparisons, 2, **arguments)
     other = pr.PrivateTopK(CEMS.comparisons, 2, **arguments)
@@ -409,7 +415,7 @@ def test_chances_need_six_items():
 
 
 def test_standard_errors_hold_the_noise_of_a_win_matrix():
-    model = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, pair_counts="release")
+    model = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, pair_counts="release")
     release = model.fit(0.5, method="counts", rng=seeded()).release
     result = pr.PrivateTopK.from_release(release, 2)
     part = release.parts["win matrix"]

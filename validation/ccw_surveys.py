@@ -82,10 +82,10 @@ def one(rng: np.random.Generator, survey: str, share: float, epsilons: tuple) ->
     codes = (frame[name].cat.codes.to_numpy() for name in ("item1", "item2"))
     tally = Tally(*(code.astype(np.int64) for code in codes), frame["outcome"], len(items))
     declared = frame.groupby(["item1", "item2"], observed=True).size().to_dict()
-    asked = {"respondent": "respondent", "max_rows": QUESTIONS[survey]}
-    public = pr.PrivateBTL(frame, design="public")
+    asked = {"respondent": "respondent", "max_rows": QUESTIONS[survey], "ties": True}
+    public = pr.PrivateBTL(frame, ties=True, design="public")
     models = {
-        PRIVATE: (pr.PrivateBTL(frame, pair_counts=declared), "auto"),
+        PRIVATE: (pr.PrivateBTL(frame, ties=True, pair_counts=declared), "auto"),
         PUBLIC: (public, "auto"),
         RESPONDENT: (pr.PrivateBTL(frame, design="public", **asked), "auto"),
         WHOLE: (pr.PrivateBTL(frame, design="public", **asked), "none"),

@@ -30,7 +30,7 @@ def options(noise: str) -> dict[str, object]:
 def model(frame: pd.DataFrame, unit: str) -> pr.PrivateBTL:
     items = pr.datasets.load_university().items
     people = {"respondent": "respondent", "max_rows": 15} if unit == "respondent" else {}
-    return pr.PrivateBTL(frame, items=items, design="public", **people)
+    return pr.PrivateBTL(frame, items=items, ties=True, design="public", **people)
 
 
 def distance(rng: np.random.Generator, noise: str, unit: str, design_effect: str) -> float:

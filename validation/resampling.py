@@ -49,7 +49,7 @@ def one(
 ) -> tuple[float, float]:
     rows = comparisons.groupby("respondent").size().max()
     model = pr.PrivateBTL(
-        resample(rng, comparisons), respondent="respondent", max_rows=int(rows), **design
+        resample(rng, comparisons), respondent="respondent", max_rows=int(rows), ties=True, **design
     )
     result = model.fit(epsilon=epsilon, rng=rng, **fit)
     error = np.sqrt(np.diag(result._covariance().total))
@@ -63,7 +63,9 @@ def main() -> None:
     surveys = (pr.datasets.load_university(), pr.datasets.load_immigration())
     for number, survey in enumerate(surveys):
         frame = survey.comparisons
-        full = pr.PrivateBTL(frame, respondent="respondent", max_rows=15, design="public")
+        full = pr.PrivateBTL(
+            frame, respondent="respondent", max_rows=15, ties=True, design="public"
+        )
         truth = full.fit(epsilon=np.inf, penalty=0).worths
         for place, (label, epsilon, fit) in enumerate(FITS):
             design = {"design": "private" if "private" in label else "public"}

@@ -25,6 +25,7 @@ questionnaire = {
     "items": cems.items,
     "respondent": "respondent",
     "max_rows": 15,
+    "ties": True,
     "design": "public",
 }
 

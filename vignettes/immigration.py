@@ -40,7 +40,7 @@ print(left_out.value_counts().sort_index().to_string(header=False))
 # The majority decides `crimRate` against `socBurd` the other way round than the worths do. There is no contradiction: the worths weigh all comparisons, those with the two other statements as well, and the difference between the two is small beside its standard error. The order of the first two is not something this survey can settle, with or without privacy.
 
 # %%
-data = {"items": survey.items, "respondent": "respondent", "max_rows": 6}
+data = {"items": survey.items, "respondent": "respondent", "max_rows": 6, "ties": True}
 public = pr.PrivateBTL(survey.comparisons, design="public", **data)
 reference = public.fit(epsilon=np.inf, penalty=0, design_effect="cluster")
 print(reference.summary(), end="\n\n")

@@ -29,12 +29,12 @@ missing = cems.comparisons.loc[outcome.isna(), "respondent"]
 print(f"\nmissing: respondents {missing.min()} to {missing.max()}, one answer each")
 
 # %% [markdown]
-# A tie ("undecided") counts as half a win for each side; there is no parameter for ties, unlike in the published analyses, whose models also have covariates. All missing answers belong to one pair and to one block of consecutive respondents, as if their questionnaires had lacked the question. So Paris and Milano took part in fewer comparisons than the others, and their raw win counts are not on the same footing; a model of the comparisons that were made is.
+# A tie ("undecided") counts as half a win for each side; that there can be ties is declared (`ties=True`), for a 0 would otherwise be refused. There is no parameter for ties, unlike in the published analyses, whose models also have covariates. All missing answers belong to one pair and to one block of consecutive respondents, as if their questionnaires had lacked the question. So Paris and Milano took part in fewer comparisons than the others, and their raw win counts are not on the same footing; a model of the comparisons that were made is.
 #
 # Two versions of the data are in use. In the article of 1998 every answer to Barcelona against Stockholm was reversed by mistake; the corrigendum of 2001 put it right, and `load_university()` gives the corrected version. Other copies in circulation still have the mistake, so it is worth knowing what it does to the worths (second column):
 
 # %%
-data = {"items": cems.items, "respondent": "respondent", "max_rows": 15, "design": "public"}
+data = dict(items=cems.items, respondent="respondent", max_rows=15, ties=True, design="public")
 model = pr.PrivateBTL(cems.comparisons, **data)
 reference = model.fit(epsilon=np.inf, penalty=0, design_effect="cluster")
 mistaken = pr.PrivateBTL(pr.datasets.load_university("1998").comparisons, **data)
@@ -120,7 +120,7 @@ print(pd.DataFrame(rows, columns=["epsilon", "sampling", "privacy"]).set_index("
 # Without `respondent=` the unit is a single comparison. The noise looks far smaller at the same epsilon, but a student is then protected only at `max_rows` times epsilon. To protect a student that way, epsilon must be divided by the number of rows, and then the noise is larger than that of the fit above, which counts what a student can really change. Such a fit also takes the answers of one student for independent, so that its sampling errors are too small. A ledger of respondents refuses it (below the table).
 
 # %%
-by_row = pr.PrivateBTL(cems.comparisons, items=cems.items, max_rows=15, design="public")
+by_row = pr.PrivateBTL(cems.comparisons, **data | {"respondent": None})
 rows = [by_row.fit(epsilon=1.0, rng=rng), by_row.fit(epsilon=1 / 15, rng=rng), fit]
 units = [[one.release.design.unit, one.epsilon, one.bse_privacy.mean()] for one in rows]
 table = pd.DataFrame(units, columns=["unit", "epsilon", "privacy std err"])

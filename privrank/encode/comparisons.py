@@ -176,9 +176,6 @@ def encode_comparisons(
     pair = low * m + high
     comparisons = size * answered
     net = size * sign
-    if columns.outcome is not None:
-        _, met = np.unique(pair, return_inverse=True)
-        _check_coding(columns.outcome, comparisons, np.where(swapped, -net, net), met, swapped)
     pattern, described = np.zeros(len(size), dtype=np.int64), None
     if predictor is not None:
         first_named = np.where(swapped, -1, 1)
@@ -335,29 +332,11 @@ def _outcomes(
         )
     if not ties and (codes == 0).any():
         raise ValueError(
-            f"ties=False declares that the questionnaire allows no ties, but column {outcome!r} "
-            f"has at least one: use ties=True."
+            f"column {outcome!r} must hold no 0, because ties=False declares that there are no "
+            f"ties: use ties=True if the questionnaire allows them, or recode a 0/1 column x as "
+            f"2 * x - 1 if 0 means that the second item was preferred."
         )
     return (~missing).astype(np.int64), np.where(missing, 0.0, codes).astype(np.int64)
-
-
-def _check_coding(
-    outcome: str, comparisons: IntArray, won: IntArray, edge: IntArray, swapped: NDArray[np.bool_]
-) -> None:
-    """Refuse what looks like a 0/1 coding, where 0 would silently count as a tie.
-
-    A questionnaire that names the items of a pair in one fixed order and never has the second item
-    preferred in twenty answers, but ties, is more likely one whose 0 is a loss.
-    """
-    one_order = np.bincount(edge, swapped) * np.bincount(edge, ~swapped) == 0
-    tied = (comparisons > 0) & (won == 0)
-    one_sided = (won >= 0).all() and (won > 0).any()
-    if one_order.all() and one_sided and tied.any() and comparisons.sum() >= 20:
-        raise ValueError(
-            f"column {outcome!r} holds 1 and 0 but never -1, as if 0 meant that the second item "
-            f"was preferred: recode it as 2 * x - 1, or, if 0 is a tie, name the two items of some "
-            f"rows in the other order."
-        )
 
 
 def _check_answers(
@@ -430,7 +409,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         items=arguments.get("items"),
         max_rows=arguments.get("max_rows", 1),
         distinct_pairs=arguments.get("distinct_pairs", True),
-        ties=arguments.get("ties", not decided),
+        ties=arguments.get("ties", False),
         design=arguments.get("design", "private"),
         pair_counts=arguments.get("pair_counts"),
         predictor=predictor,

@@ -139,6 +139,7 @@ def _fit_worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLR
         items=survey.items,
         respondent="respondent",
         max_rows=m * (m - 1) // 2,
+        ties=True,
         design="public",
     )
     result = model.fit(epsilon=epsilon, budget=budget)
