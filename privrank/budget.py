@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from numbers import Real
 from threading import Lock
 from typing import Any, Literal, NoReturn, Self
 
-from privrank.checks import check_choice, check_delta, check_epsilon
+from privrank.checks import LARGEST_EPSILON, check_choice, check_delta, check_epsilon
 
 __all__ = [
     "Budget",
@@ -76,9 +78,56 @@ class Spending:
     rho: float | None = None
 
 
+def _spending(by: object, epsilon: object, delta: object, rho: object) -> Spending:
+    """Return a line of the ledger, its numbers within their ranges.
+
+    A `rho` of None becomes epsilon^2 / 2 where `delta` is 0.
+    """
+    if not isinstance(by, str):
+        raise TypeError(f"by must be text, the model or test that spends, got {type(by).__name__}.")
+    spent, failure = check_epsilon(epsilon), check_delta(delta)
+    if rho is None:
+        return Spending(by, spent, failure, 0.5 * spent**2 if failure == 0 else None)
+    largest = 0.5 * LARGEST_EPSILON**2
+    value = float(rho) if isinstance(rho, Real) and not isinstance(rho, bool) else math.nan
+    if not (0 <= value <= largest or value == math.inf):
+        raise ValueError(
+            f"rho must be between 0 and {largest:g}, infinite, or None where it is not known, got "
+            f"{rho!r}."
+        )
+    return Spending(by, spent, failure, value)
+
+
 def _exact(value: float) -> Fraction | float:
     """Return the decimal a person would have typed, so that ten times 0.1 is 1."""
     return value if math.isinf(value) else Fraction(repr(value))
+
+
+_LEDGER = ("epsilon", "delta", "unit", "spendings")
+_LINE = ("by", "epsilon", "delta", "rho")
+
+
+def _fields(record: object, names: tuple[str, ...], what: str) -> dict[str, Any]:
+    """Return a JSON object, given as a tuple of pairs, that has each of `names` once.
+
+    What is not known, `rho`, may be left out.
+    """
+    if isinstance(record, tuple):
+        found = dict(record)
+        if len(found) == len(record) and set(names) - {"rho"} <= found.keys() <= set(names):
+            return found
+    raise ValueError(f"{what} must have {', '.join(names)}, each once, and nothing else.")
+
+
+def _number(text: object) -> float:
+    """Return a number that :meth:`Budget.to_json` wrote."""
+    try:
+        value = float(text) if isinstance(text, str) else None
+    except ValueError:
+        value = None
+    if value is None or str(value) != text:
+        raise ValueError(f"a number must be text such as '0.5', as to_json() writes it: {text!r}.")
+    return value
 
 
 class Budget:
@@ -104,7 +153,8 @@ class Budget:
     **Privacy.** Basic composition: releases that are (epsilon_k, delta_k)-private are together
     (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
     Sums are exact, in the decimals the caller typed. A reservation is made before the data are
-    read, and it stands when the fit fails afterwards.
+    read, and it stands when the fit fails afterwards. There is one ledger: a budget cannot be
+    copied or pickled, and the copy that a forked process inherits spends nothing. Threads share it.
 
     `composed` is a report, which admits nothing. A release that is a-private without delta is
     a^2 / 2 zero-concentrated private, Gaussian noise of scale w for l2 sensitivity s is
@@ -122,7 +172,7 @@ class Budget:
     (1.0, 0.0)
     """
 
-    __slots__ = ("_delta", "_epsilon", "_lock", "_spendings", "_unit")
+    __slots__ = ("_delta", "_epsilon", "_lock", "_process", "_spendings", "_unit")
 
     def __init__(self, epsilon: float, delta: float = 0.0, unit: Unit = "row") -> None:
         self._epsilon = check_epsilon(epsilon)
@@ -130,6 +180,7 @@ class Budget:
         self._unit: Unit = check_choice("unit", unit, Unit)
         self._spendings: tuple[Spending, ...] = ()
         self._lock = Lock()
+        self._process = os.getpid()
 
     @property
     def epsilon(self) -> float:
@@ -195,6 +246,10 @@ class Budget:
         delta = sum((_exact(line.delta) for line in spendings), Fraction(0))
         return epsilon, delta
 
+    def _covers(self, spendings: tuple[Spending, ...]) -> bool:
+        epsilon, delta = self._totals(spendings)
+        return epsilon <= _exact(self._epsilon) and delta <= _exact(self._delta)
+
     def reserve(
         self,
         by: str,
@@ -224,9 +279,18 @@ class Budget:
         ------
         ValueError, TypeError
             If `unit` is not the unit of this budget, or a number is out of its range.
+        RuntimeError
+            In another process than the one that made this budget.
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
         """
+        # before the lock: a fork copies it as it is, and one that another thread held stays shut
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "a Budget spends only in the process that made it, because the copy in a forked "
+                "process would spend it a second time: fit in that process, or divide the total "
+                "beforehand and make in each process a Budget with its share."
+            )
         if unit != self._unit:
             if self._unit == "respondent":
                 remedy = (
@@ -242,17 +306,14 @@ class Budget:
             raise ValueError(
                 f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."
             )
-        epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-        if rho is None and delta == 0:
-            rho = 0.5 * epsilon**2
+        line = _spending(by, epsilon, delta, rho)
         with self._lock:
-            trial = (*self._spendings, Spending(by, epsilon, delta, rho))
-            total_epsilon, total_delta = self._totals(trial)
-            if total_epsilon > _exact(self._epsilon) or total_delta > _exact(self._delta):
+            trial = (*self._spendings, line)
+            if not self._covers(trial):
                 left_epsilon, left_delta = self.left
                 raise BudgetExceeded(
-                    f"{by} asks for epsilon {epsilon:g}, delta {delta:g} but the budget has "
-                    f"epsilon {left_epsilon:g}, delta {left_delta:g} left of "
+                    f"{by} asks for epsilon {line.epsilon:g}, delta {line.delta:g} but the budget "
+                    f"has epsilon {left_epsilon:g}, delta {left_delta:g} left of "
                     f"{self._epsilon:g}, {self._delta:g}: nothing was read or drawn."
                 )
             self._spendings = trial
@@ -306,21 +367,47 @@ class Budget:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the budget that :meth:`to_json` wrote."""
+        """Return the budget that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            JSON text of a ledger.
+
+        Returns
+        -------
+        Budget
+
+        Raises
+        ------
+        ValueError
+            If the text is not a ledger that a budget can have: what it holds is refused as
+            :class:`Budget` and :meth:`reserve` would refuse it.
+        """
         try:
-            record = json.loads(text)
-            budget = cls(float(record["epsilon"]), float(record["delta"]), record["unit"])
-            budget._spendings = tuple(
-                Spending(
-                    str(line["by"]),
-                    float(line["epsilon"]),
-                    float(line["delta"]),
-                    float(line["rho"]) if "rho" in line else None,
-                )
-                for line in record["spendings"]
-            )
-        except (TypeError, ValueError, KeyError):
+            read = json.loads(text, object_pairs_hook=tuple)
+        except (TypeError, ValueError, RecursionError):
             raise ValueError("text must be JSON written by a budget's to_json().") from None
+        try:
+            record = _fields(read, _LEDGER, "the ledger")
+            budget = cls(_number(record["epsilon"]), _number(record["delta"]), record["unit"])
+            if not isinstance(record["spendings"], list):
+                raise TypeError("spendings must be a list.")
+            lines = [_fields(line, _LINE, "every spending") for line in record["spendings"]]
+            spendings = tuple(
+                _spending(
+                    line["by"],
+                    _number(line["epsilon"]),
+                    _number(line["delta"]),
+                    _number(line["rho"]) if "rho" in line else None,
+                )
+                for line in lines
+            )
+            if not budget._covers(spendings):
+                raise ValueError("the spendings add up to more than the total.")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"text must be a ledger written by to_json(), but {error}") from None
+        budget._spendings = spendings
         return budget
 
     def __repr__(self) -> str:

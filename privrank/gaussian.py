@@ -327,11 +327,13 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return math.inf
 
     def bound(log_order: float) -> float:
-        order = 1.0 + math.exp(log_order)
-        spread = -math.log(delta * order) / (order - 1.0)
-        return order * rho + spread + math.log1p(-1.0 / order)
+        # in terms of the order less 1, which may be too small to be seen beside it
+        above = math.exp(log_order)
+        log_whole = math.log1p(above)
+        spread = -(math.log(delta) + log_whole) / above
+        return (1.0 + above) * rho + spread + log_order - log_whole
 
     # the best order is near 1 + sqrt(log(1 / delta) / rho)
-    middle = 0.5 * math.log(max(-math.log(delta), 1.0) / rho)
-    best = min(bound(middle + step) for step in np.linspace(-4.0, 4.0, 4001))
+    middle = 0.5 * (math.log(max(-math.log(delta), 1.0)) - math.log(rho))
+    best = min(bound(middle + step) for step in np.linspace(-4.0, 4.0, 4001).tolist())
     return max(best, 0.0) * (1.0 + 1e-12)

@@ -107,7 +107,7 @@ def _read_ledger(path: Path, archived: bool) -> Budget | None:
     if path.exists():
         try:
             return Budget.from_json(path.read_text(encoding="utf-8"))
-        except (ValueError, KeyError, TypeError):
+        except ValueError:
             stop(f"{path} is not a ledger any more: restore it, or choose another --out.")
     if archived:
         stop(
