@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,9 @@ __all__ = [
 ]
 
 _COUNT = "privrank_rows"
+
+LARGEST_CODE = 2**62
+"""Combinations of columns are numbered by one whole number of 64 bits, below this."""
 
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -123,15 +125,26 @@ def tally(
     else:
         frame = view
     keys = [_factorize(frame.get_column(name), numeric=name == numeric) for name in by]
-    combined = np.zeros(len(frame), dtype=np.int64)
+    combined, span = np.zeros(len(frame), dtype=np.int64), 1
+    numbered: list[NDArray[np.int64] | None] = []
     for key in keys:
         # one more than the distinct values: missing is a value of its own
-        combined = combined * (len(key.values) + 1) + (key.codes + 1)
-    groups, totals = _sizes(combined, size, math.prod(len(key.values) + 1 for key in keys))
+        width = len(key.values) + 1
+        table = None
+        if span * width > LARGEST_CODE:
+            # number the combinations met: both factors are at most rows + 1 < 2^31 then
+            places, table = pd.factorize(combined)
+            combined, span = places.astype(np.int64), len(table)
+        numbered.append(table)
+        combined = combined * width + (key.codes + 1)
+        span *= width
+    groups, totals = _sizes(combined, size, span)
     decoded: dict[str, Key] = {}
-    for name, key in zip(reversed(by), reversed(keys), strict=True):
+    for name, key, table in zip(reversed(by), reversed(keys), reversed(numbered), strict=True):
         groups, codes = np.divmod(groups, len(key.values) + 1)
         decoded[name] = Key(codes - 1, key.values)
+        if table is not None:
+            groups = table[groups]
     return decoded, totals
 
 

@@ -182,10 +182,14 @@ def encode_comparisons(
         pattern, described = _patterns(
             predictor, keys, first_named, columns.respondent, kind, pair_counts
         )
-    edges, edge = np.unique(pattern * m * m + pair, return_inverse=True)
+    # pairs are numbered first, so that no code below exceeds the square of the number of rows
+    seen, place = np.unique(pair, return_inverse=True)
+    edges, edge = np.arange(len(seen)), place
+    if predictor is not None:
+        edges, edge = np.unique(pattern * len(seen) + place, return_inverse=True)
     pairs = (
-        edges // m**2 * m + edges % m**2 // m,
-        edges // m**2 * m + edges % m,
+        edges // len(seen) * m + seen[edges % len(seen)] // m,
+        edges // len(seen) * m + seen[edges % len(seen)] % m,
         _sum_by(edge, comparisons, len(edges)),
         _sum_by(edge, net, len(edges)),
     )
@@ -194,7 +198,7 @@ def encode_comparisons(
     person = None
     if columns.respondent is not None:
         person = keys[columns.respondent].codes
-        _check_answers(person, pair, size, columns.respondent, rows, distinct)
+        _check_answers(person, place, size, columns.respondent, rows, distinct)
         nobs = len(keys[columns.respondent].values)
         cells, cell = np.unique(person * len(edges) + edge, return_inverse=True)
         answers = (
