@@ -20,7 +20,6 @@ from privrank import counting
 from privrank.checks import check_choice, check_items, check_rng
 from privrank.encode.frames import (
     declared_items,
-    factorize,
     item_codes,
     numbers,
     with_respondent_column,
@@ -290,7 +289,7 @@ def _read_long(
     code = np.zeros(len(table), dtype=np.int64)
     for name in identity:
         _check_filled(table[name], name)
-        own, values = factorize(table[name], name)
+        own, values = counting.factorize(table[name], name)
         code, _ = pd.factorize(code * len(values) + own)
     codes = item_codes(table[item], labels, item)
     if (codes < 0).any():
@@ -345,7 +344,7 @@ def _collect_wide(
     index = table.index
     if own:
         # takes the respondent's hash, without which no later step could tell respondents apart
-        factorize(table[respondent], respondent)
+        counting.factorize(table[respondent], respondent)
         index = pd.Index(table[respondent], name=respondent)
     if respondent is not None:
         _check_filled(index.get_level_values(respondent).to_series(), respondent)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
+from pandas.api.types import is_hashable
 
 __all__ = [
     "Key",
@@ -18,6 +19,7 @@ __all__ = [
     "collect",
     "column_names",
     "declared_categories",
+    "factorize",
     "numeric_columns",
     "open_frame",
     "tally",
@@ -37,18 +39,18 @@ def open_frame(frame: object, name: str) -> Frame:
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
         raise ValueError(f"{name} must have unique column names: rename the repeated ones.")
     try:
-        view: Frame = nw.from_native(frame)
-        column_names(view)
+        view = nw.from_native(frame, pass_through=True)
+        if isinstance(view, nw.DataFrame | nw.LazyFrame):
+            column_names(view)
+            return view
     except DuplicateError:
         raise ValueError(
             f"{name} must have unique column names: rename the repeated ones."
         ) from None
-    except TypeError:
-        raise TypeError(
-            f"{name} must be a data frame (pandas, polars, pyarrow, duckdb, dask or any other that "
-            f"narwhals supports), got {type(frame).__name__}."
-        ) from None
-    return view
+    raise TypeError(
+        f"{name} must be a data frame (pandas, polars, pyarrow, duckdb, dask or any other that "
+        f"narwhals supports), got {type(frame).__name__}."
+    )
 
 
 def column_names(view: Frame) -> list[str]:
@@ -124,7 +126,7 @@ def tally(
         size = np.asarray(frame.get_column(_COUNT).to_numpy(), dtype=np.int64)
     else:
         frame = view
-    keys = [_factorize(frame.get_column(name), numeric=name == numeric) for name in by]
+    keys = [_key(frame.get_column(name), numeric=name == numeric) for name in by]
     combined, span = np.zeros(len(frame), dtype=np.int64), 1
     numbered: list[NDArray[np.int64] | None] = []
     for key in keys:
@@ -148,19 +150,28 @@ def tally(
     return decoded, totals
 
 
-def _factorize(series: nw.Series[Any], *, numeric: bool) -> Key:
-    """Return the codes and distinct values of a column, missing as code -1."""
-    native = series.to_native()
-    values = native if isinstance(native, pd.Series) else pd.Series(series.to_numpy())
-    if numeric:
-        values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
+def factorize(values: pd.Series[Any], column: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the codes of a column's entries, -1 where missing, and the distinct values."""
     try:
         codes, distinct = pd.factorize(values)
-    except (TypeError, ValueError):
+    except (TypeError, NotImplementedError):
+        if values.map(is_hashable).all():
+            raise  # not for what the column holds
         raise TypeError(
-            f"column {series.name!r} must hold names or numbers, not lists or other containers."
+            f"column {column!r} must hold names or numbers, not lists or other containers."
         ) from None
-    return Key(codes.astype(np.int64), np.asarray(distinct))
+    return codes.astype(np.int64), np.asarray(distinct)
+
+
+def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
+    """Return the codes and distinct values of a column, missing as code -1."""
+    values = series.to_native()
+    if not isinstance(values, pd.Series):
+        entries = series.to_numpy()
+        values = pd.Series(entries if entries.ndim == 1 else list(entries))
+    if numeric:
+        values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return Key(*factorize(values, series.name))
 
 
 def _sizes(

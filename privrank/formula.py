@@ -219,10 +219,11 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
     try:
         # an empty environment: names come from the table and from patsy's own functions
         matrix = dmatrix(ModelDesc([], kept), table, EvalEnvironment([{}]))
-    except (PatsyError, NameError, TypeError, ValueError, AttributeError):
+    except (PatsyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        # patsy meets a contrast that is none with errors of many kinds, so its own is kept
         raise ValueError(
             f"formula cannot be evaluated on its declared levels and bounds: '~ {right}'."
-        ) from None
+        ) from error
     info = matrix.design_info
     terms = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
     return Columns(tuple(info.column_names), terms, np.asarray(matrix, dtype=np.float64))
@@ -257,13 +258,14 @@ def constraint(
         read = DesignInfo(names).linear_constraint(hypothesis)
         if read.coefs.any(axis=1).all() and np.isfinite(read.coefs).all():
             return read.coefs, read.constants
-    except (PatsyError, ValueError, TypeError, IndexError):
-        pass  # one sentence for all of them
+        reason = None
+    except (PatsyError, ValueError, TypeError, IndexError) as error:
+        reason = error  # one sentence for all of them
     example = f"{names[0]} = {names[1]}" if len(names) > 1 else f"{names[0]} = 0"
     raise ValueError(
         f"hypothesis must be equations of coefficients such as '{example}', or an array of weights "
         f"with {len(names)} columns, one for each coefficient: {', '.join(names)}."
-    )
+    ) from reason
 
 
 def _description(right: str) -> Any:

@@ -99,6 +99,11 @@ def check_connected(pairs: PairCounts, items: tuple[str, ...]) -> None:
     parts, member = connected_components(graph, directed=False)
     if parts == 1:
         return
+    if (member[edges[0]] != member[edges[1]]).any():
+        raise RuntimeError(
+            "scipy's connected_components put two items that are compared into two groups: "
+            "install another version of scipy."
+        )
     inside = [items[k] for k in np.flatnonzero(member == member[0])]
     shown = ", ".join(inside[:5]) + (", ..." if len(inside) > 5 else "")
     raise ValueError(

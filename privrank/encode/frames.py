@@ -15,7 +15,6 @@ from privrank.checks import check_items
 __all__ = [
     "check_respondents",
     "declared_items",
-    "factorize",
     "item_codes",
     "numbers",
     "refuse_copy",
@@ -62,17 +61,6 @@ def check_respondents(person: IntArray, size: IntArray | None, column: str, max_
         )
 
 
-def factorize(values: pd.Series[Any], column: Any) -> tuple[IntArray, Any]:
-    """Return the codes of a column's entries, -1 where missing, and the distinct values."""
-    try:
-        codes, distinct = pd.factorize(values)
-    except TypeError:
-        raise TypeError(
-            f"column {column!r} must hold names or numbers, not lists or other containers."
-        ) from None
-    return np.asarray(codes, dtype=np.int64), distinct
-
-
 def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
     """Return numeric columns as floats, null and NaN both as NaN."""
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -80,7 +68,7 @@ def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
 
 def item_codes(names: pd.Series[Any], labels: tuple[Any, ...], column: Any) -> IntArray:
     """Return the position of each name in `labels`, -1 where it is missing."""
-    codes, values = factorize(names, column)
+    codes, values = counting.factorize(names, column)
     place = pd.Index(labels).get_indexer(pd.Index(values))
     if (place < 0).any():
         raise ValueError(

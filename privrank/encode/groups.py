@@ -12,7 +12,7 @@ import pandas as pd
 from privrank import counting
 from privrank.checks import check_items
 from privrank.design import Sample
-from privrank.encode.frames import factorize, refuse_copy, with_respondent_column
+from privrank.encode.frames import refuse_copy, with_respondent_column
 from privrank.encode.samples import (
     EncodedSample,
     encode_choices,
@@ -146,7 +146,7 @@ def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any
         )
     labels = check_items(levels, "levels")
     table = counting.collect(view, list(dict.fromkeys(wanted)))
-    codes, values = factorize(table[group], group)
+    codes, values = counting.factorize(table[group], group)
     place = np.append(pd.Index(labels).get_indexer(pd.Index(values)), -1)[codes]
     if (place < 0).any():
         raise ValueError(
@@ -179,7 +179,8 @@ def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
         view = counting.open_frame(frame, "data")
         if respondent not in counting.column_names(view):
             return  # refused with the columns' names when the sample is encoded
-        here = set(factorize(counting.collect(view, [respondent])[respondent], respondent)[1])
+        column = counting.collect(view, [respondent])[respondent]
+        here = set(counting.factorize(column, respondent)[1])
         if here & seen:
             raise ValueError(
                 f"a respondent must be in one group only, and at least one of column "

@@ -19,7 +19,6 @@ from privrank.checks import check_count, check_items
 from privrank.design import Sample
 from privrank.encode.frames import (
     check_respondents,
-    factorize,
     numbers,
     refuse_copy,
     with_respondent_column,
@@ -195,7 +194,7 @@ def encode_choices(
         )
     labels = check_items(declared, "categories")
     table = counting.collect(view, [column, *_named(respondent)])
-    found, values = factorize(table[column], column)
+    found, values = counting.factorize(table[column], column)
     place = pd.Index(labels).get_indexer(pd.Index(values))
     codes = np.append(place, -1)[found].astype(np.int64)
     if not len(codes):
@@ -360,7 +359,7 @@ def _units(
     """Return the number of units and, for respondents, their numbers of rows and an order."""
     if respondent is None:
         return _enough(len(table)), None, None
-    person, _ = factorize(table[respondent], respondent)
+    person, _ = counting.factorize(table[respondent], respondent)
     check_respondents(person, None, respondent, max_rows)
     sizes = np.bincount(person)
     return _enough(len(sizes)), sizes, np.argsort(person, kind="stable")
