@@ -1,0 +1,138 @@
+"""The pages name what exists: files, functions, arguments and their values."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PRIVACY = "docs/privacy.md"
+PAGES = ["README.md", PRIVACY, "docs/models.md"]
+COMMAND = re.compile(r"(make|python|sudo)\b")
+HOME = ("~", "/")
+TREES = {
+    path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / "privrank").rglob("*.py"))
+}
+NODES = [node for tree in TREES.values() for node in ast.walk(tree)]
+ARGUMENTS = {node.arg for node in NODES if isinstance(node, ast.arg)}
+FUNCTIONS = {node.name for node in NODES if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+STRINGS = {
+    node.value for node in NODES if isinstance(node, ast.Constant) and isinstance(node.value, str)
+}
+IGNORED = [
+    line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+]
+
+
+def names(text):
+    """What a page puts between single backticks, blocks of code left out."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def resolve(name):
+    """The object a dotted name means, None if there is none."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part, None)
+        return found
+    return None
+
+
+def missing(name):
+    """What of a name on a page does not exist."""
+    if COMMAND.match(name) or name.startswith(HOME):
+        return []
+    if "/" in name or name.startswith(".") or re.fullmatch(r"[A-Z]+|\w+\.(md|cff|py|cfg)", name):
+        first = re.split(r"[/\\]", name)[0]
+        return [] if (ROOT / name).exists() or first in IGNORED or name in STRINGS else [name]
+    lost = [word for word in re.findall(r"(\w+)=", name) if word not in ARGUMENTS]
+    lost += [word for word in re.findall(r"(\w+)\(", name) if word not in FUNCTIONS]
+    lost += [word for word in re.findall(r"['\"]([^'\"]+)['\"]", name) if word not in STRINGS]
+    plain = re.sub(r"['\"].*?['\"]", "", name)
+    for word in re.findall(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)+", plain):
+        full = re.sub(
+            r"^(pr|np)\.", lambda short: {"pr": "privrank.", "np": "numpy."}[short[1]], word
+        )
+        here = full if full.startswith(("privrank.", "numpy.")) else f"privrank.{full}"
+        lost += [] if resolve(here) is not None else [word]
+    if re.fullmatch(r"\w+", plain) and plain not in ARGUMENTS | FUNCTIONS | STRINGS:
+        lost.append(plain)
+    return lost
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_what_exists(page):
+    found = names((ROOT / page).read_text(encoding="utf-8"))
+    assert len(found) > 20
+    assert [name for name in found if missing(name)] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "privrank/mechanism/",
+        "privrank/sensitivities.py",
+        "tests/test_nothing.py",
+        "privrank.sensitivity.Reaches",
+        "privrank.nothing",
+        "privrank.sensitivity.Reach.nothing",
+        "pr.as_ranking",
+        "PrivateBTL.from_formulas",
+        "fits(...)",
+        "PrivateBTL(...).fit(epsilon, deltas=...)",
+        "designs=",
+        'design="open"',
+        '"spheric"',
+        "distinct_rows",
+        "np.infinite",
+    ],
+)
+def test_a_name_of_nothing_is_found_out(name):
+    assert missing(name)
+
+
+def privacy_tables():
+    """The names in the last column of the page's two tables: where it is proved, where decided."""
+    text = (ROOT / PRIVACY).read_text(encoding="utf-8")
+    tables = re.findall(r"^\| --- .*\n((?:\|.*\n)+)", text, flags=re.M)
+    return [[names(row.split("|")[2]) for row in table.splitlines()] for table in tables]
+
+
+def proofs(path):
+    """The classes and functions of a file that prove something, '' for the file's own docstring."""
+    found = []
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            if "**Privacy.**" in (ast.get_docstring(node) or ""):
+                found.append(getattr(node, "name", ""))
+    return found
+
+
+def test_every_claim_is_proved_where_the_page_says():
+    proved, decided = privacy_tables()
+    assert all(proved) and all(decided)
+    for name in sum(proved, []):
+        if "/" in name:
+            assert any(proofs(path) for path in TREES if path.as_posix().startswith(name))
+        else:
+            assert "**Privacy.**" in resolve(name).__doc__, name
+
+
+def test_every_file_with_a_proof_is_on_the_page():
+    proved = sum(privacy_tables()[0], [])
+    folders = tuple(name for name in proved if "/" in name)
+    modules = {resolve(name).__module__ for name in proved if "/" not in name}
+    files = {path for path in TREES if proofs(path)}
+    assert len(files) > 30
+    for path in files:
+        module = ".".join(path.with_suffix("").parts)
+        assert path.as_posix().startswith(folders) or module in modules, path
