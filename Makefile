@@ -3,20 +3,24 @@
 
 PYTHON ?= python3
 VENV = .venv
+OLDEST = .venv-oldest
 RUN = $(VENV)/bin/python
 INSTALL = $(RUN) -m ensurepip >/dev/null && $(RUN) -m pip install --disable-pip-version-check --config-settings editable_mode=compat --editable
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report test vignettes validate bench clean
+.PHONY: help report test oldest vignettes validate bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
 	@echo "make test       lint, type check and run the test suite (five to ten minutes)"
+	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
+	@echo "                oldest Python, in .venv-oldest (ten minutes or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (half a minute)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (three minutes)"
-	@echo "make clean      remove all that these targets made: .venv, and report/ with its ledgers (seconds)"
+	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
+	@echo "                ledgers (seconds)"
 	@echo
 	@echo "The first target to run also makes .venv and downloads the dependencies: one to three"
 	@echo "minutes on a fast line, up to 2 GB on disk. Later runs install only when setup.cfg or"
@@ -32,6 +36,11 @@ test: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m mypy
 	$(THREADS) $(RUN) -m pytest -q
 
+# Another VENV for the rules below; mypy and ruff look at the sources, not at what is installed.
+oldest:
+	@$(MAKE) --no-print-directory VENV=$(OLDEST) $(OLDEST)/bin/python $(OLDEST)/.installed-oldest
+	$(THREADS) $(OLDEST)/bin/python -m pytest -q
+
 vignettes: $(RUN) $(VENV)/.installed-docs
 	$(RUN) tools/vignettes.py vignettes/*.py --out build/vignettes
 
@@ -46,7 +55,7 @@ bench: $(RUN) $(VENV)/.installed-bench
 	$(RUN) benchmarks/aggregation.py
 
 clean:
-	rm -rf $(VENV) build dist report privrank.egg-info
+	rm -rf $(VENV) $(OLDEST) build dist report privrank.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -64,6 +73,12 @@ $(VENV)/.installed-dev: setup.cfg pyproject.toml
 	@echo "Installing privrank, its dependencies and the test tools into $(VENV) (one to three minutes) ..."
 	@$(INSTALL) ".[dev]"
 	@touch $@ $(VENV)/.installed-docs
+
+$(VENV)/.installed-oldest: setup.cfg pyproject.toml tools/oldest.py
+	@$(RUN) tools/oldest.py install_requires test docs >$(VENV)/oldest.txt || { rm -rf $(VENV); exit 1; }
+	@echo "Installing privrank and the oldest versions of its dependencies into $(VENV) ..."
+	@$(INSTALL) ".[test,docs]" --constraint $(VENV)/oldest.txt
+	@touch $@
 
 $(VENV)/.installed-bench: setup.cfg pyproject.toml
 	@echo "Installing privrank, its dependencies and the packages it is timed against into $(VENV) ..."
