@@ -714,7 +714,7 @@ def arrow_dictionary():
 
 
 def duckdb_relation():
-    return duckdb.connect().from_arrow(arrow_table())
+    return duckdb.from_arrow(arrow_table())
 
 
 def dask_frame():
