@@ -152,12 +152,13 @@ class CappedNorm:
     def _fixed_point(self, x: FloatArray) -> FloatArray:
         """Return a stationary unit vector, as a column: u <- grad / |grad| with U = u u'.
 
-        Starts from the sum of the records, or where that vanishes from the first one. Anderson
-        extrapolation: the next vector combines the last few steps so that, were the map linear,
-        their changes would cancel best. Single precision finds u; F is not computed in it.
+        Starts from the sum of the records, or where that vanishes from the one that is largest in
+        lexicographic order, so that the order of the rows decides nothing. Anderson extrapolation:
+        the next vector combines the last few steps so that, were the map linear, their changes
+        would cancel best. Single precision finds u; F is not computed in it.
         """
         total = x.sum(axis=0)
-        u = total if np.abs(total).max() > 1e-9 * len(x) else x[0]
+        u = total if np.abs(total).max() > 1e-9 * len(x) else x[np.lexsort(x.T)[-1]]
         u = u / np.linalg.norm(u)
         single = x.astype(np.float32)
         images = changes = np.empty((0, len(u)))

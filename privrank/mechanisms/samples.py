@@ -13,6 +13,7 @@ from privrank.noise import (
     DiscreteLaplace,
     draw_bit,
     draw_one_each,
+    draw_orders,
     draw_permutation,
     draw_uniforms,
     source_of,
@@ -72,12 +73,15 @@ def release_sample(
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. Of a
-    respondent's rows one is drawn by an independent secret coin. Couple the coins of neighbours:
-    for every outcome of them the two samples of one row per unit differ in the replaced unit's row
-    only, so a guarantee for one row, mixed over the coins, holds for the respondent. The order of
-    the items is drawn without looking at the data. A statistic is a whole number that one replaced
-    row moves by at most its `sensitivity`, and discrete Laplace noise of scale sensitivity / xi,
-    xi = epsilon - log(1 - delta), makes it (epsilon, delta)-private
+    respondent's rows one is drawn by an independent secret coin. Couple the coins of neighbours
+    unit by unit: units are numbered by their first rows, and a replaced respondent can move the
+    numbers of all others, but not the law of their coins. For every outcome the two samples of one
+    row per unit then differ in the replaced unit's row only, and in the order of the units, on
+    which nothing depends: statistics do not, and a bit that would gets the rows in an order that is
+    drawn uniformly and kept secret. So a guarantee for one row, mixed over the coins, holds for the
+    respondent. The order of the items is drawn without looking at the data. A statistic is a whole
+    number that one replaced row moves by at most its `sensitivity`, and discrete Laplace noise of
+    scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it (epsilon, delta)-private
     (:meth:`privrank.noise.DiscreteLaplace.calibrate`, :func:`privrank.budget.pure_epsilon`). A
     random bit carries its own proof.
     """
@@ -105,6 +109,8 @@ def release_sample(
             Part(law.draw(value, rng), asked.step, law, asked.sensitivity, xi),
         )
     else:
+        if asked.dealt:
+            data = data[draw_orders(1, len(data), rng)[0]]
         bit = draw_bit(asked.probability(data, order), rng)
         name, part = DECISION, Part(np.array([bit]), 1.0, law, 1, xi)
     return Release(

@@ -131,7 +131,8 @@ class Buckets:
     The corrected bucketing of Busa-Fekete, Fotakis and Zampetakis (2021). With probability
     `alpha` it answers by a fair coin; else it rejects with the share of `count` buckets in which
     the exact test of the sum of squared pair counts rejects at level alpha / (2 (1 - alpha)).
-    Ranking l is in bucket l modulo `count`, whatever it holds.
+    Whoever releases the bit deals the rankings at random: a secret uniform permutation puts them in
+    a row, and the ranking in place l of it is in bucket l modulo `count`.
 
     Parameters
     ----------
@@ -144,10 +145,16 @@ class Buckets:
 
     Notes
     -----
-    **Privacy.** A replaced ranking is in one bucket and moves the share by at most 1 / count. Both
-    answers have probability at least alpha / 2, so the ratio of their probabilities under
-    neighbours is at most 1 + 2 (1 - alpha) / (alpha count) <= e^epsilon for
-    count >= 2 (1 - alpha) / (alpha (e^epsilon - 1)).
+    **Privacy.** Unit and neighbours: replace one ranking, or one respondent with all their rows.
+    No place in the data may decide the bucket: a respondent whose first row is moved takes another
+    place and shifts all who come after. So couple the permutations of neighbours, which do not
+    depend on the data: every unit but the replaced one gets the same place in both, wherever it
+    stands in the two frames, and the replaced unit the place that is left. Both permutations are
+    then uniform, and for every outcome the buckets differ in one ranking, which moves the share by
+    at most 1 / count. The probability to reject is the mean over the outcomes: it also moves by at
+    most (1 - alpha) / count. Both answers have probability at least alpha / 2, so the ratio of
+    their probabilities under neighbours is at most 1 + 2 (1 - alpha) / (alpha count) <= e^epsilon
+    for count >= 2 (1 - alpha) / (alpha (e^epsilon - 1)).
 
     **Null.** The level is alpha / 2 + (1 - alpha) E share <= alpha, exactly: the mean of a share
     is the mean of the buckets' own levels.
@@ -177,7 +184,7 @@ class Buckets:
         return self.m * size**2 if least is None else least  # which no value reaches
 
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
-        """Return the probability to reject, coin included, given ranks (n, m) and item order."""
+        """Return the probability to reject, coin included, given dealt ranks and item order."""
         buckets = [ranks[first :: self.count] for first in range(self.count)]
         sizes = {len(rows) for rows in buckets}
         tests = {size: (pair_squares(size, self.m).value, self.threshold(size)) for size in sizes}

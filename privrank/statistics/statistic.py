@@ -20,7 +20,8 @@ class Statistic:
     """A whole-number statistic of a sample, and all that is public about it.
 
     Large values speak against the null hypothesis. Everything but `value` is a function of public
-    numbers, so the same statistic can be rebuilt from a release.
+    numbers, so the same statistic can be rebuilt from a release. It does not depend on the order of
+    the units.
 
     Parameters
     ----------
@@ -60,7 +61,11 @@ class RandomBit:
     probability : callable
         Maps the data and a public order of the items to the probability that the bit is 1, the
         decision to reject. The proof that it is private stands where it is defined.
+    dealt : bool, default False
+        Whether the probability depends on the order of the rankings. They are then put in one that
+        is drawn uniformly and kept secret, because a respondent can move the places of others.
     """
 
     name: str
     probability: Callable[[IntArray, tuple[int, ...]], float]
+    dealt: bool = False

@@ -187,4 +187,4 @@ def _ramp(ramp: Ramp) -> RandomBit:
 
 
 def _buckets(buckets: Buckets) -> RandomBit:
-    return RandomBit(BUCKET, buckets.reject_probability)
+    return RandomBit(BUCKET, buckets.reject_probability, dealt=True)
