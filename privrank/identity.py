@@ -28,7 +28,7 @@ from privrank.mechanisms.samples import release_sample
 from privrank.nulls import Null
 from privrank.nulltables import FULL
 from privrank.release import Release, check_release
-from privrank.results.finding import find
+from privrank.results.finding import find, impossible
 from privrank.results.ranktest import RankTestResult
 from privrank.statistics.binary import Alternative
 from privrank.statistics.identity import IdentityMethod, NullModel, ask, reduction
@@ -71,7 +71,8 @@ class IdentityTest:
     sensitivity and discrete Laplace noise. The null and all that follows from it is public.
 
     **Validity.** The law of the noisy statistic under H0 is known, so the p-value accounts for the
-    noise at any epsilon and any sample size. With one row per respondent the rows used are
+    noise at any epsilon and any sample size. Observations to which H0 gives probability 0 are seen:
+    :mod:`privrank.statistics.impossible`. With one row per respondent the rows used are
     independent if respondents are; how many rows one has must not depend on what they say.
 
     References
@@ -327,22 +328,34 @@ def infer(
         pvalue=found["pvalue"],
         threshold=found["threshold"],
         draws=found["draws"],
-        notes=_remarks(method),
+        notes=_remarks(method, model, release),
         asked=asked,
         null_model=model,
         settings=tuple(settings.items()),
     )
 
 
-def _remarks(method: str) -> tuple[str, ...]:
+def _remarks(method: str, null: NullModel, release: Release) -> tuple[str, ...]:
+    notes = []
+    if found := impossible(release):
+        notes.append(
+            f"H0 gives probability 0 to {found} of the {release.sample.nobs} observations: it is "
+            f"rejected whatever the statistic."
+        )
+    apart = method not in ("tv", "max-count", "goldreich") or release.source == "none"
+    if null.rules_out and not apart:
+        notes.append(
+            "An observation to which H0 gives probability 0 counts no more than another here; "
+            "method='auto' counts them apart."
+        )
     if method == "goldreich":
-        return (
+        notes.append(
             "The choices were mapped at random so that H0 becomes uniformity; method='tv' tests "
-            "the same with far more power.",
+            "the same with far more power."
         )
     if method == "sigmoid":
-        return (
+        notes.append(
             "The bit is no test of a stated level: how often it errs depends on the numbers of "
-            "choices and categories.",
+            "choices and categories."
         )
-    return ()
+    return tuple(notes)

@@ -58,10 +58,11 @@ WORTHS = "worths"
 DESIGN_EFFECT = "design_effect"
 PAIR_COUNTS = "pair_counts"
 GROUP_SIZES, ORDER_EFFECT = "group_sizes", "order_effect"
-STATISTIC, DECISION, PVALUE = "statistic", "decision", "p-value"
+STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
-"""Names of the parts of a release; the moments exist in non-private runs only."""
+"""Names of the parts of a release; the moments, and the count of impossible observations, exist in
+non-private runs only."""
 
 Law = (
     DiscreteLaplace

@@ -27,7 +27,8 @@ LAYERS = (
     + ("encode.predictor", "encode.samples")
     + ("statistics", "statistics.binary", "statistics.borda", "statistics.categories")
     + ("statistics.classical", "statistics.comparison", "statistics.concordance")
-    + ("statistics.fit", "statistics.gram", "statistics.identity", "statistics.interval")
+    + ("statistics.fit", "statistics.gram", "statistics.identity", "statistics.impossible")
+    + ("statistics.interval",)
     + ("statistics.mallowsnull", "statistics.omnibus", "statistics.onebit", "statistics.orders")
     + ("statistics.pairs", "statistics.permutation", "statistics.smoothing")
     + ("statistics.statistic", "statistics.uniform"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,7 +19,7 @@ from privrank.noise import (
     draw_uniforms,
     source_of,
 )
-from privrank.release import DECISION, STATISTIC, Part, Release
+from privrank.release import DECISION, IMPOSSIBLE, STATISTIC, Part, Release
 from privrank.statistics.classical import COINS, reduce_to_uniform
 from privrank.statistics.statistic import RandomBit, Statistic
 
@@ -83,7 +84,8 @@ def release_sample(
     number that one replaced row moves by at most its `sensitivity`, and discrete Laplace noise of
     scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it (epsilon, delta)-private
     (:meth:`privrank.noise.DiscreteLaplace.calibrate`, :func:`privrank.budget.pure_epsilon`). A
-    random bit carries its own proof.
+    random bit carries its own proof. Observations that the null rules out are counted apart where
+    nothing is protected, at infinite epsilon, and only there.
     """
     sample = encoded.sample
     xi = pure_epsilon(epsilon, delta)
@@ -98,28 +100,28 @@ def release_sample(
             f"{by}: {asked.name}", epsilon, delta, unit=sample.unit, max_rows=sample.max_rows
         )
 
-    data = _one_row_per_unit(encoded, rng)
+    data, parts = _one_row_per_unit(encoded, rng), {}
+    if isinstance(asked, Statistic) and asked.impossible is not None and math.isinf(xi):
+        parts[IMPOSSIBLE] = Part(np.array([asked.impossible(data)]), 1.0, law, 1, xi)
     if reduced is not None:
         data = reduce_to_uniform(data, reduced, draw_uniforms(sample.nobs, COINS, rng))
     order = draw_permutation(len(sample.items), rng)
     if isinstance(asked, Statistic):
         value = np.array([asked.value(data, order)], dtype=np.int64)
-        name, part = (
-            STATISTIC,
-            Part(law.draw(value, rng), asked.step, law, asked.sensitivity, xi),
-        )
+        noisy = law.draw(value, rng)
+        parts[STATISTIC] = Part(noisy, asked.step, law, asked.sensitivity, xi)
     else:
         if asked.dealt:
             data = data[draw_orders(1, len(data), rng)[0]]
         bit = draw_bit(asked.probability(data, order), rng)
-        name, part = DECISION, Part(np.array([bit]), 1.0, law, 1, xi)
+        parts[DECISION] = Part(np.array([bit]), 1.0, law, 1, xi)
     return Release(
         mechanism=asked.name,
         survey=sample,
         epsilon=epsilon,
         delta=delta,
         source=source_of(rng, epsilon),
-        parts={name: part},
+        parts=parts,
         tie_break=order,
         constants={} if constants is None else constants,
     )

@@ -22,7 +22,9 @@ from privrank.statistics.statistic import Statistic
 __all__ = [
     "kendall_norm_from",
     "largest_excess",
+    "of_ranks",
     "omnibus_choices_from",
+    "omnibus_of_orders",
     "omnibus_rankings_from",
     "total_variation_from",
 ]
@@ -288,10 +290,18 @@ def omnibus_rankings_from(n: int, p: Probabilities) -> Statistic:
     **Privacy.** **Null.** As :func:`privrank.statistics.omnibus.omnibus` of its parts: replacing a
     ranking moves one count to another.
     """
+    return of_ranks(omnibus_of_orders(n, p))
+
+
+def omnibus_of_orders(n: int, p: Probabilities) -> Statistic:
+    """Return `omnibus_rankings_from` as a statistic of counts by order, in lexicographic order."""
     cells = _Thresholds(n, p)
     parts = (_gridded(cells), largest_excess(n, p), kendall_norm_from(n, p))
-    name = "omnibus of rankings from the null"
-    counted = omnibus(name, cells.sizes(), parts, cells.sample)
+    return omnibus("omnibus of rankings from the null", cells.sizes(), parts, cells.sample)
+
+
+def of_ranks(counted: Statistic) -> Statistic:
+    """Return a statistic of counts by order as one of ranks, shape (n, m)."""
     return replace(counted, value=partial(_of_ranks, value=counted.value))
 
 

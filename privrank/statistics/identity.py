@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privrank.design import Sample
 from privrank.mallows import Mallows
-from privrank.statistics import classical, fit, mallowsnull
+from privrank.statistics import classical, fit, impossible, mallowsnull
 from privrank.statistics.binary import Alternative, binomial
 from privrank.statistics.borda import borda_norm, plain_norm
 from privrank.statistics.categories import MOST_ITEMS, omnibus_rankings, total_variation
@@ -78,6 +78,11 @@ class NullModel:
     def model(self) -> Mallows:
         """The Mallows model."""
         return Mallows.from_theta(len(self.center), self.theta, np.array(self.center))
+
+    @property
+    def rules_out(self) -> bool:
+        """Whether some categories, or some rankings, have probability 0."""
+        return 0.0 in self.probabilities
 
     @property
     def words(self) -> str:
@@ -158,8 +163,9 @@ def ask(
         if method == "paninski":
             return classical.paninski(n, k)
         if method == "goldreich":
-            return total_variation(n, classical.CELLS * k)
-        return builders["tv" if method == "auto" else method](n, p)
+            return _counting(total_variation(n, classical.CELLS * k), method, null, sample, xi)
+        asked = builders["tv" if method == "auto" else method](n, p)
+        return _counting(asked, method, null, sample, xi)
     if null.center:
         rankers = {
             "omnibus": mallowsnull.omnibus_mallows,
@@ -173,16 +179,30 @@ def ask(
         if method == "omnibus":
             return omnibus_rankings(n, k)
         return plain_norm(n, k) if math.isinf(xi) else borda_norm(n, k)
-    if method == "tv":
-        counted = fit.total_variation_from(n, p)
-        return Statistic(
-            counted.name,
-            counted.step,
-            counted.sensitivity,
-            partial(_counted, counted),
-            counted.null,
-        )
-    return fit.omnibus_rankings_from(n, p)
+    counted = fit.total_variation_from if method == "tv" else fit.omnibus_of_orders
+    return _counting(counted(n, p), method, null, sample, xi)
+
+
+def _counting(
+    statistic: Statistic, method: str, null: NullModel, sample: Sample, xi: float
+) -> Statistic:
+    """Return a statistic of counts, of ranks if these are rankings, that sees what cannot be.
+
+    With noise the methods that test against everything count impossible observations beside it.
+    """
+    p, rankings = null.probabilities, sample.kind == "rankings"
+    found = statistic
+    if null.rules_out and math.isinf(xi):
+        watched = partial(_impossible_orders if rankings else impossible.count, p=p)
+        found = replace(found, impossible=watched)
+    elif null.rules_out and method in ("auto", "omnibus"):
+        name = f"{'distance' if statistic.name.startswith('total') else 'omnibus'} with impossible"
+        found = impossible.beside(found, sample.nobs, p, xi, f"{name} {sample.kind}")
+    return fit.of_ranks(found) if rankings else found
+
+
+def _impossible_orders(ranks: IntArray, p: tuple[float, ...]) -> int:
+    return impossible.count(count_orders(ranks), p)
 
 
 def reduction(method: str, null: NullModel) -> tuple[float, ...] | None:
@@ -202,7 +222,3 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
         return ("auto", "tv", "omnibus", "max-count", "goldreich", "binary", "sigmoid")
     uniform = ("paninski", "sigmoid") if fit.is_uniform(null.probabilities) else ()
     return ("auto", "tv", "omnibus", "max-count", "goldreich", *uniform)
-
-
-def _counted(statistic: Statistic, ranks: IntArray, order: tuple[int, ...]) -> int:
-    return statistic.value(count_orders(ranks), order)

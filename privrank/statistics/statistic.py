@@ -40,6 +40,10 @@ class Statistic:
     simulated : callable or None
         The statistic as `value` gives it but without what only privacy needs, for simulations of
         power; None when there is nothing to leave out.
+    impossible : callable or None
+        Maps the data, as they are before any reduction, to the number of observations that have
+        probability 0 under the null hypothesis, each of which rejects it; for releases without
+        noise alone. None where there can be none.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Statistic:
     value: Callable[[IntArray, tuple[int, ...]], int]
     null: Callable[[int], Null]
     simulated: Callable[[IntArray, tuple[int, ...]], int] | None = None
+    impossible: Callable[[IntArray], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
