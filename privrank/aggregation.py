@@ -99,7 +99,12 @@ class PrivateRankAggregation:
         partial: bool = False,
     ) -> None:
         self._encoded = encode_rankings(
-            rankings, items=items, respondent=respondent, max_rows=max_rows, partial=partial
+            rankings,
+            items=items,
+            respondent=respondent,
+            max_rows=max_rows,
+            partial=partial,
+            purpose="consensus",
         )
 
     @classmethod
@@ -123,7 +128,7 @@ class PrivateRankAggregation:
         -------
         PrivateRankAggregation
         """
-        encoded = sample_of_formula(formula, data, arguments, partial)
+        encoded = sample_of_formula(formula, data, arguments, partial, "consensus")
         if encoded.sample.kind != "rankings":
             raise ValueError(
                 f"formula must name at least two item columns on its left, got {formula!r}: write "

@@ -125,11 +125,13 @@ def as_rankings(
     ranking, so that the number of rankings stays what it was. In the form ``"long"`` it needs a row
     with a missing rank; a ranking without any row is not there.
 
-    **Elsewhere it is not exact.** Random orders pull every estimate (consensus, mean ranks, pair
-    probabilities) towards indifference, and ``"bottom"`` pulls items down that are missing for
-    other reasons. A test that rankings follow a given law which is not uniform would have to
-    complete from that law. A comparison of two groups keeps its level if, given the rankings, ties
-    and missing items come about alike in both; complete once, before any permutation.
+    **Elsewhere it is not exact.** Random orders pull every estimate (mean ranks, pair fractions)
+    towards indifference, and ``"bottom"`` pulls items down that are missing for other reasons: a
+    consensus takes rankings as they are, with ``partial=True``. A test of identity with a law that
+    is not uniform loses its level, up to rejecting always: each row would have to be drawn from
+    that law, given its reported part, and condition 1 to hold. A comparison of groups keeps its
+    level if, given the rankings, ties and missing items come about alike in all groups; complete
+    once, before any permutation.
 
     Examples
     --------

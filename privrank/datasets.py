@@ -103,7 +103,8 @@ class Survey:
         For a test of uniformity this does no harm: if every pair was answered and no item
         differs from another, the law of the answers stays the same when the items are
         relabelled, so the rankings are uniform and the test keeps its size. Everywhere
-        else the random order attenuates: preferences come out weaker than they are.
+        else the random order attenuates: preferences come out weaker than they are, and a
+        test against a null that is not uniform does not keep its level.
 
         Pairs without an answer are another matter. An item with fewer answers has less
         extreme net wins. If students 1 to 91 of University, who have no answer to Paris

@@ -17,7 +17,7 @@ from privrank.checks import (
     check_rng,
     check_tolerance,
 )
-from privrank.encode.nulls import read_null
+from privrank.encode.nulls import purpose_of, read_null
 from privrank.encode.samples import (
     EncodedSample,
     encode_counts,
@@ -103,7 +103,12 @@ class IdentityTest:
         max_rows: int = 1,
     ) -> None:
         encoded = encode_data(
-            data, items=items, categories=categories, respondent=respondent, max_rows=max_rows
+            data,
+            items=items,
+            categories=categories,
+            respondent=respondent,
+            max_rows=max_rows,
+            purpose=purpose_of(null),
         )
         self._set(encoded, null)
 
@@ -140,7 +145,7 @@ class IdentityTest:
         0.266
         """
         test = cls.__new__(cls)
-        test._set(sample_of_formula(formula, data, arguments), null)
+        test._set(sample_of_formula(formula, data, arguments, purpose=purpose_of(null)), null)
         return test
 
     @classmethod

@@ -48,7 +48,7 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
     Notes
     -----
     Rankings with ties or missing items go to `PrivateRankAggregation` with ``partial=True``, or
-    through `as_rankings` to be completed at random.
+    through `as_rankings`, whose notes say which tests allow it, to be completed at random.
 
     References
     ----------

@@ -411,8 +411,8 @@ def test_what_cannot_be_done_is_refused_before_spending(case):
 def test_more_refusals():
     good = pd.DataFrame({"who": [0, 0, 1], "a": [1, 2, 1], "b": [2, 1, 2], "c": [3, 3, 3]})
     for bad, words in (
-        (good.assign(a=2), "ties='random'"),
-        (good.assign(a=[1, np.nan, 1]), "missing="),
+        (good.assign(a=2), "has a tie: declare that"),
+        (good.assign(a=[1, np.nan, 1]), "partial=True"),
         (good.head(1), "at least two units"),
     ):
         with pytest.raises(ValueError, match=re.escape(words)):

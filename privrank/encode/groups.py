@@ -91,10 +91,11 @@ def encode_samples(
         return _joined(parts, names)
     if respondent is not None:
         _refuse_shared(samples, respondent)
-    first = encode_rankings(samples[0], items=items, respondent=respondent, max_rows=max_rows)
+    unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
+    first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
     rest = [
-        encode_rankings(sample, items=columns, respondent=respondent, max_rows=max_rows)
+        encode_rankings(sample, items=columns, **unit, purpose="closeness")
         for sample in samples[1:]
     ]
     return _joined([first, *rest], names)
@@ -163,7 +164,7 @@ def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any
     if respondent is not None:
         _refuse_shared(blocks, respondent)
     parts = [
-        encode_rankings(block, items=parsed.left, **options)
+        encode_rankings(block, items=parsed.left, purpose="closeness", **options)
         if rankings
         else encode_choices(block, parsed.left[0], **options)
         for block in blocks

@@ -10,17 +10,24 @@ import numpy as np
 import pandas as pd
 
 from privrank.design import Sample
+from privrank.encode.completing import Purpose
 from privrank.mallows import Mallows
 from privrank.statistics.identity import NullModel
 from privrank.statistics.orders import count_orders
 
-__all__ = ["read_null"]
+__all__ = ["purpose_of", "read_null"]
 
 MOST_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
 
 TOTAL = 1e-9
 """Probabilities may miss a sum of one by this much, and are divided by their sum."""
+
+
+def purpose_of(null: object) -> Purpose:
+    """Return what rankings are for that are tested against a null, not yet read."""
+    flat = isinstance(null, Mallows) and null.theta == 0
+    return "uniformity" if flat or isinstance(null, str) else "identity"
 
 
 def read_null(null: object, sample: Sample) -> NullModel:

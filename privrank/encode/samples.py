@@ -17,6 +17,7 @@ from privrank import counting
 from privrank.budget import Unit
 from privrank.checks import check_count, check_items
 from privrank.design import Sample
+from privrank.encode.completing import Purpose, remedy
 from privrank.encode.frames import (
     check_respondents,
     numbers,
@@ -86,6 +87,7 @@ def encode_rankings(
     respondent: str | None = None,
     max_rows: object = 1,
     partial: bool = False,
+    purpose: Purpose = "uniformity",
 ) -> EncodedSample:
     """Validate a rankings frame.
 
@@ -102,6 +104,8 @@ def encode_rankings(
         Public bound on a respondent's rows.
     partial : bool, default False
         Whether rankings may have ties and missing items.
+    purpose : str
+        What the rankings are for, which decides what a message says about ties and missing items.
 
     Returns
     -------
@@ -143,7 +147,7 @@ def encode_rankings(
             )
     table = counting.collect(view, [*labels, *_named(respondent)])
     cells = numbers(table[list(labels)])
-    ranks = _check_partial(cells) if partial else _check_ranks(cells)
+    ranks = _check_partial(cells) if partial else _check_ranks(cells, purpose)
     nobs, sizes, order = _units(table, respondent, bound)
     unit: Unit = "row" if respondent is None else "respondent"
     sample = Sample("rankings", labels, nobs, unit, bound)
@@ -218,6 +222,7 @@ def encode_data(
     categories: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
+    purpose: Purpose = "uniformity",
 ) -> EncodedSample:
     """Validate a rankings frame, or a categorical Series of choices, whichever is given.
 
@@ -229,7 +234,9 @@ def encode_data(
                 "categories= is for choices: give rankings their items=, or choices as a Series or "
                 "with from_formula('choice ~ 1', data)."
             )
-        return encode_rankings(data, items=items, respondent=respondent, max_rows=max_rows)
+        return encode_rankings(
+            data, items=items, respondent=respondent, max_rows=max_rows, purpose=purpose
+        )
     if respondent is not None or max_rows != 1:
         raise ValueError(
             "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
@@ -300,7 +307,11 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
 
 
 def sample_of_formula(
-    formula: object, data: object, arguments: Mapping[str, Any], partial: bool = False
+    formula: object,
+    data: object,
+    arguments: Mapping[str, Any],
+    partial: bool = False,
+    purpose: Purpose = "uniformity",
 ) -> EncodedSample:
     """Encode what a formula names: rankings ``"a + b + c ~ 1"``, or choices ``"choice ~ 1"``."""
     parsed = parse(formula)
@@ -316,7 +327,9 @@ def sample_of_formula(
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
     if rankings:
-        return encode_rankings(data, items=parsed.left, partial=partial, **arguments)
+        return encode_rankings(
+            data, items=parsed.left, partial=partial, purpose=purpose, **arguments
+        )
     return encode_choices(data, parsed.left[0], **arguments)
 
 
@@ -365,7 +378,7 @@ def _units(
     return _enough(len(sizes)), sizes, np.argsort(person, kind="stable")
 
 
-def _check_ranks(cells: FloatArray) -> IntArray:
+def _check_ranks(cells: FloatArray, purpose: Purpose) -> IntArray:
     """Return the ranks as integers; refuse rows that are no permutation of 1..m."""
     n, m = cells.shape
     if n == 0:
@@ -373,8 +386,7 @@ def _check_ranks(cells: FloatArray) -> IntArray:
     if np.isnan(cells).any():
         raise ValueError(
             f"every row of rankings must hold the ranks 1 to {m}, and at least one is incomplete: "
-            f"complete it at random with privrank.as_rankings(frame, missing=...); a consensus can "
-            f"do without, with PrivateRankAggregation(..., partial=True)."
+            f"{remedy(purpose, 'gaps')}."
         )
     inside = (cells >= 1) & (cells <= m)
     if not inside.all():
@@ -388,8 +400,7 @@ def _check_ranks(cells: FloatArray) -> IntArray:
     if not (seen.all() and (ranks == cells).all()):
         raise ValueError(
             f"every row of rankings must hold each of the ranks 1 to {m} once, and at least one "
-            f"has a tie: break ties at random with privrank.as_rankings(frame, ties='random'); a "
-            f"consensus can do without, with PrivateRankAggregation(..., partial=True)."
+            f"has a tie: {remedy(purpose, 'ties')}."
         )
     return ranks
 

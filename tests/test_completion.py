@@ -1,0 +1,143 @@
+"""What messages advise for ties and missing items, followed: the tests keep their level."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+
+ITEMS = list("abcd")
+MODEL = pr.Mallows(ITEMS, phi=0.6)
+FLAT = pr.Mallows(ITEMS, phi=1.0)
+ORDERS = np.array(list(permutations(range(1, 5))))
+TABLE = pd.DataFrame(ORDERS, columns=ITEMS).assign(probability=MODEL.pmf(ORDERS))
+REPLICATES, LEVEL = 200, 0.05
+MOST = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / REPLICATES)
+
+
+def with_ties(ranks, rng, share=0.5):
+    """Ranks in which each two neighbouring places are one with this probability."""
+    merged = rng.random((len(ranks), 3)) < share
+    place = 1 + np.cumsum(np.column_stack((np.zeros(len(ranks)), ~merged)), axis=1)
+    return pd.DataFrame(np.take_along_axis(place, ranks - 1, axis=1), columns=ITEMS)
+
+
+def with_gaps(ranks, rng, share=0.5):
+    """Ranks of the leading one, two or four items: the more the smaller the share."""
+    told = np.where(rng.random(len(ranks)) < share, rng.integers(1, 3, len(ranks)), 4)
+    return pd.DataFrame(np.where(ranks <= told[:, None], ranks, np.nan), columns=ITEMS)
+
+
+SPOIL = {"ties": with_ties, "gaps": with_gaps}
+RANDOM = {"ties": {"ties": "random"}, "gaps": {"missing": "bottom"}}
+
+
+def at_random(frame, fault, rng):
+    return pr.as_rankings(frame, **RANDOM[fault], rng=rng)
+
+
+def from_null(frame, fault, rng):
+    """Each ranking drawn from the null among those that agree with what is reported."""
+    reported = frame.fillna(5).to_numpy()
+    agree = np.ones((len(frame), len(ORDERS)), dtype=bool)
+    for i, j in permutations(range(4), 2):
+        told = reported[:, i] < reported[:, j]
+        agree &= ~told[:, None] | (ORDERS[:, i] < ORDERS[:, j])
+    weights = np.cumsum(agree * TABLE["probability"].to_numpy(), axis=1)
+    above = weights > rng.random((len(frame), 1)) * weights[:, -1:]
+    return pd.DataFrame(ORDERS[above.argmax(axis=1)], columns=ITEMS)
+
+
+def type_one_error(fault, model, complete, test, n=100):
+    rejected = []
+    for seed in range(REPLICATES):
+        rng = np.random.default_rng(seed)
+        frame = SPOIL[fault](model.rvs(n, rng), rng)
+        rejected.append(test(complete(frame, fault, rng)).fit(5.0, rng=rng).reject)
+    return np.mean(rejected)
+
+
+TESTS = {
+    "uniformity": (pr.UniformityTest, "uniformity"),
+    "uniformity by formula": (
+        lambda frame: pr.UniformityTest.from_formula("a + b + c + d ~ 1", frame),
+        "uniformity",
+    ),
+    "identity, uniform": (lambda frame: pr.IdentityTest(frame, "uniform"), "uniformity"),
+    "identity, phi = 1": (lambda frame: pr.IdentityTest(frame, FLAT), "uniformity"),
+    "identity, Mallows": (lambda frame: pr.IdentityTest(frame, MODEL), "identity"),
+    "identity, table": (lambda frame: pr.IdentityTest(frame, TABLE), "identity"),
+    "identity by formula": (
+        lambda frame: pr.IdentityTest.from_formula("a + b + c + d ~ 1", frame, MODEL),
+        "identity",
+    ),
+    "closeness": (lambda frame: pr.ClosenessTest(frame, frame), "closeness"),
+    "closeness, second": (
+        lambda frame: pr.ClosenessTest(pd.DataFrame(ORDERS, columns=ITEMS), frame),
+        "closeness",
+    ),
+    "closeness by formula": (
+        lambda frame: pr.ClosenessTest.from_formula(
+            "a + b + c + d ~ g", frame.assign(g=["x", "y"] * (len(frame) // 2)), levels=["x", "y"]
+        ),
+        "closeness",
+    ),
+    "consensus": (pr.PrivateRankAggregation, "consensus"),
+    "consensus by formula": (
+        lambda frame: pr.PrivateRankAggregation.from_formula("a + b + c + d ~ 1", frame),
+        "consensus",
+    ),
+}
+RANDOMLY = {"ties": "as_rankings(frame, ties='random')", "gaps": "as_rankings(frame, missing=...)"}
+
+
+@pytest.mark.parametrize("fault", ["ties", "gaps"])
+@pytest.mark.parametrize("name", TESTS)
+def test_every_class_says_what_is_valid_for_it(name, fault):
+    build, purpose = TESTS[name]
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="every row of rankings") as caught:
+        build(SPOIL[fault](MODEL.rvs(40, rng), rng))
+    text = str(caught.value)
+    assert (RANDOMLY[fault] in text) == (purpose in ("uniformity", "closeness"))
+    assert ("alike in all groups" in text) == (purpose == "closeness")
+    assert ("drawn from the null" in text) == (purpose == "identity")
+    assert ("partial=True" in text) == (purpose == "consensus")
+    assert text.count(". ") == 0 and text.endswith(".") and "\n" not in text
+
+
+@pytest.mark.parametrize("fault", ["ties", "gaps"])
+@pytest.mark.parametrize("name", ["uniformity", "identity, uniform"])
+def test_random_completion_is_valid_for_a_uniform_null(name, fault):
+    assert type_one_error(fault, FLAT, at_random, TESTS[name][0]) <= MOST
+
+
+@pytest.mark.parametrize("fault", ["ties", "gaps"])
+@pytest.mark.parametrize("name", ["identity, Mallows", "identity, table"])
+def test_completion_from_the_null_is_valid_and_random_is_not(name, fault):
+    assert type_one_error(fault, MODEL, from_null, TESTS[name][0]) <= MOST
+    assert type_one_error(fault, MODEL, at_random, TESTS[name][0]) > MOST
+
+
+@pytest.mark.parametrize("fault", ["ties", "gaps"])
+def test_random_completion_is_valid_for_groups_with_the_same_gaps_alone(fault):
+    rejected = {0.5: [], 0.0: []}
+    for seed in range(REPLICATES):
+        rng = np.random.default_rng(seed)
+        one, other = MODEL.rvs(100, rng), MODEL.rvs(100, rng)
+        for share, found in rejected.items():
+            frames = [SPOIL[fault](one, rng), SPOIL[fault](other, rng, share)]
+            test = pr.ClosenessTest(*(at_random(frame, fault, rng) for frame in frames))
+            found.append(test.fit(5.0, permutations=99, rng=rng).reject)
+    assert np.mean(rejected[0.5]) <= MOST < np.mean(rejected[0.0])
+
+
+@pytest.mark.parametrize("fault", ["ties", "gaps"])
+def test_a_consensus_takes_them_as_they_are(fault):
+    rng = np.random.default_rng(0)
+    frame = SPOIL[fault](MODEL.rvs(400, rng), rng)
+    fit = pr.PrivateRankAggregation(frame, partial=True).fit(5.0, rng=rng)
+    assert fit.order == tuple(ITEMS)
