@@ -30,7 +30,7 @@ from privrank.optim import Solver, fit_ridge
 from privrank.plan import DesignEffect, Method, Noise, plan_fit
 from privrank.release import WORTHS, Release, check_release
 from privrank.results import BTLRegressionResult, BTLResult
-from privrank.results.guarantee import delta_notes
+from privrank.results.guarantee import UNFINISHED, delta_notes
 
 __all__ = ["PrivateBTL", "infer"]
 
@@ -378,7 +378,7 @@ def infer(
     automatic = default_ridge(information, facts.item_variance + edge, facts.estimator)
     loss, target = facts.loss, facts.target
     messages: list[str] = []
-    corrected = requested is None
+    corrected, converged = requested is None, True
     if WORTHS in release.parts:
         part = release.parts[WORTHS]
         gamma = release.constants["gamma"]
@@ -394,7 +394,7 @@ def infer(
                 "group won or lost all its comparisons); penalty='auto' was used."
             )
             fit = fit_ridge(target, facts.pairs, gamma, loss=loss, solver=solver)
-        theta = fit.theta - fit.theta.mean()
+        theta, converged = fit.theta - fit.theta.mean(), fit.converged
     if release.source != "none" and not attainable(facts.score, facts.pairs, facts.reading):
         messages.append(
             "Warning: noise has carried the counts beyond what any answers can give, so the most "
@@ -409,6 +409,9 @@ def infer(
             target + gamma * theta, facts.pairs, gamma, loss=loss, solver=solver, start=theta
         )
         worths = again.theta - again.theta.mean()
+        converged = converged and again.converged
+    if not converged:
+        messages.append(UNFINISHED)
     messages += delta_notes(release)
     if gamma > information:
         messages.append(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import eigh
 
 from privrank import regression
 from privrank.arrays import own
 from privrank.checks import PrivrankWarning, check_penalty
 from privrank.release import Release
 from privrank.results import BTLRegressionResult
-from privrank.results.guarantee import delta_notes
+from privrank.results.guarantee import UNCERTAIN, UNFINISHED, delta_notes
+from privrank.solvers import largest_ratio
 
 __all__ = ["infer"]
 
@@ -57,17 +58,17 @@ def infer(
         fitted = regression.estimate(facts, release, ridge, corrected=True)
     assert fitted is not None  # a positive definite ridge has a finite fit
     messages += delta_notes(release)
-    if ridge.any():
-        p = len(ridge)
-        most = float(
-            eigh(ridge, facts.information, eigvals_only=True, subset_by_index=(p - 1, p - 1))[0]
+    if ridge.any() and (most := largest_ratio(ridge, facts.information)) > 1.0:
+        amount = "exceeds" if math.isinf(most) else f"is {most:.2g} times"
+        messages.append(
+            f"Warning: the ridge {amount} the information in at least one direction, so shrinkage "
+            f"dominates there and intervals are known to cover less than stated: use a larger "
+            f"epsilon, fewer covariates or more respondents."
         )
-        if most > 1.0:
-            messages.append(
-                f"Warning: the ridge is {most:.2g} times the information in at least one "
-                f"direction, so shrinkage dominates there and intervals are known to cover less "
-                f"than stated: use a larger epsilon, fewer covariates or more respondents."
-            )
+    if not fitted.converged:
+        messages.append(UNFINISHED)
+    if not np.isfinite(fitted.sampling + fitted.privacy).all():
+        messages.append(UNCERTAIN)
     if warn:
         for message in messages:
             warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=3)

@@ -16,8 +16,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr, svd
-from scipy.optimize import brentq, minimize
+from scipy.linalg import qr, svd
+from scipy.optimize import minimize
+
+from privrank.solvers import attempt, solve, spectrum, zero
 
 __all__ = ["GAP", "CappedNorm", "capped_norm"]
 
@@ -180,7 +182,10 @@ class CappedNorm:
             apart = change - changes[:-1]
             normal = apart @ apart.T
             normal[np.diag_indices(len(normal))] += 1e-10 * np.trace(normal) + 1e-100
-            guess = image - np.linalg.solve(normal, apart @ change) @ (image - images[:-1])
+            mixture = solve(normal, apart @ change)
+            if not np.isfinite(mixture).all():
+                mixture = np.zeros(len(mixture))
+            guess = image - mixture @ (image - images[:-1])
             u = guess / max(1e-100, float(np.linalg.norm(guess)))
         return np.asarray(u[:, None])
 
@@ -191,8 +196,10 @@ class CappedNorm:
         value, weights = self._evaluate(x, w)
         basis = None
         if x.shape[1] > len(x):  # the maximum lies in the span of the records
-            basis, triangle = qr(x.T, mode="economic", check_finite=False)
-            x, w = triangle.T, basis.T @ w
+            found = attempt(lambda: qr(x.T, mode="economic", check_finite=False), lambda: None)
+            if found is not None:
+                basis, triangle = found
+                x, w = triangle.T, basis.T @ w
         gap = self._vector_gap(x, w[:, 0], weights)
         if not gap <= GAP * self.sensitivity:
             value, w, gap = self._maximise(x, w)
@@ -208,12 +215,8 @@ class CappedNorm:
         g, matrix = self._gradient(x, weights)
         here = float(u @ matrix @ u)
         mu = float(g @ u) / 2 + here
-        try:
-            factor = cho_factor(mu * np.eye(len(u)) - matrix, check_finite=False)
-        except LinAlgError:
-            return math.inf
-        above = mu + float(g @ cho_solve(factor, g, check_finite=False)) / 4
-        return above - float(g @ u) - here
+        above = mu + float(g @ solve(mu * np.eye(len(u)) - matrix, g)) / 4
+        return math.inf if math.isnan(above) else above - float(g @ u) - here
 
     def _maximise(self, x: FloatArray, w: FloatArray) -> tuple[float, FloatArray, float]:
         """Maximise F from the point w on until the gap is at most GAP (A + B).
@@ -241,7 +244,7 @@ class CappedNorm:
         bound, so neither the root nor the rounding of mu matters for the proof.
         """
         g, matrix = self._gradient(x, weights)
-        eigenvalues, vectors = eigh(matrix, check_finite=False)
+        eigenvalues, vectors = spectrum(matrix)
         c = vectors.T @ g / 2
         top, size = float(eigenvalues[-1]), float(np.linalg.norm(c))
         least = top + max(abs(float(c[-1])), 1e-12 * (top + size))
@@ -251,7 +254,7 @@ class CappedNorm:
 
         mu = least
         if excess(least) > 0:
-            mu = float(brentq(excess, least, top + 2 * size, disp=False))
+            mu = zero(excess, least, top + 2 * size)
         u = c / (mu - eigenvalues)
         bound = mu + float(c @ u)
         here = float(g @ w[:, 0]) + float(np.vdot(w, matrix @ w))
@@ -269,9 +272,14 @@ class CappedNorm:
         # (1 - s) U + s U* less the square of (1 - s) u + s u* is again a sum of squares
         apart = math.sqrt(s * (1 - s)) * (w[:, :1] - target[:, :1])
         parts = (math.sqrt(1 - s) * w[:, 1:], math.sqrt(s) * target[:, 1:], apart)
-        vectors, sizes, _ = svd(np.hstack(parts), full_matrices=False, check_finite=False)
-        kept = sizes > 1e-9
-        point = np.hstack(((1 - s) * w[:, :1] + s * target[:, :1], (vectors * sizes)[:, kept]))
+        squares = np.hstack(parts)
+
+        def fewest() -> FloatArray:
+            vectors, sizes, _ = svd(squares, full_matrices=False, check_finite=False)
+            return np.asarray((vectors * sizes)[:, sizes > 1e-9])
+
+        columns = attempt(fewest, lambda: squares)
+        point = np.hstack(((1 - s) * w[:, :1] + s * target[:, :1], columns))
         return np.asarray(point / max(1.0, float(np.linalg.norm(point))))
 
     def _ascend(self, x: FloatArray, w: FloatArray) -> FloatArray:
@@ -289,7 +297,10 @@ class CappedNorm:
             return -float(height.sum()), -slope.ravel() / size
 
         options = {"maxiter": 200, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-9}
-        found = minimize(loss, w.ravel(), jac=True, method="L-BFGS-B", options=options).x
+        found = attempt(
+            lambda: minimize(loss, w.ravel(), jac=True, method="L-BFGS-B", options=options).x,
+            w.ravel,
+        )
         found = found.reshape(w.shape) / max(1e-300, float(np.linalg.norm(found)))
         return max(w, found, key=lambda point: self._evaluate(x, point)[0])
 
@@ -349,7 +360,7 @@ def _theory(r: float, bias: float, upper: float) -> tuple[float, float, float]:
     least, most = math.sqrt(r) / float(np.abs(d).max()), 1.999 * bias
     if least >= most or excess(most) <= 0:
         return 0.0, 0.0, math.inf
-    c = float(brentq(excess, least, most))
+    c = zero(excess, least, most)
     p = law(c)
     q = 1 / (1 + np.exp(-np.linspace(-8, 8, 97)))[:, None]
     edge = float((r / q[:, 0] + (w / (1 - q * w)) @ p).min())

@@ -16,6 +16,7 @@ from privrank.linear import item_basis
 from privrank.nulls import monte_carlo_pvalue
 from privrank.regression import Equations, Estimate, draw_errors, equations, estimate, wald
 from privrank.release import Release
+from privrank.solvers import projection
 
 __all__ = [
     "column_names",
@@ -121,7 +122,7 @@ def lack_of_fit(release: Release, *, corrected: bool) -> Test:
             "the unrestricted worths are not finite at this release: fit with penalty='auto'."
         )
     spanned = item_basis(free, m).T @ item_basis(restricted, m)
-    rest = np.eye(m - 1) - spanned @ np.linalg.pinv(spanned)
+    rest = np.eye(m - 1) - projection(spanned)
     contrast = np.asarray(np.kron(np.eye(len(free.columns)), rest))
     total = fitted.sampling + fitted.privacy
     errors = draw_errors(facts, fitted, unrestricted, _draws(free, m), "lack of fit")

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from privrank.solvers import attempt
+
 __all__ = ["adjusted_pvalues", "quasi_variances"]
 
 FloatArray = NDArray[np.float64]
@@ -23,7 +25,7 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     -------
     ndarray, shape (m,)
         The q_i for which q_i + q_j comes closest to the variance of each difference of two worths,
-        in the sum of squared differences of logarithms.
+        in the sum of squared differences of logarithms; NaN where none are found.
     ndarray, shape (m, m)
         Relative error of sqrt(q_i + q_j) as the standard error of the difference, 0 on the
         diagonal.
@@ -53,8 +55,11 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     sums = variance.sum(axis=1)
     start = (sums - sums.sum() / (2.0 * (m - 1))) / (m - 2)
     start = np.maximum(start, 0.05 * variance[first, second].min())
-    fit = least_squares(residuals, start, slope, x_scale=start, xtol=1e-15, ftol=1e-15, gtol=1e-15)
-    q = np.asarray(fit.x, dtype=np.float64)
+    ends = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+    q = attempt(
+        lambda: np.asarray(least_squares(residuals, start, slope, x_scale=start, **ends).x),
+        lambda: np.full(m, np.nan),
+    )
     ratio = np.ones_like(covariance)
     ratio[first, second] = ratio[second, first] = np.exp(0.5 * residuals(q))
     return q, np.asarray(ratio - 1.0)
@@ -65,7 +70,8 @@ def adjusted_pvalues(t: FloatArray, maxima: FloatArray) -> FloatArray:
 
     Given the |t| of the differences, and draws of the largest |t| of all when worths are equal to
     what they are: the share of draws at least as large, the observed value counted as one of them.
+    NaN where there is no |t|.
     """
     ordered = np.sort(maxima)
     beyond = len(ordered) - np.searchsorted(ordered, np.abs(t), side="left")
-    return np.asarray((1.0 + beyond) / (1.0 + len(ordered)))
+    return np.where(np.isnan(t), np.nan, (1.0 + beyond) / (1.0 + len(ordered)))

@@ -17,8 +17,9 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtri, spence, zeta
+
+from privrank.solvers import zero
 
 __all__ = [
     "distribution",
@@ -416,7 +417,7 @@ def theta_at(m: int, tolerance: float) -> float:
         if high > _FADED:  # what is left of the tolerance is below machine precision
             return high
         high *= 2
-    return float(brentq(error, low, high, xtol=1e-15 * start, rtol=1e-15))
+    return zero(error, low, high, xtol=1e-15 * start, rtol=1e-15)
 
 
 def theta_of_mean(m: int, distance: float) -> float:
@@ -432,4 +433,4 @@ def theta_of_mean(m: int, distance: float) -> float:
     def score(theta: float) -> float:
         return mean(m, theta) - distance
 
-    return float(brentq(score, 0.0, high, xtol=1e-300, rtol=1e-14))
+    return zero(score, 0.0, high, xtol=1e-300, rtol=1e-14)

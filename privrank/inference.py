@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.special import ndtri
 
 from privrank.design import PairCounts
@@ -16,6 +15,7 @@ from privrank.losses import Reading
 from privrank.nulltables import public_generator
 from privrank.optim import differences, laplacian, pull
 from privrank.release import DESIGN_EFFECT, MOMENTS, Release
+from privrank.solvers import inverse, square_root
 
 __all__ = [
     "Covariance",
@@ -81,8 +81,7 @@ def _contrast_inverse(matrix: FloatArray) -> FloatArray:
     """Return the pseudo-inverse of a matrix whose null space is the constant vector."""
     m = len(matrix)
     centring = _centring(m)
-    inverse = np.linalg.inv(matrix + np.trace(matrix) / m**2)
-    return np.asarray(centring @ inverse @ centring)
+    return np.asarray(centring @ inverse(matrix + np.trace(matrix) / m**2) @ centring)
 
 
 def covariance(
@@ -219,11 +218,6 @@ def _score_noise(
     return noise
 
 
-def _square_root(matrix: FloatArray) -> FloatArray:
-    values, vectors = eigh(matrix)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
 def contrast_maxima(facts: Evidence, errors: Covariance, worths: FloatArray) -> FloatArray:
     """Return draws of the largest |t| over all differences of two worths.
 
@@ -236,7 +230,7 @@ def contrast_maxima(facts: Evidence, errors: Covariance, worths: FloatArray) -> 
         return np.asarray(-ndtri(levels / (m * (m - 1))))
     draws = 20_000 if m <= 20 else 2_000
     generator = public_generator("contrast quantile", m, draws)
-    root = errors.response @ _square_root(errors.scores)
+    root = errors.response @ square_root(errors.scores)
     first, second = np.triu_indices(m, 1)
     scale = errors.contrast_errors()[first, second]
     largest = np.empty(draws)
@@ -286,9 +280,9 @@ def homogeneity(
         scores = effect * _independent(facts.reading, facts.pairs, zero)
     noise = facts.item_variance * _centring(m)
     noise = noise + laplacian(facts.edge_variance(zero), facts.pairs, m)
-    inverse = _contrast_inverse(scores + noise)
+    weights = _contrast_inverse(scores + noise)
     generator = public_generator("homogeneity", m, release.design.nobs)
-    draw = generator.standard_normal((draws, m)) @ _square_root(scores).T
+    draw = generator.standard_normal((draws, m)) @ square_root(scores).T
     draw += _score_noise(facts, zero, draws, generator) @ _centring(m)
-    table = np.einsum("ri,ij,rj->r", draw, inverse, draw, optimize=True)
-    return float(facts.score @ inverse @ facts.score), table
+    table = np.einsum("ri,ij,rj->r", draw, weights, draw, optimize=True)
+    return float(facts.score @ weights @ facts.score), table

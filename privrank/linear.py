@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, helmert
+from scipy.linalg import helmert
 
 from privrank.covariates import Covariates
 from privrank.design import Design, PairCounts
+from privrank.links import UNIT_ROUNDOFF
 from privrank.losses import EdgeLoss
+from privrank.newton import Minimum, minimise
+from privrank.solvers import solve, spectrum
 
 __all__ = [
-    "LinearFit",
     "blocks",
     "check_identified",
     "edge_matrix",
@@ -30,22 +32,6 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class LinearFit:
-    """A minimiser, and whether it exists.
-
-    Parameters
-    ----------
-    coefficients : ndarray, shape (p,)
-        The vector b.
-    finite : bool
-        False when the ridge is 0 and the maximum lies at infinity.
-    """
-
-    coefficients: FloatArray
-    finite: bool
 
 
 def item_basis(covariates: Covariates, items: int) -> FloatArray:
@@ -114,12 +100,63 @@ def check_identified(design: Design) -> None:
     matrix = edge_matrix(covariates, pairs, len(design.items))
     gram = matrix.T @ matrix
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    if np.linalg.eigvalsh(gram / np.outer(scale, scale))[0] < 1e-9:
+    if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
         raise ValueError(
             f"the coefficients of '~ {covariates.formula}' cannot be told apart from who compared "
             f"which pairs: leave out covariates that repeat each other or levels that nobody has, "
             f"and count numbers from near their middle."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """The objective of a fit and its derivatives."""
+
+    target: FloatArray
+    matrix: FloatArray
+    size: FloatArray
+    loss: EdgeLoss
+    ridge: FloatArray
+
+    @property
+    def penalised(self) -> bool:
+        return bool(self.ridge.any())
+
+    def value(self, b: FloatArray) -> float:
+        loss = self.loss.value(self.matrix @ b)
+        return float(loss - self.target @ b + 0.5 * b @ self.ridge @ b)
+
+    def gradient(self, b: FloatArray) -> FloatArray:
+        slope = self.loss.slope(self.matrix @ b)
+        return np.asarray(self.matrix.T @ slope + self.ridge @ b - self.target)
+
+    def rounding(self, b: FloatArray) -> float:
+        """Bound the l2 error of a computed gradient, as `privrank.optim.rounding_bound` does.
+
+        A predictor is off by at most p u times the sum of magnitudes behind it, which moves its
+        slope by the curvature times that.
+        """
+        edges, p = self.matrix.shape
+        slope = (edges + self.loss.accuracy + 3.0) * self.loss.size
+        curvature = self.loss.curvature(self.matrix @ b)
+        off = self.size.T @ (slope + p * curvature * (self.size @ np.abs(b)))
+        off += (p + 3.0) * (np.abs(self.ridge) @ np.abs(b) + np.abs(self.target))
+        return float(UNIT_ROUNDOFF * np.linalg.norm(off))
+
+    def step(self, b: FloatArray, gradient: FloatArray, accuracy: float) -> FloatArray | None:
+        weights = self.loss.curvature(self.matrix @ b)[:, None]
+        hessian = self.matrix.T @ (weights * self.matrix) + self.ridge
+        step = solve(hessian, gradient)
+        if np.isfinite(step).all():
+            return step
+        # any positive definite matrix gives a direction of descent
+        return solve(hessian + np.diag(np.diag(hessian)), gradient) if self.penalised else None
+
+    def moved(self, step: FloatArray) -> float:
+        return float(np.abs(self.matrix @ step).max())
+
+    def runs_away(self, b: FloatArray) -> bool:
+        return self.moved(b) > self.loss.far
 
 
 def fit_linear(
@@ -128,8 +165,8 @@ def fit_linear(
     loss: EdgeLoss,
     ridge: FloatArray,
     start: FloatArray | None = None,
-) -> LinearFit:
-    """Minimise the objective by Newton's method with step halving.
+) -> Minimum:
+    """Minimise the objective by :func:`privrank.newton.minimise`.
 
     Parameters
     ----------
@@ -146,33 +183,7 @@ def fit_linear(
 
     Returns
     -------
-    LinearFit
+    Minimum
     """
-
-    def value(b: FloatArray) -> float:
-        return float(loss.value(matrix @ b) - target @ b + 0.5 * b @ ridge @ b)
-
-    b = np.zeros(len(target)) if start is None else start
-    unpenalised = not ridge.any()
-    current = value(b)
-    for _ in range(200):
-        t = matrix @ b
-        if unpenalised and np.abs(t).max() > loss.far:
-            return LinearFit(b, False)
-        gradient = matrix.T @ loss.slope(t) + ridge @ b - target
-        hessian = matrix.T @ (loss.curvature(t)[:, None] * matrix) + ridge
-        try:
-            step = cho_solve(cho_factor(hessian), gradient)
-        except LinAlgError:
-            return LinearFit(b, False)
-        slope, length = float(gradient @ step), 1.0
-        # close to the minimum the value no longer resolves progress
-        if slope <= 1e-20 * max(1.0, abs(current)):
-            return LinearFit(b - step, True)
-        while value(b - length * step) > current - 1e-4 * length * slope and length > 1e-10:
-            length *= 0.5
-        if length <= 1e-10:
-            return LinearFit(b - step, True)
-        b = b - length * step
-        current = value(b)
-    return LinearFit(b, not unpenalised)
+    problem = _Problem(target, matrix, np.abs(matrix), loss, ridge)
+    return minimise(problem, np.zeros(len(target)) if start is None else start)

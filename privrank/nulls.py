@@ -98,7 +98,12 @@ class Null:
 
 
 def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:
-    """Return (1 + #{table >= statistic}) / (1 + len(table)), valid for every table size."""
+    """Return (1 + #{table >= statistic}) / (1 + len(table)), valid for every table size.
+
+    NaN if there is no statistic.
+    """
+    if math.isnan(statistic):
+        return math.nan
     return float((1 + np.count_nonzero(table >= statistic)) / (1 + len(table)))
 
 

@@ -10,13 +10,11 @@ perturbation subtracts its noise from the target.
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
@@ -24,6 +22,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 from privrank.design import PairCounts
 from privrank.links import LOGIT, UNIT_ROUNDOFF
 from privrank.losses import LOGISTIC_READING, EdgeLoss, Reading
+from privrank.newton import minimise
+from privrank.solvers import attempt, solve
 
 __all__ = [
     "RidgeFit",
@@ -56,11 +56,14 @@ class RidgeFit:
         Norm of the computed gradient at `theta`.
     finite : bool
         False when gamma is 0 and the maximum lies at infinity.
+    converged : bool
+        Whether the fit ended by the rule of :func:`privrank.newton.minimise`.
     """
 
     theta: FloatArray
     gradient_norm: float
     finite: bool
+    converged: bool
 
 
 def differences(theta: FloatArray, pairs: PairCounts) -> FloatArray:
@@ -113,8 +116,29 @@ class _Problem:
     def weights(self, theta: FloatArray) -> FloatArray:
         return self.loss.curvature(differences(theta, self.pairs))
 
+    @property
+    def penalised(self) -> bool:
+        return self.gamma > 0
+
+    def rounding(self, theta: FloatArray) -> float:
+        return rounding_bound(theta, self.target, self.pairs, self.gamma, self.loss)
+
+    def step(self, theta: FloatArray, gradient: FloatArray, accuracy: float) -> FloatArray | None:
+        weights = self.weights(theta)
+        step = _newton_step(gradient, weights, self.pairs, self.gamma, accuracy)
+        if np.isfinite(step).all():
+            return step
+        if self.gamma == 0:
+            return None
+        # any positive definite matrix gives a direction of descent; a certificate must go on
+        damped = self.gamma + float(weights.max())
+        return _newton_step(gradient, weights, self.pairs, damped, accuracy)
+
+    def moved(self, step: FloatArray) -> float:
+        return float(np.abs(differences(step, self.pairs)).max())
+
     def runs_away(self, theta: FloatArray) -> bool:
-        return bool(np.abs(differences(theta, self.pairs)).max() > self.loss.far)
+        return self.moved(theta) > self.loss.far
 
 
 def _newton_step(
@@ -124,15 +148,22 @@ def _newton_step(
     gamma: float,
     accuracy: float,
 ) -> FloatArray:
-    """Solve (Laplacian + gamma I) step = gradient, in the zero-sum space when gamma is 0."""
+    """Solve (Laplacian + gamma I) step = gradient, in the zero-sum space when gamma is 0.
+
+    NaN where that matrix is singular to double precision.
+    """
     m = len(gradient)
-    if m <= DENSE_LIMIT:
+
+    def dense() -> FloatArray:
         hessian = laplacian(weights, pairs, m)
         hessian[np.diag_indices(m)] += gamma
         if gamma == 0:
             # adds the constant direction, in which the gradient has no part
             hessian += weights.sum() / m**2
-        return np.asarray(cho_solve(cho_factor(hessian, check_finite=False), gradient))
+        return solve(hessian, gradient)
+
+    if m <= DENSE_LIMIT:
+        return dense()
     # pairs are sorted by their first item, so the upper triangle needs no sorting
     starts = np.searchsorted(pairs.first, np.arange(m + 1))
     upper = csr_array((weights, pairs.second, starts), (m, m))
@@ -143,7 +174,12 @@ def _newton_step(
         (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
     )
     preconditioner = LinearOperator((m, m), matvec=lambda x: scale * x, dtype=np.float64)
-    step, _ = cg(system, gradient, rtol=accuracy, maxiter=10 * m, M=preconditioner)
+    step, failed = attempt(
+        lambda: cg(system, gradient, rtol=accuracy, maxiter=10 * m, M=preconditioner),
+        lambda: (gradient, 1),
+    )
+    if failed or not np.isfinite(step).all():
+        return dense()
     return np.asarray(step if gamma > 0 else step - step.mean())
 
 
@@ -215,63 +251,26 @@ def fit_ridge(
                 "solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs'."
             )
         start = _fit_cvxpy(target, pairs, gamma)
-    return _newton(start, problem, tolerance)
-
-
-def _newton(theta: FloatArray, problem: _Problem, tolerance: float | None) -> RidgeFit:
-    """Minimise by damped Newton steps, which converge for every convex loss.
-
-    Curvatures may underflow where a law has light tails: the ridge keeps the step finite, and its
-    length is halved until the objective falls.
-    """
-    pairs, gamma = problem.pairs, problem.gamma
-    gradient = problem.gradient(theta)
-    norm = float(np.linalg.norm(gradient))
-    start_norm = max(norm, 1e-300)
-    value = problem.value(theta)
-    while True:
-        error = rounding_bound(theta, problem.target, pairs, gamma, problem.loss)
-        if norm <= error if tolerance is None else norm + error <= tolerance:
-            return RidgeFit(theta, norm, True)
-        weights = problem.weights(theta)
-        accuracy = min(0.1, max(norm / start_norm, 1e-10))
-        try:
-            step = _newton_step(gradient, weights, pairs, gamma, accuracy)
-        except LinAlgError:
-            if gamma == 0:
-                return RidgeFit(theta, norm, False)
-            # any positive definite matrix gives a direction of descent; a certificate must go on
-            step = _newton_step(gradient, weights, pairs, gamma + float(weights.max()), accuracy)
-        slope = float(gradient @ step)
-        length = 1.0
-        while True:
-            trial = theta - length * step
-            trial_gradient = problem.gradient(trial)
-            trial_norm = float(np.linalg.norm(trial_gradient))
-            trial_value = problem.value(trial)
-            # close to the minimum the value no longer resolves progress, the gradient does
-            if trial_value <= value - 1e-4 * length * slope or trial_norm <= 0.9 * norm:
-                break
-            length *= 0.5
-            if length < 1e-10:
-                break
-        if length < 1e-10 and tolerance is None:
-            return RidgeFit(theta, norm, True)
-        theta, gradient, norm, value = trial, trial_gradient, trial_norm, trial_value
-        if gamma == 0 and problem.runs_away(theta):
-            return RidgeFit(theta, norm, False)
+    # where another solver failed, Newton's method finishes the fit from anywhere
+    start = start if np.isfinite(start).all() else np.zeros(len(target))
+    found = minimise(problem, start, tolerance)
+    return RidgeFit(found.point, found.gradient_norm, found.finite, found.converged)
 
 
 def _fit_lbfgs(problem: _Problem) -> FloatArray:
     m, far = len(problem.target), problem.loss.far
-    result = minimize(
-        lambda x: (problem.value(x), problem.gradient(x)),
-        np.zeros(m),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(-far, far)] * m if problem.gamma == 0 else None,
-    )
-    return np.asarray(result.x if problem.gamma > 0 else result.x - result.x.mean())
+
+    def solved() -> FloatArray:
+        result = minimize(
+            lambda x: (problem.value(x), problem.gradient(x)),
+            np.zeros(m),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-far, far)] * m if problem.gamma == 0 else None,
+        )
+        return np.asarray(result.x if problem.gamma > 0 else result.x - result.x.mean())
+
+    return attempt(solved, lambda: np.zeros(m))
 
 
 def _fit_cvxpy(target: FloatArray, pairs: PairCounts, gamma: float) -> FloatArray:
@@ -289,9 +288,9 @@ def _fit_cvxpy(target: FloatArray, pairs: PairCounts, gamma: float) -> FloatArra
         cp.Minimize(loss + 0.5 * gamma * cp.sum_squares(theta)),
         [cp.norm_inf(theta) <= LOGIT.exact.far] if gamma == 0 else [],
     )
-    with warnings.catch_warnings(), suppress(cp.SolverError):
-        # a complaint would depend on the data; Newton's method finishes the fit from anywhere
+    with warnings.catch_warnings():
+        # a complaint would depend on the data
         warnings.simplefilter("ignore")
-        problem.solve(solver=cp.CLARABEL)
+        attempt(lambda: problem.solve(solver=cp.CLARABEL), lambda: None)
     solution = np.zeros(m) if theta.value is None else np.asarray(theta.value)
     return solution if gamma > 0 else solution - solution.mean()

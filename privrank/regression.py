@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from privrank.covariates import Covariates
 from privrank.design import Design, PairCounts
@@ -16,6 +15,7 @@ from privrank.losses import EdgeLoss, Reading
 from privrank.netnoise import equivalent_variance
 from privrank.nulltables import public_generator
 from privrank.release import DESIGN_EFFECT, GROUP_SIZES, MOMENTS, NET, ORDER_EFFECT, WINS, Release
+from privrank.solvers import inverse, pseudo_inverse, rank, solve, square_root
 
 __all__ = ["Equations", "Estimate", "draw_errors", "equations", "estimate", "wald"]
 
@@ -91,6 +91,8 @@ class Estimate:
         Sampling covariance of the target.
     design_effect : float
         Variance inflation from dependent answers of one respondent.
+    converged : bool
+        Whether the fits ended by the rule of :func:`privrank.newton.minimise`.
     """
 
     first: FloatArray
@@ -100,6 +102,7 @@ class Estimate:
     response: FloatArray
     scores: FloatArray
     design_effect: float
+    converged: bool
 
 
 def _covariates(design: Design) -> Covariates:
@@ -147,7 +150,7 @@ def equations(release: Release) -> Equations:
     per_contrast = curvature * 2.0 / (m - 1)
     information = per_contrast * (z.T @ (size[:, None] * z))
     prior = np.asarray(len(gram) / covariates.rows / reading.spread**2 * gram)
-    ridge = prior + variance * gram @ _inverse(information) @ prior
+    ridge = prior + variance * gram @ pseudo_inverse(information) @ prior
     prior = np.asarray(np.kron(prior, items))
     ridge = np.asarray(np.kron(0.5 * (ridge + ridge.T), items))
     target = worths.ravel()
@@ -171,20 +174,6 @@ def equations(release: Release) -> Equations:
         reading=reading,
         loss=loss,
     )
-
-
-def _inverse(matrix: FloatArray) -> FloatArray:
-    """Return the pseudo-inverse of a covariance, whatever the units of its variables."""
-    size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    scale = np.outer(size, size)
-    return np.asarray(np.linalg.pinv(matrix / scale, rcond=1e-11, hermitian=True) / scale)
-
-
-def _root(matrix: FloatArray) -> FloatArray:
-    """Return a square root of a covariance, whatever the units of its variables."""
-    size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    values, vectors = eigh(matrix / np.outer(size, size))
-    return np.asarray(size[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _bordered(block: FloatArray, corner: float) -> FloatArray:
@@ -244,14 +233,15 @@ def estimate(
     fit = fit_linear(facts.target, facts.matrix, facts.loss, ridge)
     if not fit.finite:
         return None
-    first = fit.coefficients
-    response = np.linalg.inv(_hessian(facts, first) + ridge)
-    b = first
+    first = fit.point
+    response = inverse(_hessian(facts, first) + ridge)
+    b, converged = first, fit.converged
     if corrected:
         again = facts.target + ridge @ first
-        b = fit_linear(again, facts.matrix, facts.loss, ridge, first).coefficients
+        last = fit_linear(again, facts.matrix, facts.loss, ridge, first)
+        b, converged = last.point, converged and last.converged
         second = _hessian(facts, b) + ridge
-        response = np.linalg.solve(second, np.eye(len(b)) + ridge @ response)
+        response = solve(second, np.eye(len(b)) + ridge @ response)
     effect = _design_effect(facts, release, b)
     scores = _scores(facts, release, b, effect)
     noise = facts.noise + _size_noise(facts, release, b)
@@ -263,6 +253,7 @@ def estimate(
         response=np.asarray(response),
         scores=scores,
         design_effect=effect,
+        converged=converged,
     )
 
 
@@ -390,14 +381,14 @@ def draw_errors(
     generator = public_generator(label, len(fitted.coefficients), draws)
     sized = facts.size_variance > 0
     normal = fitted.scores
-    draw = generator.standard_normal((draws, len(normal))) @ _root(normal).T
+    draw = generator.standard_normal((draws, len(normal))) @ square_root(normal).T
     if release.source != "none":
         draw += _noise(facts, release, draws, generator)
     out = draw @ fitted.response.T
     if sized:
         # what the privacy part holds beyond the noise of the target itself
         rest = fitted.privacy - fitted.response @ facts.noise @ fitted.response.T
-        out += generator.standard_normal(out.shape) @ _root(rest).T
+        out += generator.standard_normal(out.shape) @ square_root(rest).T
     return np.asarray(out)
 
 
@@ -416,10 +407,8 @@ def wald(
         Simulated errors of the coefficients.
     """
     middle = contrast @ covariance @ contrast.T
-    size = np.sqrt(np.maximum(np.diag(middle), 1e-300))
-    rank = int(np.linalg.matrix_rank(middle / np.outer(size, size), tol=1e-9, hermitian=True))
-    inverse = _inverse(middle)
+    inverse = pseudo_inverse(middle)
     value = contrast @ coefficients
     null = errors @ contrast.T
     table = np.einsum("dr,rs,ds->d", null, inverse, null, optimize=True)
-    return float(value @ inverse @ value), rank, np.asarray(table)
+    return float(value @ inverse @ value), rank(middle), np.asarray(table)

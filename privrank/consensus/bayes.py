@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit, logit
 
 from privrank.consensus.kemeny import KemenyOrder, kemeny
 from privrank.consensus.orders import local_search, order_of
+from privrank.solvers import solve
 
 __all__ = ["Shrunk", "eb_kemeny", "fit_scores", "shrink"]
 
@@ -106,9 +106,8 @@ def fit_scores(pairs: FloatArray, variance: float) -> FloatArray:
         hessian[np.diag_indices(m)] = weight.sum(axis=1) + ridge + damping * scale
         # the constant direction, in which the gradient has no part
         hessian += scale.mean() / m
-        try:
-            step = cho_solve(cho_factor(hessian), gradient)
-        except LinAlgError:  # not convex here: less of the curvature, more of the damping
+        step = solve(hessian, gradient)
+        if not np.isfinite(step).all():  # not convex here: less of the curvature, more of damping
             damping = max(10.0 * damping, 1e-3)
             continue
         trial = scores - (step - step.mean())

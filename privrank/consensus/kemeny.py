@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from privrank.consensus.orders import (
     margins_of,
     order_of,
 )
+from privrank.solvers import attempt
 
 __all__ = ["KemenyOrder", "gibbs_order", "kemeny"]
 
@@ -278,13 +280,17 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
         left = deadline - time.monotonic()
         if left <= 0:
             break
-        answer = milp(
+        programme = partial(
+            milp,
             cost,
             integrality=np.full(len(cost), int(whole)),
             bounds=(0, 1),
             constraints=_triangles(rows, number) if len(rows) else None,
             options={"time_limit": left, "mip_rel_gap": 0.0},
         )
+        answer = attempt(programme, lambda: None)
+        if answer is None:
+            break
         reached = answer.mip_dual_bound if whole else answer.fun if answer.status == 0 else None
         if reached is not None and math.isfinite(reached):
             bound = max(bound, float(reached) - offset)

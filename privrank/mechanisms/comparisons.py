@@ -143,6 +143,9 @@ def release_comparisons(
         for name in epsilons.keys() - _WORTHS_SHARES
     }
     check_budget(budget)
+    if math.isinf(epsilon):
+        # a non-private run may look at the data before it spends, and refuse them
+        design = _observed(encoded, always=plan.cluster or plan.mechanism == WINS)
     if budget is not None:
         rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
         gaussian = laws[main].rho if main in laws else None
@@ -155,8 +158,6 @@ def release_comparisons(
             rho=rho + (0.5 * epsilons[main] ** 2 if gaussian is None else gaussian),
         )
 
-    if math.isinf(epsilon):
-        design = _observed(encoded, always=plan.cluster or plan.mechanism == WINS)
     parts: dict[str, Part] = {}
     constants: dict[str, float] = {}
     if noise is not None:

@@ -19,6 +19,7 @@ from privrank.nulls import monte_carlo_pvalue
 from privrank.optim import Solver
 from privrank.release import Release
 from privrank.results.guarantee import (
+    UNCERTAIN,
     caption,
     column_name,
     count_notes,
@@ -379,6 +380,7 @@ class BTLResult:
             *loss_notes(self.release, self.estimator),
             *privacy_notes(self.release),
             *self.warnings,
+            *([] if np.isfinite(frame["std_err"]).all() else [UNCERTAIN]),
         ]
         return tables.Table(
             title=title(f"{self.link.model} Results", self.release),

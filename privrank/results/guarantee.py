@@ -26,6 +26,8 @@ from privrank.release import (
 from privrank.zerosum import SphericalNoise, ZeroSumLaplace
 
 __all__ = [
+    "UNCERTAIN",
+    "UNFINISHED",
     "caption",
     "column_name",
     "count_notes",
@@ -44,6 +46,15 @@ __all__ = [
     "units",
 ]
 
+UNFINISHED = (
+    "Warning: the solver stopped before it had reached the minimum to the precision it works to, "
+    "so the estimates may be off: use a larger penalty."
+)
+
+UNCERTAIN = (
+    "Warning: the standard errors cannot be computed in double precision at this release, so that "
+    "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
+)
 
 _SIDE_RELEASES = (
     (DESIGN_EFFECT, "design effect"),

@@ -34,7 +34,7 @@ def pair_table(
     """
     difference = worths[first] - worths[second]
     error = errors[first, second]
-    size = np.abs(difference) / np.where(error > 0, error, 1.0)
+    size = np.abs(difference) / np.where(error == 0, 1.0, error)
     if maxima is None:
         quantile, pvalue = -float(ndtri(alpha / 2)), 2.0 * ndtr(-size)
     else:

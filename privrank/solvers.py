@@ -1,0 +1,226 @@
+"""Solvers that cannot fail: linear algebra and roots behind what is computed once epsilon is spent.
+
+A routine of a library may give up: eigenvalues do not converge, a factor meets a pivot of zero, on
+some data and on some processors only. After the spending such an error would cost the budget and
+return nothing, and inside a mechanism it would tell of the data. So these functions fall back on
+plain arithmetic that always ends, and what has no answer in double precision is NaN. No other
+module calls the routines behind them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import brentq
+
+__all__ = [
+    "attempt",
+    "inverse",
+    "largest_ratio",
+    "projection",
+    "pseudo_inverse",
+    "rank",
+    "solve",
+    "spectrum",
+    "square_root",
+    "zero",
+]
+
+FloatArray = NDArray[np.float64]
+T = TypeVar("T")
+
+ROUNDING = 2.0**-52
+
+_SWEEPS = 60
+"""Rounds of rotations at most; they converge quadratically, in about ten."""
+
+_HALVINGS = 1200
+"""Halvings that bring any interval of doubles down to two neighbours."""
+
+
+def attempt(routine: Callable[[], T], otherwise: Callable[[], T]) -> T:
+    """Return what a routine of a library returns, or what there is `otherwise` if it raises."""
+    try:
+        return routine()
+    except Exception:  # which one depends on the library, on its version and on the data
+        return otherwise()
+
+
+def spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the eigenvalues of a symmetric matrix, rising, and its eigenvectors as columns.
+
+    NaN if the matrix is not finite. By LAPACK, or by Jacobi's rotations where that gives up.
+    """
+    if not np.isfinite(matrix).all():
+        return np.full(len(matrix), np.nan), np.full(matrix.shape, np.nan)
+    found = attempt(lambda: _lapack(matrix), lambda: None)
+    if found is not None and all(np.isfinite(part).all() for part in found):
+        return found
+    return _rotated(matrix)
+
+
+def _lapack(matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(values), np.asarray(vectors)
+
+
+def _rotated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues and eigenvectors by cyclic Jacobi rotations.
+
+    Each sets one entry off the diagonal to zero and lowers the sum of squares off it by twice that
+    entry's square, so that it ends for every symmetric matrix.
+    """
+    m = len(matrix)
+    size = float(np.abs(matrix).max(initial=0.0)) or 1.0
+    work = 0.5 * (matrix + matrix.T) / size
+    vectors = np.eye(m)
+    for _ in range(_SWEEPS):
+        turned = False
+        for p in range(m - 1):
+            for q in range(p + 1, m):
+                apart, off = work[q, q] - work[p, p], work[p, q]
+                if abs(off) <= ROUNDING**2 or abs(off) <= 0.1 * ROUNDING * np.sqrt(
+                    abs(work[p, p] * work[q, q])
+                ):
+                    continue
+                turned = True
+                # the smaller root of t^2 + t apart / off = 1
+                t = 2.0 * off / (apart + np.copysign(np.hypot(apart, 2.0 * off), apart))
+                c = 1.0 / np.sqrt(1.0 + t * t)
+                turn = np.array([[c, c * t], [-c * t, c]])
+                work[:, [p, q]] = work[:, [p, q]] @ turn
+                work[[p, q], :] = turn.T @ work[[p, q], :]
+                work[p, q] = work[q, p] = 0.0
+                vectors[:, [p, q]] = vectors[:, [p, q]] @ turn
+        if not turned:
+            break
+    values = size * np.diag(work)
+    order = np.argsort(values, kind="stable")
+    return np.asarray(values[order]), np.asarray(vectors[:, order])
+
+
+def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a covariance with its variables in units of their standard deviations, and these."""
+    variance = np.diag(matrix)
+    size = np.sqrt(np.where(variance > 0.0, variance, 1.0))
+    return np.asarray(matrix / np.outer(size, size)), size
+
+
+def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Return x with matrix x = right, the matrix positive definite.
+
+    NaN where it is not, to double precision: a singular direction has no answer, and to leave it
+    out, as a pseudo-inverse does, would take an infinite variance for zero.
+    """
+
+    def factored() -> FloatArray:
+        return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right))
+
+    found = attempt(factored, lambda: None)
+    if found is not None and np.isfinite(found).all():
+        return found
+    scaled, size = _scaled(matrix)
+    values, vectors = spectrum(scaled)
+    if not values[0] > len(values) * ROUNDING * values[-1]:
+        return np.full_like(right, np.nan, dtype=np.float64)
+    size = size if right.ndim == 1 else size[:, None]
+    values = values if right.ndim == 1 else values[:, None]
+    return np.asarray(vectors @ (vectors.T @ (right / size) / values) / size)
+
+
+def inverse(matrix: FloatArray) -> FloatArray:
+    """Return the inverse of a positive definite matrix, NaN if it is none to double precision."""
+    return solve(matrix, np.eye(len(matrix)))
+
+
+def pseudo_inverse(matrix: FloatArray) -> FloatArray:
+    """Return a generalised inverse of a covariance, whatever the units of its variables.
+
+    Directions whose variance is below 1e-11 of the largest, in standard units, are left out: for
+    quadratic forms of vectors that have no part in them.
+    """
+    scaled, size = _scaled(matrix)
+    values, vectors = spectrum(scaled)
+    kept = np.abs(values) > 1e-11 * np.abs(values).max()
+    inverted = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    return np.asarray((vectors * inverted) @ vectors.T / np.outer(size, size))
+
+
+def projection(columns: FloatArray) -> FloatArray:
+    """Return the orthogonal projection on the span of independent columns."""
+
+    def decomposed() -> FloatArray:
+        basis = np.linalg.qr(columns)[0]
+        return np.asarray(basis @ basis.T)
+
+    def generalised() -> FloatArray:
+        return np.asarray(columns @ pseudo_inverse(columns.T @ columns) @ columns.T)
+
+    return attempt(decomposed, generalised)
+
+
+def rank(matrix: FloatArray) -> int:
+    """Return the rank of a covariance, whatever the units of its variables."""
+    return int(np.count_nonzero(np.abs(spectrum(_scaled(matrix)[0])[0]) > 1e-9))
+
+
+def square_root(matrix: FloatArray) -> FloatArray:
+    """Return a square root R of a covariance, R R' = matrix, whatever the units of its variables.
+
+    The symmetric one, in units of standard deviations: unlike its eigenvectors, which are anything
+    in the space of equal eigenvalues, it does not depend on the library or the processor, and so
+    neither do p-values that are simulated with it.
+    """
+    scaled, size = _scaled(matrix)
+    values, vectors = spectrum(scaled)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return np.asarray(size[:, None] * root)
+
+
+def largest_ratio(above: FloatArray, below: FloatArray) -> float:
+    """Return the largest x'above x / x'below x over all x, infinite if x'below x can vanish.
+
+    Given positive semidefinite matrices, of which `above` is well conditioned in the units of its
+    variables: by the least eigenvalue of `below` in coordinates in which `above` is the identity.
+    """
+    most = float(np.abs(above).max())
+    scaled, size = _scaled(above / most)
+    values, vectors = spectrum(scaled)
+    floor = len(values) * ROUNDING
+    whitener = vectors / np.sqrt(np.maximum(values, floor * values[-1])) / size[:, None]
+    white = spectrum(whitener.T @ below @ whitener)[0]
+    return most / float(white[0]) if white[0] > floor * white[-1] else math.inf
+
+
+def zero(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    xtol: float = 2e-12,
+    rtol: float = 8.9e-16,
+) -> float:
+    """Return a zero of a continuous function between two points where its signs differ.
+
+    By Brent's method, or by halving the interval where that gives up.
+    """
+
+    def halved() -> float:
+        a, b = low, high
+        rising = function(b) > function(a)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (a + b)
+            if abs(b - a) <= xtol + rtol * abs(middle) or middle in (a, b):
+                break
+            if (function(middle) > 0) == rising:
+                b = middle
+            else:
+                a = middle
+        return 0.5 * (a + b)
+
+    return attempt(lambda: float(brentq(function, low, high, xtol=xtol, rtol=rtol)), halved)
