@@ -6,11 +6,13 @@ differences of centred worths, one per item and column of the model matrix.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.checks import PrivrankWarning
 from privrank.covariates import Covariates
 from privrank.linear import item_basis
 from privrank.nulls import monte_carlo_pvalue
@@ -118,9 +120,14 @@ def lack_of_fit(release: Release, *, corrected: bool) -> Test:
     ridge = facts.ridge if corrected else 0.0 * facts.ridge
     fitted = estimate(facts, unrestricted, ridge, corrected=corrected)
     if fitted is None:
-        raise ValueError(
-            "the unrestricted worths are not finite at this release: fit with penalty='auto'."
+        warnings.warn(
+            "without a penalty the worths that the item covariates are tested against are not "
+            "finite at this release; penalty='auto' was used for them.",
+            PrivrankWarning,
+            stacklevel=3,
         )
+        fitted = estimate(facts, unrestricted, facts.ridge, corrected=True)
+    assert fitted is not None  # a positive definite ridge has a finite fit
     spanned = item_basis(free, m).T @ item_basis(restricted, m)
     rest = np.eye(m - 1) - projection(spanned)
     contrast = np.asarray(np.kron(np.eye(len(free.columns)), rest))

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
+from privrank.solvers import legendre
+
 __all__ = [
     "FARTHEST",
     "LEAST_TAIL",
@@ -216,7 +218,7 @@ class Antiderivatives:
     PANELS = 256
 
     def __init__(self, function: Function, reach: float) -> None:
-        nodes, weights = np.polynomial.legendre.leggauss(10)
+        nodes, weights = legendre(10)
         self._function, self._reach, self._width = function, reach, reach / self.PANELS
         self._nodes, self._weights = 0.5 + 0.5 * nodes, 0.5 * weights
         starts = self._width * np.arange(self.PANELS)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privrank.linkforms import Antiderivatives
 from privrank.links import LOGIT, Link
 from privrank.sensitivity import LOGISTIC, LossBounds
+from privrank.solvers import hermite
 
 __all__ = ["LOGISTIC_READING", "EdgeLoss", "Reading", "loss_bounds"]
 
@@ -120,7 +121,7 @@ def _most(link: Link) -> float:
 
 @cache
 def _mean(reading: Reading, name: str) -> float:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(101)
+    nodes, weights = hermite(101)
     values = getattr(reading, name)(math.sqrt(2.0) * reading.spread * nodes)
     return float(weights @ values / weights.sum())
 

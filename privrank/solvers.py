@@ -20,8 +20,10 @@ from scipy.optimize import brentq
 
 __all__ = [
     "attempt",
+    "hermite",
     "inverse",
     "largest_ratio",
+    "legendre",
     "projection",
     "pseudo_inverse",
     "rank",
@@ -117,6 +119,8 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     NaN where it is not, to double precision: a singular direction has no answer, and to leave it
     out, as a pseudo-inverse does, would take an infinite variance for zero.
     """
+    if not len(matrix):
+        return np.zeros_like(right)
 
     def factored() -> FloatArray:
         return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right))
@@ -195,6 +199,32 @@ def largest_ratio(above: FloatArray, below: FloatArray) -> float:
     whitener = vectors / np.sqrt(np.maximum(values, floor * values[-1])) / size[:, None]
     white = spectrum(whitener.T @ below @ whitener)[0]
     return most / float(white[0]) if white[0] > floor * white[-1] else math.inf
+
+
+def hermite(n: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of Gauss's rule for the density of a normal, not normalised."""
+    return attempt(
+        lambda: np.polynomial.hermite_e.hermegauss(n),
+        lambda: _gauss(np.sqrt(np.arange(1.0, n)), math.sqrt(2.0 * math.pi)),
+    )
+
+
+def legendre(n: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of Gauss's rule for an integral over [-1, 1]."""
+    k = np.arange(1.0, n)
+    return attempt(
+        lambda: np.polynomial.legendre.leggauss(n),
+        lambda: _gauss(k / np.sqrt(4.0 * k * k - 1.0), 2.0),
+    )
+
+
+def _gauss(recurrence: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
+    """Return the nodes and weights of an even weight function with this recurrence (Golub, Welsch).
+
+    The polynomials of length 1 satisfy x p_k = a_k p_(k-1) + a_(k+1) p_(k+1).
+    """
+    nodes, vectors = spectrum(np.diag(recurrence, 1) + np.diag(recurrence, -1))
+    return nodes, np.asarray(total * vectors[0] ** 2)
 
 
 def zero(

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Table", "column_table", "wald_results"]
+__all__ = ["Column", "Table", "chi_squared", "column_table", "wald_results"]
 
 _LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -181,8 +181,17 @@ def column_table(title: str, columns: Sequence[Column], notes: Sequence[str]) ->
     return Table(title, (), heads, tuple(rows), tuple(notes))
 
 
+def chi_squared(statistic: float, df: int) -> Any:
+    """Return a statsmodels result of a test whose statistic is chi-squared under H0."""
+    from statsmodels.stats.contrast import ContrastResults
+
+    return ContrastResults(
+        chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
+    )
+
+
 def wald_results(params: pd.Series[float], covariance: NDArray[np.float64]) -> Any:
-    """Return a statsmodels results object for `t_test` and `wald_test`, built on demand."""
+    """Return a statsmodels results object for `t_test`, built on demand."""
     from statsmodels.base.model import LikelihoodModelResults
 
     names = [str(name) for name in params.index]

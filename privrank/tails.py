@@ -14,6 +14,7 @@ from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.nulls import normal_laplace_tail
 from privrank.nulltables import public_generator
 from privrank.ranknoise import PermutohedronNoise
+from privrank.solvers import hermite
 from privrank.zerosum import SphericalNoise, ZeroSumLaplace
 
 __all__ = ["noisy_tail"]
@@ -109,7 +110,7 @@ def noisy_tail(
     if isinstance(law, DiscreteGaussian):
         lengths = first**2 + (0.0 if second is None else np.square(second))
         return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + law.variance * lengths)))
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_RADII)
+    nodes, weights = hermite(_RADII)
     radii = law.body_scale * gammainccinv(law.items, ndtr(-nodes))
     weights = weights / weights.sum()
     gap, error, a = (np.ravel(part) for part in (x, sd, first))

@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).parents[1] / "privrank"
 LAYERS = (
     ("arrays", "budget", "capped", "checks", "counting", "datasets", "distances", "formula")
     + ("gaussian", "kernels", "kernels.compiling", "kernels.orders", "kernels.rankings")
-    + ("kernels.scores", "linkforms", "links", "netnoise", "noise", "plots", "preflib")
-    + ("progress", "radius", "ranknoise", "sensitivity", "tables", "zerosum"),
+    + ("kernels.scores", "linkforms", "links", "netnoise", "newton", "noise", "plots", "preflib")
+    + ("progress", "radius", "ranknoise", "sensitivity", "solvers", "tables", "zerosum"),
     ("conversion", "covariates", "design", "linear", "losses", "mallows")
     + ("membership", "nulls", "nulltables", "optim", "paircounts", "release", "simulate", "tails")
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")

@@ -117,7 +117,7 @@ def release_comparisons(
     Raises
     ------
     BudgetExceeded, ValueError
-        Before any count is read.
+        Before anything is spent; only a non-private run has looked at the counts by then.
 
     Notes
     -----

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privrank import tables
 from privrank.formula import constraint
+from privrank.solvers import pseudo_inverse, rank
 
 __all__ = ["t_test", "wald_test"]
 
@@ -24,5 +25,7 @@ def t_test(params: pd.Series[float], covariance: FloatArray, hypothesis: Any) ->
 
 def wald_test(params: pd.Series[float], covariance: FloatArray, hypothesis: Any) -> Any:
     """Test linear hypotheses jointly; see :func:`privrank.formula.constraint`."""
-    rows = constraint(hypothesis, [str(name) for name in params.index])
-    return tables.wald_results(params, covariance).wald_test(rows, use_f=False, scalar=True)
+    weights, constants = constraint(hypothesis, [str(name) for name in params.index])
+    value = weights @ params.to_numpy() - np.ravel(constants)
+    middle = weights @ covariance @ weights.T
+    return tables.chi_squared(float(value @ pseudo_inverse(middle) @ value), rank(middle))
