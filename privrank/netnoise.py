@@ -125,11 +125,20 @@ def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0)
 
     Notes
     -----
-    **Privacy.** Discrete and zero-sum Laplace noise: the l1 sensitivity over the scale. Spherical
-    noise: a unit's net u has sqrt(m) |L u|_2 at most sqrt(m L^2 spread), whose next whole number,
-    twice, bounds the change. Permutohedron noise: the change lies in `net_permutohedra` times the
-    permutohedron. Gaussian noise: :func:`privrank.gaussian.integer_scale`.
+    **Privacy.** One unit's net u, times the fineness L, takes h steps. Discrete and zero-sum Laplace
+    noise: h = L times half the l1 sensitivity, which is 2 min(rows, cut). Spherical noise: h is the
+    whole number that sqrt(m) |L u|_2, at most sqrt(m L^2 spread), is rounded up to. Permutohedron
+    noise: u lies in half of `net_permutohedra` times the permutohedron, and the fineness makes L
+    times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
+    :func:`privrank.gaussian.integer_scale`.
     """
+    noise = _calibrated(reach, name, epsilon, delta)
+    if noise.sensitivity % 2:
+        raise AssertionError(f"the steps of one unit's net are not whole: {noise!r}")
+    return noise
+
+
+def _calibrated(reach: Reach, name: NoiseName, epsilon: float, delta: float) -> NetNoise:
     m = reach.items
     if m > MOST_ITEMS.get(name, m):
         raise ValueError(
@@ -162,8 +171,9 @@ def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0)
         root = math.isqrt(square)
         steps = 2 * (root + (root * root < square))
         return NetNoise(name, SphericalNoise.calibrate(m, steps, epsilon), fine, steps)
-    body = PermutohedronNoise.calibrate(m, epsilon, reach.net_permutohedra)
-    steps = int(body.fineness * reach.net_permutohedra)
+    half = reach.net_permutohedra / 2
+    body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, half)
+    steps = 2 * int(body.fineness * half)
     return NetNoise(name, replace(body, fineness=1), body.fineness, steps)
 
 
