@@ -1,8 +1,9 @@
 """Laws of noise: scale from a budget, moments, and the only place that draws privacy noise.
 
-Secure noise comes from OpenDP, whose discrete Laplace sampler is exact and takes its bits from the
-operating system. Seeded noise, from a caller's ``numpy.random.Generator``, follows the same law but
-may not be published: whoever holds the seed subtracts the noise.
+Secure noise is made of random bits of the operating system by `samplers`, whose laws are exact.
+Scales are checked by OpenDP's privacy map. Seeded noise, from a caller's
+``numpy.random.Generator``, follows the same law but may not be published: whoever holds the seed
+subtracts the noise.
 """
 
 from __future__ import annotations
@@ -11,19 +12,25 @@ import math
 import os
 import random
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privrank import samplers
 
 __all__ = [
     "LARGEST_SHUFFLE",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "NoiseSource",
+    "clipped_sum",
     "draw_below",
     "draw_bit",
     "draw_cells",
+    "draw_nonzero",
     "draw_one_each",
     "draw_orders",
     "draw_permutation",
@@ -52,12 +59,29 @@ def source_of(rng: np.random.Generator | None, epsilon: float) -> NoiseSource:
     return "secure" if rng is None else "seeded"
 
 
-def _opendp_laplace(scale: float) -> Any:
+@lru_cache(maxsize=1024)
+def _private_scale(sensitivity: int, target: float) -> float:
+    """Return the least scale from sensitivity / target on with a privacy map of `target` or less."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return dp.m.make_laplace(*space, scale=scale)
+    scale = sensitivity / target
+    while dp.m.make_laplace(*space, scale=scale).map(sensitivity) > target:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def clipped_sum(values: IntArray, noise: samplers.Integers) -> IntArray:
+    """Return the exact sum, moved to the end of 64 bits where it passes it: post-processing."""
+    ends = np.iinfo(np.int64)
+    noise = noise.reshape(values.shape)
+    room = ends.max - samplers.LARGEST
+    if noise.dtype != object and ((-room <= values) & (values <= room)).all():
+        return values + noise
+    total = (int(value) + int(step) for value, step in zip(values.flat, noise.flat, strict=True))
+    inside = [min(max(number, ends.min), ends.max) for number in total]
+    return np.array(inside, dtype=np.int64).reshape(values.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +123,7 @@ class DiscreteLaplace:
                 f"epsilon is too small for this statistic: the noise scale would exceed 2^52 "
                 f"lattice steps (got epsilon {epsilon}); use a larger epsilon."
             )
-        while _opendp_laplace(scale).map(sensitivity) > target:
-            scale = math.nextafter(scale, math.inf)
-        return cls(scale)
+        return cls(_private_scale(sensitivity, target))
 
     @property
     def variance(self) -> float:
@@ -145,10 +167,13 @@ class DiscreteLaplace:
         values = np.asarray(values, dtype=np.int64)
         if self.scale == 0:
             return values.copy()
+        return clipped_sum(values, self.noise(values.size, rng))
+
+    def noise(self, size: int, rng: np.random.Generator | None) -> samplers.Integers:
+        """Return noise alone, whole numbers of any size; scale 0 has none to draw."""
         if rng is not None:
-            return values + self.simulate(values.shape, rng)
-        noisy = _opendp_laplace(self.scale)(values.ravel().tolist())
-        return np.array(noisy, dtype=np.int64).reshape(values.shape)
+            return self.simulate(size, rng)
+        return samplers.laplace(self.scale, size, os.urandom)
 
     def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Return noise alone from a Generator, for seeded fits and for calibration.
@@ -159,14 +184,6 @@ class DiscreteLaplace:
             return np.zeros(size, dtype=np.int64)
         success = -math.expm1(-1 / self.scale)
         return rng.geometric(success, size) - rng.geometric(success, size)
-
-
-def _opendp_gaussian(scale: float) -> Any:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    return dp.m.make_gaussian(*space, scale=scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +239,7 @@ class DiscreteGaussian:
             return values.copy()
         if rng is not None:
             return values + self.simulate(values.shape, rng)
-        noisy = _opendp_gaussian(self.scale)(values.ravel().tolist())
-        return np.array(noisy, dtype=np.int64).reshape(values.shape)
+        return clipped_sum(values, samplers.gaussian(self.scale, values.size, os.urandom))
 
     def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Return noise alone from a Generator, for seeded fits and for calibration.
@@ -246,9 +262,24 @@ class DiscreteGaussian:
         return out
 
 
+def draw_nonzero(scale: float, size: int, rng: np.random.Generator | None) -> samplers.Integers:
+    """Return discrete Laplace variables given that they are not 0: zeros are drawn again.
+
+    The sign is a fair coin, independent of |k| - 1, which is geometric with ratio exp(-1 / scale).
+    """
+    law, steps = DiscreteLaplace(scale), np.zeros(size, dtype=np.int64)
+    empty = np.arange(size)
+    while empty.size:
+        fresh = law.noise(empty.size, rng)
+        steps = steps.astype(np.promote_types(steps.dtype, fresh.dtype))
+        steps[empty] = fresh
+        empty = empty[fresh == 0]
+    return steps
+
+
 def draw_cells(
     scale: float, cell: float, size: int, rng: np.random.Generator | None
-) -> NDArray[np.float64]:
+) -> NDArray[Any]:
     """Return continuous Laplace(scale) draws, each known as the middle of its cell.
 
     Given a cell width, cuts the line at the multiples of `cell`. For a Laplace variable the sign
@@ -256,16 +287,14 @@ def draw_cells(
     exp(-cell / scale). The discrete Laplace law conditioned on a non-zero value, its magnitude
     lowered by one, has exactly that joint law. So the returned middles are within cell / 2 of a
     continuous Laplace vector, exactly in law; zeros are drawn again before anything depends on
-    them. `cell` is a power of two, so the middles are exact floats.
+    them. `cell` is a power of two, so the middles are exact floats; where one has more than 53
+    binary digits they are fractions, in an array of objects.
     """
-    law = DiscreteLaplace(scale / cell)
-    steps = np.zeros(size, dtype=np.int64)
-    while True:
-        empty = steps == 0
-        if not empty.any():
-            break
-        steps[empty] = law.draw(np.zeros(int(empty.sum()), dtype=np.int64), rng)
-    return np.sign(steps) * (np.abs(steps) - 0.5) * cell
+    steps = draw_nonzero(scale / cell, size, rng)
+    halves = np.sign(steps) * (2 * np.abs(steps) - 1)
+    if halves.dtype != object and (np.abs(halves) < 2**53).all():
+        return np.asarray(halves * (0.5 * cell))
+    return np.array([int(half) * Fraction(cell) / 2 for half in halves], dtype=object)
 
 
 def draw_bit(probability: float, rng: np.random.Generator | None) -> int:

@@ -106,7 +106,7 @@ class Radius:
         # given that it is not negative, a discrete Laplace variable is geometric: 0, 1, ...
         law, step = DiscreteLaplace(self.scale), -1
         while step < 0:
-            step = int(law.draw(np.zeros(1, dtype=np.int64), rng)[0])
+            step = int(law.noise(1, rng)[0])
         return self.low + len(self.weights) + step
 
     def law(self, reach: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -34,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from privrank.noise import DiscreteLaplace, draw_cells
+from privrank.noise import DiscreteLaplace, clipped_sum, draw_nonzero
+from privrank.samplers import LARGEST
 
 __all__ = ["SphericalNoise", "ZeroSumLaplace"]
 
@@ -45,7 +46,7 @@ _MOST_PROPOSED = 2**16
 """Numbers proposed at a time."""
 
 _LARGEST_SCALE = 2.0**44
-"""Beyond this the sum of many coordinates could leave 64-bit integers."""
+"""Beyond this the noise would fill most of the 64-bit integers to which sums are clipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,15 +224,16 @@ def _add(
     law = DiscreteLaplace(scale)
     size = max(1, min(math.ceil(1.5 / chance), _MOST_PROPOSED // items))
     while True:
-        first = law.draw(np.zeros((size, items - 1), dtype=np.int64), rng)
+        first = law.noise(size * (items - 1), rng).reshape(size, items - 1)
+        if first.dtype != object and np.abs(first).max() >= LARGEST // items:
+            first = first.astype(object)  # Python integers, whose sum has room
         last = -first.sum(axis=1)
-        # the whole number of cells below a Laplace variable's size is geometric
-        coin = (np.abs(draw_cells(scale, 1.0, size, rng)) - 0.5).astype(np.int64)
+        coin = np.abs(draw_nonzero(scale, size, rng)) - 1
         room = coin - np.abs(last)
         for row in np.flatnonzero(room >= 0):
             noise = np.append(first[row], last[row])
             if not round_norm or _excess(noise) <= room[row]:
-                return np.asarray(values + noise)
+                return clipped_sum(values, noise)
 
 
 def _excess(noise: IntArray) -> int:

@@ -17,7 +17,8 @@ LAYERS = (
     ("arrays", "budget", "capped", "checks", "counting", "datasets", "distances", "formula")
     + ("gaussian", "kernels", "kernels.compiling", "kernels.orders", "kernels.rankings")
     + ("kernels.scores", "linkforms", "links", "netnoise", "newton", "noise", "plots", "preflib")
-    + ("progress", "radius", "ranknoise", "sensitivity", "solvers", "tables", "zerosum"),
+    + ("progress", "radius", "ranknoise", "samplers", "sensitivity", "solvers", "tables")
+    + ("zerosum",),
     ("conversion", "covariates", "design", "linear", "losses", "mallows")
     + ("membership", "nulls", "nulltables", "optim", "paircounts", "release", "simulate", "tails")
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
@@ -240,7 +241,7 @@ def test_only_noise_and_mechanisms_draw(module):
     if module in ("noise", "radius", "ranknoise", "zerosum") or module.startswith("mechanisms."):
         return
     drawing = {"draw", "draw_bit", "draw_cells", "draw_one_each", "draw_orders", "draw_permutation"}
-    drawing |= {"SystemRandom"}
+    drawing |= {"SystemRandom", "draw_nonzero"}
     if module != "statistics.permutation":  # which deals secret assignments to samples, no noise
         drawing |= {"draw_shuffles", "secret_generator"}
     assert attribute_uses(module, drawing) == set()
