@@ -19,6 +19,7 @@ __all__ = [
     "collect",
     "column_names",
     "declared_categories",
+    "distinct_codes",
     "factorize",
     "numeric_columns",
     "open_frame",
@@ -160,7 +161,7 @@ def factorize(values: pd.Series[Any], column: Any) -> tuple[NDArray[np.int64], N
         raise TypeError(
             f"column {column!r} must hold names or numbers, not lists or other containers."
         ) from None
-    return codes.astype(np.int64), np.asarray(distinct)
+    return codes.astype(np.int64, copy=False), np.asarray(distinct)
 
 
 def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
@@ -169,9 +170,25 @@ def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
     if not isinstance(values, pd.Series):
         entries = series.to_numpy()
         values = pd.Series(entries if entries.ndim == 1 else list(entries))
-    if numeric:
+    if numeric and values.dtype != np.int64:
         values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return Key(*factorize(values, series.name))
+
+
+def distinct_codes(
+    numbers: NDArray[np.int64], span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct numbers of an array, ascending, and the place of each entry among them.
+
+    Given whole numbers from 0 to below `span`; a table of the span spares sorting where it is not
+    large.
+    """
+    if span > max(1_000_000, 4 * len(numbers)):
+        values, places = np.unique(numbers, return_inverse=True)
+        return values, places
+    met = np.zeros(span, dtype=np.bool_)
+    met[numbers] = True
+    return np.flatnonzero(met), (np.cumsum(met) - 1)[numbers]
 
 
 def _sizes(

@@ -183,10 +183,11 @@ def encode_comparisons(
             predictor, keys, first_named, columns.respondent, kind, pair_counts
         )
     # pairs are numbered first, so that no code below exceeds the square of the number of rows
-    seen, place = np.unique(pair, return_inverse=True)
+    seen, place = counting.distinct_codes(pair, m * m)
     edges, edge = np.arange(len(seen)), place
     if predictor is not None:
-        edges, edge = np.unique(pattern * len(seen) + place, return_inverse=True)
+        span = (int(pattern.max()) + 1) * len(seen)
+        edges, edge = counting.distinct_codes(pattern * len(seen) + place, span)
     pairs = (
         edges // len(seen) * m + seen[edges % len(seen)] // m,
         edges // len(seen) * m + seen[edges % len(seen)] % m,
@@ -310,7 +311,9 @@ def _check_columns(present: list[str], columns: ComparisonColumns) -> None:
 
 
 def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntArray:
-    place = pd.Index(labels).get_indexer(pd.Index(key.values))
+    # objects are looked up as they are, without guessing a type for them
+    kind = key.values.dtype if key.values.dtype == object else None
+    place = pd.Index(labels, dtype=kind).get_indexer(pd.Index(key.values, dtype=kind))
     # a missing entry, code -1, reads the sentinel put last
     codes = np.append(place, -1)[key.codes]
     if (codes < 0).any():
