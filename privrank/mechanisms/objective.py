@@ -5,21 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.design import Design
+from privrank.design import Design, PairCounts
 from privrank.encode.comparisons import Encoded
 from privrank.links import UNIT_ROUNDOFF, Link
 from privrank.losses import EdgeLoss, Reading, loss_bounds
 from privrank.mechanisms.tallies import met, net_wins, wins_met
 from privrank.noise import DiscreteLaplace, draw_cells
-from privrank.optim import Solver, fit_ridge
+from privrank.optim import Solver, fit_ridge, rounding_bound
 from privrank.release import WORTHS, Part
 from privrank.sensitivity import objective_scale
 
-__all__ = ["LEAST_RIDGE", "OUTPUT", "Perturbation", "draw_worths", "perturbation"]
+__all__ = [
+    "LEAST_RIDGE",
+    "OUTPUT",
+    "Perturbation",
+    "certified_worths",
+    "draw_worths",
+    "perturbation",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +39,10 @@ LEAST_RIDGE = 1 / 200
 
 OUTPUT_STEP = 2.0**-30
 """Grid on which objective perturbation publishes its worths."""
+
+
+_NEAR = 2.0**-7
+"""How close worths are to grid steps, over ``far`` of the loss, when they are certified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +64,8 @@ def perturbation(
     """Fix the noise of objective perturbation from public numbers.
 
     The tolerance of the minimiser is a few times the largest rounding error of a gradient that any
-    data set of this size can show: that of its sums, and that of a worth of size lambda / gamma
-    stored in double precision. A ridge so small that the latter would matter is refused.
+    data set of this size can show, whatever the noise: see :func:`certified_worths`. A ridge that
+    is small beside the noise is refused, and one so small that rounding errors move worths far.
     """
     bounds = loss_bounds(link)
     spent = epsilons[WORTHS] + epsilons[OUTPUT]
@@ -65,18 +78,16 @@ def perturbation(
             f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
             f"penalty='auto', a larger penalty or method='counts'."
         )
-    if gamma < LEAST_RIDGE * scale:
+    answers = design.nobs * design.reach.effective_rows
+    # slopes up to 1 are those of the logistic loss, and of the matching ones
+    slope = max(1.0, bounds.slope)
+    errors = m + link.exact.accuracy + (9.0 if bounds.answers_curve else 7.0)
+    worst = UNIT_ROUNDOFF * errors * (2.0 * slope * answers + m * gamma)
+    if gamma < max(LEAST_RIDGE * scale, 8.0 * worst / (_NEAR * link.exact.far)):
         raise ValueError(
             f"penalty {gamma:g} is too small for objective perturbation with noise of scale "
             f"{scale:.3g}: use penalty='auto', a larger penalty or method='counts'."
         )
-    answers = design.nobs * design.reach.effective_rows
-    # both are written for slopes up to 1 and curvatures up to 1/4, those of the logistic loss
-    slope, bend = max(1.0, bounds.slope), max(1.0, 4.0 * bounds.curvature)
-    errors = m + link.exact.accuracy + (5.0 if bounds.answers_curve else 3.0)
-    sums = errors * (2.0 * slope * answers + 50.0 * m * scale)
-    spacing = 50.0 * math.sqrt(m) * bend * answers * (slope + scale / gamma)
-    worst = UNIT_ROUNDOFF * (sums + spacing)
     tolerance = max(1e-8, 8.0 * worst)
     cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
     beta = tolerance + 0.5 * math.sqrt(m) * cell
@@ -102,14 +113,15 @@ def draw_worths(
     **Privacy.** Let theta be the exact minimiser of
     L(theta) + gamma |theta|^2 / 2 + w'theta, w Laplace(lambda): it is private at the share of
     ``"worths"`` by :func:`privrank.sensitivity.objective_loss`. What is computed, theta_app, has
-    gradient norm at most beta for every data set: the solver's certified tolerance, which counts
-    the rounding of the gradient and of its target, plus sqrt(m) cell / 2 because w is known to
-    within half a cell. The objective is gamma-strongly
-    convex, so |theta_app - theta|_2 <= beta / gamma. Given theta, two neighbours' theta_app
+    gradient norm at most beta for every data set and every w: the solver's certified tolerance,
+    which counts all rounding (:func:`certified_worths`), plus sqrt(m) cell / 2 because w is known
+    to within half a cell. The objective is gamma-strongly convex, so
+    |theta_app - theta|_2 <= beta / gamma. Given theta, two neighbours' theta_app
     therefore differ by at most 2 beta / gamma in l2, 2 sqrt(m) beta / gamma in l1, and after
     rounding to the grid by one more step per coordinate. Discrete Laplace noise for that
     sensitivity spends the share of ``"output"``. The tolerance is public; the solver iterates
-    until it is certified, however long that takes.
+    until it is certified, however long that takes. No w is too large for it: neither w nor the
+    worths are cut off before the noise of the output has its sensitivity.
 
     References
     ----------
@@ -124,15 +136,87 @@ def draw_worths(
         loss, target = EdgeLoss.likelihood(link, won, lost), np.zeros_like(target)
     else:
         loss = EdgeLoss.matching(Reading(link), pairs.count)
-    tolerance = None
     if noise.scale > 0.0:
-        target = target - draw_cells(noise.scale, noise.cell, len(target), rng)
-        tolerance = noise.tolerance
-    theta = fit_ridge(
-        target, pairs, noise.gamma, loss=loss, solver=solver, tolerance=tolerance
-    ).theta
+        drawn = draw_cells(noise.scale, noise.cell, len(target), rng)
+        steps = certified_worths(target, drawn, pairs, loss, noise, solver)
+    else:
+        steps = _grid(fit_ridge(target, pairs, noise.gamma, loss=loss, solver=solver).theta)
     # clipping to what 64 bits hold brings no two worths further apart
-    steps = np.clip(np.rint(theta / OUTPUT_STEP), -(2.0**62), 2.0**62).astype(np.int64)
+    inside = np.array([min(max(int(step), -(2**62)), 2**62) for step in steps], dtype=np.int64)
     return Part(
-        noise.law.draw(steps, rng), OUTPUT_STEP, noise.law, noise.sensitivity, noise.epsilon
+        noise.law.draw(inside, rng), OUTPUT_STEP, noise.law, noise.sensitivity, noise.epsilon
     )
+
+
+def certified_worths(
+    target: FloatArray,
+    drawn: NDArray[Any],
+    pairs: PairCounts,
+    loss: EdgeLoss,
+    noise: Perturbation,
+    solver: Solver,
+) -> NDArray[Any]:
+    """Return a minimiser of the perturbed loss in grid steps, certified for noise of any size.
+
+    Parameters
+    ----------
+    target : ndarray, shape (m,)
+        Right-hand side of the score equations, without noise.
+    drawn : ndarray, shape (m,)
+        The noise w: floats or fractions, each exact.
+    pairs : PairCounts
+        Comparisons per pair.
+    loss : EdgeLoss
+        The loss by pair.
+    noise : Perturbation
+        The ridge, and the tolerance to certify.
+    solver : {"newton", "lbfgs", "cvxpy"}
+        What finds the first approximation.
+
+    Returns
+    -------
+    ndarray of int64, or of Python integers where one has more than 61 binary digits
+
+    Notes
+    -----
+    **Privacy.** A gradient computed at theta itself would round gamma theta and w, each by a
+    multiple of its size, which has no bound: some |w_i| exceeds 50 lambda with a probability of
+    up to m e^-50, which is not 0. So theta is split into c + phi, with c whole grid steps near it.
+    The right-hand side that is left for phi, target - w - gamma c, is computed without rounding
+    and rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at most
+    near far < 1 every term of item i's score is at most its degree, the bound of its slopes, plus
+    gamma, up to the tolerance. So the rounding error (:func:`privrank.optim.rounding_bound`) is at
+    most 2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved
+    loss (:meth:`privrank.losses.EdgeLoss.moved`): w does not enter. The tolerance is four times
+    that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on it.
+
+    **Convergence.** The loss is gamma-strongly convex, so what is left after a fit is at most its
+    gradient, as computed and with its rounding error, over gamma. Each centre is closer by 2^-53
+    times degrees over gamma, which a refused ridge keeps far below 1. Ordinary noise needs one.
+    """
+    gamma, far = Fraction(noise.gamma), loss.far
+    sought = [Fraction(a) - Fraction(b) for a, b in zip(target, drawn, strict=True)]
+    rest, moved = np.array([float(number) for number in sought]), loss
+    fit = fit_ridge(rest, pairs, noise.gamma, loss=loss, solver=solver)
+    centre = np.zeros(len(target), dtype=np.int64)
+    while True:
+        error = rounding_bound(fit.theta, rest, pairs, noise.gamma, moved)
+        near = ((fit.gradient_norm + error) / noise.gamma + OUTPUT_STEP) / far
+        centre = centre + _grid(fit.theta)
+        around = gamma * Fraction(OUTPUT_STEP)
+        rest = np.array([float(b - around * int(c)) for b, c in zip(sought, centre, strict=True)])
+        offset = (centre[pairs.first] - centre[pairs.second]).astype(np.float64) * OUTPUT_STEP
+        moved = loss.moved(offset, near)
+        if near <= _NEAR:
+            break
+        fit = fit_ridge(rest, pairs, noise.gamma, loss=moved)
+    fit = fit_ridge(rest, pairs, noise.gamma, loss=moved, tolerance=noise.tolerance)
+    return np.asarray(centre + _grid(fit.theta))
+
+
+def _grid(theta: FloatArray) -> NDArray[Any]:
+    """Return the nearest grid steps: int64, or Python integers where 61 binary digits are few."""
+    steps = np.rint(theta / OUTPUT_STEP)
+    if (np.abs(steps) < 2.0**61).all():
+        return steps.astype(np.int64)
+    return np.array([int(step) for step in steps], dtype=object)
