@@ -10,6 +10,7 @@ import pkgutil
 import sys
 import warnings
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from itertools import combinations
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -20,7 +21,8 @@ import pytest
 from scipy.linalg import LinAlgError
 
 import privrank as pr
-from privrank import optim
+from privrank import btl as btl_module
+from privrank import btlregression, inference, newton, optim, regression
 from privrank.budget import Budget
 from privrank.capped import GAP, capped_norm
 
@@ -259,6 +261,7 @@ def noting(names):
     return {routine: note(routine) for routine in EVERY}
 
 
+@cache
 def called(case):
     """Run a case, and tell which routines it calls after epsilon is spent."""
     names = set()
@@ -309,28 +312,66 @@ def test_no_failure_of_a_routine_is_an_error(case):
         assert not missing or "missing" in text, (case, name, missing)
 
 
-def odd_rankings(n, m):
-    """Two opposed camps, which no unit vector near the sum of the rankings describes."""
+SHAPE = (6, 16)
+
+
+def capped(faults):
+    """The capped norm of two opposed camps, which no unit vector near their sum describes."""
+    n, m = SHAPE
     rng = np.random.default_rng(1)
     camp = np.where(rng.random(n)[:, None] < 0.5, np.arange(m), np.arange(m)[::-1])
-    return np.argsort(np.argsort(camp + rng.normal(0, 1, (n, m)), axis=1), axis=1) + 1
-
-
-SHAPES = [(40, 12), (10, 12)]
-
-
-def capped(shape, faults):
+    ranks = np.argsort(np.argsort(camp + rng.normal(0, 1, SHAPE), axis=1), axis=1) + 1
     with replaced(faults):
-        return capped_norm(*shape).value(odd_rankings(*shape))
+        return capped_norm(n, m).value(ranks)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_capped_norm_is_certified_whatever_fails(shape):
-    used, norm = set(), capped_norm(*shape)
-    plain = capped(shape, noting(used))
-    assert {"minimize", "cho_factor", "numpy eigh"} <= used
+def test_the_capped_norm_is_certified_whatever_fails():
+    used = set()
+    plain = capped(noting(used))
+    assert {"minimize", "cho_factor", "numpy eigh", "qr", "svd"} <= used
     for name, faults in faults_of(used).items():
-        assert abs(capped(shape, faults) - plain) <= GAP * norm.sensitivity, name
+        assert abs(capped(faults) - plain) <= GAP * capped_norm(*SHAPE).sensitivity, name
+
+
+@pytest.mark.parametrize("case", ["BTL, counts", "BTL, released counts", "BTL, cluster"])
+def test_errors_without_an_answer_are_missing_and_said_to_be(monkeypatch, case):
+    result = run(case)[0]
+    nothing = np.full((len(ITEMS), len(ITEMS)), np.nan)
+    monkeypatch.setattr(inference, "inverse", lambda _: nothing)
+    text, other = said(result)
+    assert "standard errors cannot be computed" in " ".join(text.split())
+    assert np.isfinite(result.params).all()
+    for name in ("conf_int", "cov_params", "test_homogeneity"):
+        assert np.isnan(other[name]).all(), name
+    for simultaneous in (False, True):
+        frame = result.pairwise(simultaneous=simultaneous)
+        assert frame[["std_err", "lower", "upper", "pvalue"]].isna().all(axis=None)
+    assert np.isnan([result.wald_test("a = b").pvalue, result.t_test("a = b").pvalue]).all()
+    # nothing is certain, then
+    assert (result.rank_conf_int() == [1, len(ITEMS)]).all(axis=None)
+
+
+@pytest.mark.parametrize("case", ["formula, public", "formula, private"])
+def test_coefficients_without_errors_say_so(monkeypatch, case):
+    release = run(case)[0].release
+    monkeypatch.setattr(regression, "inverse", lambda matrix: np.full_like(matrix, np.nan))
+    with pytest.warns(pr.PrivrankWarning, match="standard errors cannot be computed"):
+        result = btlregression.infer(release, warn=True)
+    text, other = said(result)
+    assert "standard errors cannot be computed" in " ".join(text.split())
+    assert np.isfinite(result.params).all()
+    assert result.bse.isna().all() and result.pvalues.isna().all()
+    assert np.isnan(other["wald_test_terms"].reshape(-1, 3)[:, [0, 2]]).all()
+
+
+@pytest.mark.parametrize("case", ["BTL, counts", "formula, public", "formula, unpenalised"])
+def test_a_fit_that_stops_early_says_so(monkeypatch, case):
+    release = run(case)[0].release
+    monkeypatch.setattr(newton, "_STEPS", 1)
+    infer = btl_module.infer if case.startswith("BTL") else btlregression.infer
+    with pytest.warns(pr.PrivrankWarning, match="stopped before it had reached the minimum"):
+        result = infer(release, penalty=1e-3, warn=True)
+    assert np.isfinite(result.params).all()
 
 
 def test_the_cases_reach_the_routines():
@@ -339,6 +380,5 @@ def test_the_cases_reach_the_routines():
     for case in CASES:
         reached |= set(called(case)[1])
     capped_norm.cache_clear()
-    for shape in SHAPES:
-        capped(shape, noting(reached))
+    capped(noting(reached))
     assert {name for name in set(EVERY) - reached if not name.startswith("numpy")} == set()
