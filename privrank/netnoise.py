@@ -125,11 +125,11 @@ def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0)
 
     Notes
     -----
-    **Privacy.** One unit's net u, times the fineness L, takes h steps. Discrete and zero-sum Laplace
-    noise: h = L times half the l1 sensitivity, which is 2 min(rows, cut). Spherical noise: h is the
-    whole number that sqrt(m) |L u|_2, at most sqrt(m L^2 spread), is rounded up to. Permutohedron
-    noise: u lies in half of `net_permutohedra` times the permutohedron, and the fineness makes L
-    times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
+    **Privacy.** One unit's net u, times the fineness L, takes h steps. Discrete and zero-sum
+    Laplace noise: h = L times half the l1 sensitivity, which is 2 min(rows, cut). Spherical noise:
+    h is the whole number that sqrt(m) |L u|_2, at most sqrt(m L^2 spread), is rounded up to.
+    Permutohedron noise: u lies in half of `net_permutohedra` times the permutohedron, and the
+    fineness makes L times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
     :func:`privrank.gaussian.integer_scale`.
     """
     noise = _calibrated(reach, name, epsilon, delta)

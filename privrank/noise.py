@@ -61,7 +61,7 @@ def source_of(rng: np.random.Generator | None, epsilon: float) -> NoiseSource:
 
 @lru_cache(maxsize=1024)
 def _private_scale(sensitivity: int, target: float) -> float:
-    """Return the least scale from sensitivity / target on with a privacy map of `target` or less."""
+    """Return the least scale from sensitivity / target on whose privacy map is within `target`."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")

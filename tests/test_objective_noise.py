@@ -22,7 +22,7 @@ by_link = pytest.mark.parametrize("link", [LOGIT, *LINKS], ids=lambda link: link
 
 
 def slope_of(link, won, lost, t):
-    """Exact slope of the loss of a pair; beyond these ends it is its limit to 30 decimals or more."""
+    """Exact slope of the loss of a pair; beyond these ends it is its limit to 30 decimals."""
     end = Decimal({"probit": 12, "sech": 60}.get(link.name, 400))
     t = min(max(t, -end), end)
     if link is LOGIT:
