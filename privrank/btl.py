@@ -105,8 +105,8 @@ class PrivateBTL:
     >>> model = pr.PrivateBTL(cems.comparisons, items=cems.items, respondent="respondent",
     ...                       max_rows=15, ties=True, design="public")
     >>> result = model.fit(epsilon=np.inf, penalty=0)
-    >>> result.params.round(3).loc["London"]
-    np.float64(0.938)
+    >>> print(result.params.round(3).loc["London"])
+    0.938
     """
 
     __slots__ = ("_encoded", "_link")

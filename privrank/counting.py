@@ -161,7 +161,8 @@ def factorize(values: pd.Series[Any], column: Any) -> tuple[NDArray[np.int64], N
         raise TypeError(
             f"column {column!r} must hold names or numbers, not lists or other containers."
         ) from None
-    return codes.astype(np.int64, copy=False), np.asarray(distinct)
+    # before version 3 pandas counts null among the values of a column of type null
+    return codes.astype(np.int64, copy=False), np.asarray(distinct)[: codes.max(initial=-1) + 1]
 
 
 def _key(series: nw.Series[Any], *, numeric: bool) -> Key:

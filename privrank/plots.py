@@ -33,7 +33,8 @@ _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     if ax is not None:
-        return ax.get_figure(root=True), ax  # type: ignore[return-value]
+        # the figure of a figure is itself, that of a subfigure the whole
+        return ax.figure.figure, ax
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=size, layout="constrained")

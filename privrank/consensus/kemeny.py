@@ -318,6 +318,8 @@ def _triangles(rows: IntArray, number: IntArray) -> LinearConstraint:
     column = np.where(up, number[starts, ends], number[ends, starts])
     sign = np.where(up, 1.0, -1.0)
     line = np.repeat(np.arange(len(rows)), 3)
-    matrix = csr_array((sign, (line, column)), (len(rows), int(number.max()) + 1))
+    # the solver of scipy 1.12 takes places of 32 bits only
+    places = (line.astype(np.int32), column.astype(np.int32))
+    matrix = csr_array((sign, places), (len(rows), int(number.max()) + 1))
     negative = np.bincount(line, ~up, minlength=len(rows))
     return LinearConstraint(matrix, -np.inf, 2.0 - negative)
