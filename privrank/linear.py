@@ -8,8 +8,6 @@ Every fit minimises loss(E b) - target'b + b' ridge b / 2 with a loss summed ove
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
@@ -18,7 +16,7 @@ from privrank.covariates import Covariates
 from privrank.design import Design, PairCounts
 from privrank.links import UNIT_ROUNDOFF
 from privrank.losses import EdgeLoss
-from privrank.newton import Minimum, minimise
+from privrank.newton import Minimum, Objective, minimise
 from privrank.solvers import solve, spectrum
 
 __all__ = [
@@ -108,55 +106,43 @@ def check_identified(design: Design) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """The objective of a fit and its derivatives."""
+def _objective(
+    target: FloatArray, matrix: FloatArray, loss: EdgeLoss, ridge: FloatArray
+) -> Objective:
+    """Return the objective of a fit with its derivatives."""
+    (edges, p), size, penalised = matrix.shape, np.abs(matrix), bool(ridge.any())
 
-    target: FloatArray
-    matrix: FloatArray
-    size: FloatArray
-    loss: EdgeLoss
-    ridge: FloatArray
+    def value(b: FloatArray) -> float:
+        return float(loss.value(matrix @ b) - target @ b + 0.5 * b @ ridge @ b)
 
-    @property
-    def penalised(self) -> bool:
-        return bool(self.ridge.any())
+    def gradient(b: FloatArray) -> FloatArray:
+        return np.asarray(matrix.T @ loss.slope(matrix @ b) + ridge @ b - target)
 
-    def value(self, b: FloatArray) -> float:
-        loss = self.loss.value(self.matrix @ b)
-        return float(loss - self.target @ b + 0.5 * b @ self.ridge @ b)
-
-    def gradient(self, b: FloatArray) -> FloatArray:
-        slope = self.loss.slope(self.matrix @ b)
-        return np.asarray(self.matrix.T @ slope + self.ridge @ b - self.target)
-
-    def rounding(self, b: FloatArray) -> float:
-        """Bound the l2 error of a computed gradient, as `privrank.optim.rounding_bound` does.
-
-        A predictor is off by at most p u times the sum of magnitudes behind it, which moves its
-        slope by the curvature times that.
-        """
-        edges, p = self.matrix.shape
-        slope = (edges + self.loss.accuracy + 3.0) * self.loss.size
-        curvature = self.loss.curvature(self.matrix @ b)
-        off = self.size.T @ (slope + p * curvature * (self.size @ np.abs(b)))
-        off += (p + 3.0) * (np.abs(self.ridge) @ np.abs(b) + np.abs(self.target))
+    def rounding(b: FloatArray) -> float:
+        # as in optim.rounding_bound; a predictor is off by at most p u times the sum of magnitudes
+        # behind it, which moves its slope by the curvature times that
+        slope = (edges + loss.accuracy + 3.0) * loss.size
+        off = size.T @ (slope + p * loss.curvature(matrix @ b) * (size @ np.abs(b)))
+        off += (p + 3.0) * (np.abs(ridge) @ np.abs(b) + np.abs(target))
         return float(UNIT_ROUNDOFF * np.linalg.norm(off))
 
-    def step(self, b: FloatArray, gradient: FloatArray, accuracy: float) -> FloatArray | None:
-        weights = self.loss.curvature(self.matrix @ b)[:, None]
-        hessian = self.matrix.T @ (weights * self.matrix) + self.ridge
-        step = solve(hessian, gradient)
-        if np.isfinite(step).all():
-            return step
+    def step(b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
+        hessian = matrix.T @ (loss.curvature(matrix @ b)[:, None] * matrix) + ridge
+        found = solve(hessian, slope)
+        if np.isfinite(found).all():
+            return found
         # any positive definite matrix gives a direction of descent
-        return solve(hessian + np.diag(np.diag(hessian)), gradient) if self.penalised else None
+        return solve(hessian + np.diag(np.diag(hessian)), slope) if penalised else None
 
-    def moved(self, step: FloatArray) -> float:
-        return float(np.abs(self.matrix @ step).max())
-
-    def runs_away(self, b: FloatArray) -> bool:
-        return self.moved(b) > self.loss.far
+    return Objective(
+        value=value,
+        gradient=gradient,
+        rounding=rounding,
+        step=step,
+        moved=lambda b: float(np.abs(matrix @ b).max()),
+        far=loss.far,
+        penalised=penalised,
+    )
 
 
 def fit_linear(
@@ -185,5 +171,5 @@ def fit_linear(
     -------
     Minimum
     """
-    problem = _Problem(target, matrix, np.abs(matrix), loss, ridge)
+    problem = _objective(target, matrix, loss, ridge)
     return minimise(problem, np.zeros(len(target)) if start is None else start)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Minimum", "Problem", "minimise"]
+__all__ = ["Minimum", "Objective", "minimise"]
 
 FloatArray = NDArray[np.float64]
 
@@ -22,30 +22,34 @@ _AT_REST = 1e-3
 """Change of a predictor up to which a fit without a ridge is taken to have arrived."""
 
 
-class Problem(Protocol):
-    """A convex objective of a vector of parameters."""
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A convex objective of a vector of parameters.
 
-    @property
-    def penalised(self) -> bool:
-        """Whether it has a ridge, and so a finite minimum."""
+    Parameters
+    ----------
+    value, gradient : callable
+        The objective and its gradient.
+    rounding : callable
+        A bound of the l2 norm of the error made in computing the gradient.
+    step : callable
+        What Newton's method subtracts, given the parameters, the gradient and a relative accuracy;
+        None if a direction has no curvature left.
+    moved : callable
+        The largest predictor, in absolute value, at given parameters.
+    far : float
+        Predictor beyond which the minimum of an objective without a ridge lies at infinity.
+    penalised : bool
+        Whether it has a ridge, and so a finite minimum.
+    """
 
-    def value(self, x: FloatArray) -> float:
-        """Return the objective."""
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """Return its gradient."""
-
-    def rounding(self, x: FloatArray) -> float:
-        """Bound the l2 norm of the error made in computing the gradient."""
-
-    def step(self, x: FloatArray, gradient: FloatArray, accuracy: float) -> FloatArray | None:
-        """Return what Newton's method subtracts; None if a direction has no curvature left."""
-
-    def moved(self, step: FloatArray) -> float:
-        """Return the largest change of a predictor by a step."""
-
-    def runs_away(self, x: FloatArray) -> bool:
-        """Return whether a predictor is so large that the minimum must lie at infinity."""
+    value: Callable[[FloatArray], float]
+    gradient: Callable[[FloatArray], FloatArray]
+    rounding: Callable[[FloatArray], float]
+    step: Callable[[FloatArray, FloatArray, float], FloatArray | None]
+    moved: Callable[[FloatArray], float]
+    far: float
+    penalised: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,13 @@ class Minimum:
     converged: bool = True
 
 
-def minimise(problem: Problem, start: FloatArray, tolerance: float | None = None) -> Minimum:
+def minimise(problem: Objective, start: FloatArray, tolerance: float | None = None) -> Minimum:
     """Minimise by damped Newton steps, which converge for every convex objective.
 
     Parameters
     ----------
-    problem : Problem
-        The objective.
+    problem : Objective
+        What is minimised.
     start : ndarray
         Where to start.
     tolerance : float or None
@@ -133,6 +137,6 @@ def minimise(problem: Problem, start: FloatArray, tolerance: float | None = None
             return Minimum(x, norm, finite=at_rest, converged=slope <= _UNRESOLVED)
         x, gradient, norm, value = trial, trial_gradient, trial_norm, trial_value
         taken += 1
-        if not problem.penalised and problem.runs_away(x):
+        if not problem.penalised and problem.moved(x) > problem.far:
             return Minimum(x, norm, finite=False)
     return Minimum(x, norm, converged=False)

@@ -22,7 +22,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from privrank.design import PairCounts
 from privrank.links import LOGIT, UNIT_ROUNDOFF
 from privrank.losses import LOGISTIC_READING, EdgeLoss, Reading
-from privrank.newton import minimise
+from privrank.newton import Objective, minimise
 from privrank.solvers import attempt, solve
 
 __all__ = [
@@ -96,49 +96,36 @@ def laplacian(weights: FloatArray, pairs: PairCounts, items: int) -> FloatArray:
     return matrix
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """The objective of a fit and its derivatives."""
+def _objective(loss: EdgeLoss, target: FloatArray, pairs: PairCounts, gamma: float) -> Objective:
+    """Return the objective of a fit with its derivatives."""
 
-    loss: EdgeLoss
-    target: FloatArray
-    pairs: PairCounts
-    gamma: float
+    def value(theta: FloatArray) -> float:
+        summed = loss.value(differences(theta, pairs))
+        return float(summed - target @ theta + 0.5 * gamma * theta @ theta)
 
-    def value(self, theta: FloatArray) -> float:
-        loss = self.loss.value(differences(theta, self.pairs))
-        return float(loss - self.target @ theta + 0.5 * self.gamma * theta @ theta)
+    def gradient(theta: FloatArray) -> FloatArray:
+        edges = loss.slope(differences(theta, pairs))
+        return _by_item(edges, pairs, len(theta)) + gamma * theta - target
 
-    def gradient(self, theta: FloatArray) -> FloatArray:
-        edges = self.loss.slope(differences(theta, self.pairs))
-        return _by_item(edges, self.pairs, len(theta)) + self.gamma * theta - self.target
-
-    def weights(self, theta: FloatArray) -> FloatArray:
-        return self.loss.curvature(differences(theta, self.pairs))
-
-    @property
-    def penalised(self) -> bool:
-        return self.gamma > 0
-
-    def rounding(self, theta: FloatArray) -> float:
-        return rounding_bound(theta, self.target, self.pairs, self.gamma, self.loss)
-
-    def step(self, theta: FloatArray, gradient: FloatArray, accuracy: float) -> FloatArray | None:
-        weights = self.weights(theta)
-        step = _newton_step(gradient, weights, self.pairs, self.gamma, accuracy)
-        if np.isfinite(step).all():
-            return step
-        if self.gamma == 0:
+    def step(theta: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
+        weights = loss.curvature(differences(theta, pairs))
+        found = _newton_step(slope, weights, pairs, gamma, accuracy)
+        if np.isfinite(found).all():
+            return found
+        if gamma == 0:
             return None
         # any positive definite matrix gives a direction of descent; a certificate must go on
-        damped = self.gamma + float(weights.max())
-        return _newton_step(gradient, weights, self.pairs, damped, accuracy)
+        return _newton_step(slope, weights, pairs, gamma + float(weights.max()), accuracy)
 
-    def moved(self, step: FloatArray) -> float:
-        return float(np.abs(differences(step, self.pairs)).max())
-
-    def runs_away(self, theta: FloatArray) -> bool:
-        return self.moved(theta) > self.loss.far
+    return Objective(
+        value=value,
+        gradient=gradient,
+        rounding=lambda theta: rounding_bound(theta, target, pairs, gamma, loss),
+        step=step,
+        moved=lambda theta: float(np.abs(differences(theta, pairs)).max()),
+        far=loss.far,
+        penalised=gamma > 0,
+    )
 
 
 def _newton_step(
@@ -241,12 +228,13 @@ def fit_ridge(
     -------
     RidgeFit
     """
-    problem = _Problem(logistic_loss(pairs) if loss is None else loss, target, pairs, gamma)
+    loss = logistic_loss(pairs) if loss is None else loss
+    problem = _objective(loss, target, pairs, gamma)
     start = np.zeros(len(target)) if start is None else start
     if solver == "lbfgs":
-        start = _fit_lbfgs(problem)
+        start = _fit_lbfgs(problem, len(target))
     elif solver == "cvxpy":
-        if not problem.loss.logistic:
+        if not loss.logistic:
             raise ValueError(
                 "solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs'."
             )
@@ -257,8 +245,8 @@ def fit_ridge(
     return RidgeFit(found.point, found.gradient_norm, found.finite, found.converged)
 
 
-def _fit_lbfgs(problem: _Problem) -> FloatArray:
-    m, far = len(problem.target), problem.loss.far
+def _fit_lbfgs(problem: Objective, m: int) -> FloatArray:
+    far = problem.far
 
     def solved() -> FloatArray:
         result = minimize(
@@ -266,9 +254,9 @@ def _fit_lbfgs(problem: _Problem) -> FloatArray:
             np.zeros(m),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(-far, far)] * m if problem.gamma == 0 else None,
+            bounds=None if problem.penalised else [(-far, far)] * m,
         )
-        return np.asarray(result.x if problem.gamma > 0 else result.x - result.x.mean())
+        return np.asarray(result.x if problem.penalised else result.x - result.x.mean())
 
     return attempt(solved, lambda: np.zeros(m))
 

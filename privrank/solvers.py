@@ -122,8 +122,13 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     if not len(matrix):
         return np.zeros_like(right)
 
-    def factored() -> FloatArray:
-        return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right))
+    def factored() -> FloatArray | None:
+        factor = cho_factor(matrix, check_finite=False)
+        # of a singular matrix the last pivot is what rounding leaves, above zero or below
+        pivots = np.diag(factor[0]) ** 2
+        if not (pivots > len(matrix) * ROUNDING * np.diag(matrix)).all():
+            return None
+        return np.asarray(cho_solve(factor, right))
 
     found = attempt(factored, lambda: None)
     if found is not None and np.isfinite(found).all():

@@ -185,6 +185,39 @@ def test_only_importer(library, importers):
     assert found, f"nothing imports {library}: drop it from this table and from setup.cfg"
 
 
+# Routines that may raise on some data or processors. `solvers` falls back on arithmetic that always
+# ends; the others below call theirs within `solvers.attempt`, or before anything is spent.
+SAFE = {"helmert", "norm"}
+MAY_FAIL = {
+    "capped": {"minimize", "qr", "svd"},
+    "consensus.kemeny": {"LinearConstraint", "milp"},
+    "contrasts": {"least_squares"},
+    "encode.predictor": {"eigvalsh", "matrix_rank"},
+    "optim": {"LinearOperator", "cg", "minimize"},
+    "plan": {"minimize_scalar"},
+}
+SOLVERS = ("scipy.linalg", "scipy.optimize", "scipy.sparse.linalg", "numpy.linalg")
+
+
+def solver_routines(tree):
+    """Names of the libraries' solvers that a module imports, or reaches through numpy."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SOLVERS):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith(SOLVERS))
+        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("np.linalg."):
+            yield node.attr
+        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("np.polynomial."):
+            yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"solvers"}))
+def test_solvers_that_may_fail_are_reached_where_their_failure_is_met(module):
+    found = set(solver_routines(TREES[module])) - SAFE
+    assert found == MAY_FAIL.get(module, set())
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_heavy_libraries_are_imported_when_first_used(module):
     heavy = {library for library in HEAVY if uses(module, library, inside_functions=False)}

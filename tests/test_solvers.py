@@ -1,0 +1,140 @@
+"""The solvers that cannot fail: what they return when LAPACK does, and what has no answer."""
+
+import numpy as np
+import pytest
+from scipy.linalg import LinAlgError, eigh
+
+from privrank import solvers
+
+
+def fails(*_, **__):
+    raise LinAlgError("did not converge")
+
+
+@pytest.fixture(params=["library", "our own"])
+def either(request, monkeypatch):
+    """Run a test with the library's routines, and with none of them."""
+    if request.param == "our own":
+        for name in ("cho_factor", "brentq"):
+            monkeypatch.setattr(solvers, name, fails)
+        for name in ("eigh", "eigvalsh", "qr"):
+            monkeypatch.setattr(np.linalg, name, fails)
+
+
+def laplacian(m):
+    return m * np.eye(m) - 1.0
+
+
+def covariances():
+    rng = np.random.default_rng(0)
+    for m in (1, 2, 5, 20):
+        root = rng.normal(size=(m, m))
+        yield root @ root.T + 0.1 * np.eye(m)
+        units = 10.0 ** rng.integers(-8, 9, m)
+        yield units[:, None] * (root @ root.T + 0.1 * np.eye(m)) * units
+        yield laplacian(m) + np.eye(m)
+    yield np.diag([1.0, 1.0, 2.0, 1e-30])
+    yield np.zeros((3, 3))
+
+
+@pytest.mark.parametrize("matrix", list(covariances()))
+def test_a_spectrum_is_a_spectrum(either, matrix):
+    values, vectors = solvers.spectrum(matrix)
+    size = np.abs(matrix).max()
+    assert (np.diff(values) >= 0).all()
+    np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-13 * size)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(matrix)), atol=1e-13)
+    np.testing.assert_allclose(values, eigh(matrix, eigvals_only=True), atol=1e-13 * size)
+
+
+def test_an_indefinite_matrix_has_a_spectrum(either):
+    matrix = np.random.default_rng(1).normal(size=(9, 9))
+    matrix = matrix + matrix.T
+    matrix[2], matrix[:, 2] = 0.0, 0.0
+    np.testing.assert_allclose(
+        solvers.spectrum(matrix)[0], eigh(matrix, eigvals_only=True), atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("matrix", list(covariances())[:-2])
+def test_solutions_in_any_units(either, matrix):
+    right = np.random.default_rng(2).normal(size=len(matrix))
+    size = np.sqrt(np.diag(matrix))
+    wanted = np.linalg.solve(matrix / np.outer(size, size), right / size) / size
+    np.testing.assert_allclose(solvers.solve(matrix, right), wanted, rtol=1e-8)
+    inverse = size[:, None] * solvers.inverse(matrix) * size
+    correlation = matrix / np.outer(size, size)
+    np.testing.assert_allclose(inverse @ correlation, np.eye(len(matrix)), atol=1e-10)
+    pseudo = size[:, None] * solvers.pseudo_inverse(matrix) * size
+    np.testing.assert_allclose(pseudo, inverse, atol=1e-8)
+    assert solvers.rank(matrix) == len(matrix)
+
+
+@pytest.mark.parametrize("matrix", [laplacian(4), np.diag([1.0, 0.0]), np.diag([1.0, np.nan])])
+def test_a_singular_matrix_has_no_inverse(either, matrix):
+    # a pseudo-inverse in its place would take an infinite variance for zero
+    assert np.isnan(solvers.inverse(matrix)).all()
+    assert np.isnan(solvers.solve(matrix, np.ones(len(matrix)))).all()
+
+
+def test_a_singular_covariance_has_a_quadratic_form(either):
+    value = np.array([3.0, -1.0, -1.0, -1.0])
+    assert solvers.rank(laplacian(4)) == 3
+    assert value @ solvers.pseudo_inverse(laplacian(4)) @ value == pytest.approx(value @ value / 4)
+
+
+@pytest.mark.parametrize("matrix", [*covariances(), laplacian(6)])
+def test_a_square_root_does_not_depend_on_the_eigenvectors(monkeypatch, matrix):
+    root = solvers.square_root(matrix)
+    size = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
+    scale = np.outer(size, size)
+    np.testing.assert_allclose(root @ root.T / scale, matrix / scale, atol=1e-12)
+    # in a space of equal eigenvalues LAPACK may return any basis, by processor
+    monkeypatch.setattr(np.linalg, "eigh", fails)
+    other = solvers.square_root(matrix)
+    np.testing.assert_allclose(other / size[:, None], root / size[:, None], atol=1e-7)
+
+
+def test_a_projection_and_the_largest_ratio(either):
+    rng = np.random.default_rng(3)
+    columns = rng.normal(size=(7, 3))
+    projection = solvers.projection(columns)
+    np.testing.assert_allclose(projection @ columns, columns, atol=1e-12)
+    assert np.trace(projection) == pytest.approx(3)
+    above, below = (root @ root.T for root in rng.normal(size=(2, 5, 8)))
+    for unit in (1.0, 1e-290, 1e100):
+        wanted = unit * eigh(above, below, eigvals_only=True)[-1]
+        assert solvers.largest_ratio(unit * above, below) == pytest.approx(wanted)
+    assert solvers.largest_ratio(above, np.zeros((5, 5))) == np.inf
+    assert solvers.largest_ratio(np.eye(4), laplacian(4)) == np.inf
+
+
+def test_equal_eigenvalues_have_a_largest_ratio(either):
+    # LAPACK's search for one of them fails here on some processors
+    matrix = np.kron(np.array([[2.0, 1.0], [1.0, 2.0]]), np.eye(3))
+    assert solvers.largest_ratio(np.kron(np.diag([1.0, 4.0]), np.eye(3)), matrix) == pytest.approx(
+        max(eigh(np.diag([1.0, 4.0]), [[2.0, 1.0], [1.0, 2.0]], eigvals_only=True))
+    )
+
+
+def test_zeros_between_two_signs(either):
+    assert solvers.zero(np.cos, 0.0, 3.0) == pytest.approx(np.pi / 2, abs=1e-11)
+    assert solvers.zero(lambda x: 2.0 - x, -5.0, 5.0) == pytest.approx(2.0)
+    tiny = solvers.zero(lambda x: x - 1e-200, 0.0, 1.0, xtol=1e-300, rtol=1e-14)
+    assert tiny == pytest.approx(1e-200, rel=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 10, 40, 101])
+def test_quadrature(either, n):
+    for rule, wanted in (
+        (solvers.hermite, np.polynomial.hermite_e.HermiteE),
+        (solvers.legendre, np.polynomial.legendre.Legendre),
+    ):
+        nodes, weights = rule(n)
+        values = [wanted.basis(k)(nodes) for k in range(min(2 * n, 8))]
+        # every polynomial but the first is orthogonal to it
+        for k, value in enumerate(values):
+            expected = weights.sum() if k == 0 else 0.0
+            assert weights @ value == pytest.approx(expected, abs=1e-9)
+    assert solvers.hermite(n)[1].sum() == pytest.approx(np.sqrt(2 * np.pi))
+    assert solvers.legendre(n)[1].sum() == pytest.approx(2.0)
