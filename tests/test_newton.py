@@ -162,3 +162,22 @@ def test_an_unpenalised_formula_is_maximum_likelihood():
             np.testing.assert_allclose(
                 fit.params.iloc[start : start + 5], worths - worths.mean(), atol=1e-8
             )
+
+
+@pytest.mark.parametrize("many", [1e3, 1e7, 1e10])
+def test_a_single_lost_comparison_beside_many_is_infinite(many):
+    # its gradient vanishes among the rounding errors of the others long before it is infinite
+    first, second = np.array([0, 0, 1, 2]), np.array([1, 2, 2, 3])
+    count = np.array([many, many, many, 1.0])
+    won = np.array([0.6 * many, 0.6 * many, 0.5 * many, 1.0])
+    incidence = np.zeros((4, 4))
+    incidence[np.arange(4), first], incidence[np.arange(4), second] = 1.0, -1.0
+    target = incidence.T @ (won - 0.5 * count)
+    assert not fit_ridge(target, PairCounts(first, second, count, "observed"), 0.0).finite
+    matrix = incidence @ helmert(4).T
+    loss = EdgeLoss.matching(Reading(LOGIT), count)
+    assert not fit_linear(helmert(4) @ target, matrix, loss, np.zeros((3, 3))).finite
+    won[-1] = 0.5
+    target = incidence.T @ (won - 0.5 * count)
+    assert fit_ridge(target, PairCounts(first, second, count, "observed"), 0.0).finite
+    assert fit_linear(helmert(4) @ target, matrix, loss, np.zeros((3, 3))).finite
