@@ -267,13 +267,15 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
     """
     values: Sequence[Any]
     if isinstance(counts, Mapping | pd.Series):
-        labels = check_items(list(counts.keys()), "categories")
+        # of declared categories a count may be of one alone: that is up to those who chose
+        named = list(counts.keys())
+        labels = check_items(named if categories is None else categories, "categories")
+        if len(set(named)) < len(named) or not set(named) <= set(labels):
+            raise ValueError(
+                "counts must be of declared categories, each once: at least one is not listed, or "
+                "is there twice."
+            )
         given = dict(counts.items())
-        if categories is not None:
-            declared = check_items(categories, "categories")
-            if not set(labels) <= set(declared):
-                raise ValueError("counts must be of declared categories: one is not listed.")
-            labels = declared
         values = [given.get(label, 0) for label in labels]
     else:
         if isinstance(counts, str) or not isinstance(counts, Iterable):
