@@ -1,0 +1,338 @@
+"""A catalogue of fits: every public class with every choice that a user can make.
+
+A case is a model of one survey, in variants with the same public facts (:mod:`surveys`), and the
+arguments of a fit. `test_visible.py` checks that every option is among them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import surveys
+
+import privrank as pr
+
+ITEMS, CATEGORIES, PAIRS = surveys.ITEMS, surveys.CATEGORIES, surveys.PAIRS
+ROWS, PEOPLE = surveys.ROWS, surveys.PEOPLE
+
+DELTA = 1e-6
+FEW_DRAWS = {"draws": 199}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One model of a survey in variants, and one fit of it; the `first` of its model or another."""
+
+    name: str
+    model: type
+    frames: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    formula: str | None = None
+    counted: bool = False
+    first: bool = True
+
+    def build(self, variant):
+        """The model of one variant."""
+        frame = self.frames[variant]
+        if self.formula is not None:
+            return self.model.from_formula(self.formula, frame, **self.arguments)
+        if self.counted:
+            return self.model.from_counts(frame, **self.arguments)
+        frames = frame if isinstance(frame, tuple) else (frame,)
+        return self.model(*frames, **self.arguments)
+
+    def fit(self, model, **more):
+        """The result of a fit at epsilon 1, if `options` ask for nothing else."""
+        return model.fit(**{"epsilon": 1.0, **self.options, **more})
+
+
+def fits(name, model, frames, arguments, options, **how):
+    """One case for each set of options."""
+    return [
+        Case(f"{name}, {_words(chosen)}", model, frames, arguments, chosen, first=k == 0, **how)
+        for k, chosen in enumerate(options)
+    ]
+
+
+def _words(options):
+    return ", ".join(f"{key} {value}" for key, value in options.items()) or "defaults"
+
+
+ROW = {"items": ITEMS, "respondent": None, "ties": False}
+PERSON = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "ties": False}
+TIED = {"ties": True}
+PUBLIC = {"design": "public"}
+RELEASED = {"pair_counts": "release"}
+DECLARED = {"pair_counts": dict.fromkeys(PAIRS, 7)}
+NOISES = ("laplace", "zero-sum-laplace", "spherical", "permutohedron")
+COUNTS = [{"method": "counts", "noise": noise} for noise in NOISES]
+GAUSSIAN = {"method": "counts", "noise": "gaussian", "delta": DELTA}
+OBJECTIVE = {"method": "objective"}
+
+
+def bradley_terry():
+    """PrivateBTL without covariates."""
+    rows, tied = surveys.private_rows(), surveys.private_rows(ties=True)
+    people = surveys.private_respondents()
+    tied_people = surveys.private_respondents(ties=True)
+    repeats = surveys.private_respondents(distinct=False)
+    all_public, public_people = surveys.public(ties=True), surveys.public(people=6, ties=True)
+    btl = pr.PrivateBTL
+    some = [{}, {"method": "counts"}, OBJECTIVE]
+    private = [*some, *COUNTS, GAUSSIAN, {"penalty": 0.5}, {"method": "counts", "penalty": 0}]
+    shares = {"shares": {"design_effect": 0.2}, "alpha": 0.2}
+    effects = [{"design_effect": effect} for effect in ("none", "scalar")]
+    return [
+        *fits("BTL of rows", btl, rows, ROW, private),
+        *fits("BTL of rows", btl, rows, ROW, [{**OBJECTIVE, "solver": "lbfgs"}]),
+        *fits("BTL of rows", btl, rows, ROW, [{**OBJECTIVE, "solver": "cvxpy"}]),
+        *fits("BTL of rows with ties", btl, tied, ROW | TIED, some),
+        *fits("BTL of rows, counts released", btl, rows, ROW | RELEASED, [*some, COUNTS[1]]),
+        *fits("BTL of tied rows, counts released", btl, tied, ROW | TIED | RELEASED, some),
+        *fits("BTL of rows, counts released", btl, rows, ROW | RELEASED, [GAUSSIAN]),
+        *fits("BTL of rows, counts declared", btl, rows, ROW | DECLARED, some),
+        *fits("BTL of rows, counts equal", btl, rows, ROW | {"pair_counts": "equal"}, some[:1]),
+        *fits("BTL of people", btl, people, PERSON, [*some, *COUNTS, GAUSSIAN, *effects, shares]),
+        *fits("BTL of people with ties", btl, tied_people, PERSON | TIED, some),
+        *fits("BTL of people, counts released", btl, tied_people, PERSON | TIED | RELEASED, some),
+        *fits("BTL of people, counts declared", btl, people, PERSON | DECLARED, some),
+        *fits("BTL of repeats", btl, repeats, PERSON | {"distinct_pairs": False}, some),
+        *fits("BTL of public rows", btl, all_public, ROW | PUBLIC | TIED, [{}, *COUNTS, OBJECTIVE]),
+        *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [{}, OBJECTIVE]),
+        *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [GAUSSIAN]),
+        *links(people, public_people),
+        *winners(),
+    ]
+
+
+def links(people, public_people):
+    """PrivateBTL with other links than the logit."""
+    found = []
+    for link in ("logit", "probit", "sech"):
+        given = PERSON | {"link": link}
+        options = [{"method": "counts", "noise": "laplace"}, OBJECTIVE]
+        found += fits(f"BTL, {link}", pr.PrivateBTL, people, given, options)
+        public = given | PUBLIC | TIED
+        found += fits(f"BTL, {link}, public", pr.PrivateBTL, public_people, public, [{}])
+    return found
+
+
+def winners():
+    """Formulas with 1 on their right."""
+    long, short = {"formula": "item1 + item2 + outcome ~ 1"}, {"formula": "winner + loser ~ 1"}
+    row, person = {"items": ITEMS}, {"items": ITEMS, "respondent": "respondent", "max_rows": 6}
+    btl, decided = pr.PrivateBTL, surveys.decided
+    people = surveys.private_respondents()
+    return [
+        *fits("BTL by formula", btl, people, person | {"ties": False}, [{}], **long),
+        *fits("winners", btl, decided(), row, [{}, OBJECTIVE], **short),
+        *fits("winners of people", btl, decided(people=True), person, [{}], **short),
+        *fits("winners, public", btl, decided(fixed=True), row | PUBLIC, [{}], **short),
+        *fits("winners of public people", btl, decided(True, True), person | PUBLIC, [{}], **short),
+    ]
+
+
+def covariates():
+    """PrivateBTL with covariates of units, of items, and of the order of naming."""
+    btl, answers = pr.PrivateBTL, "item1 + item2 + outcome ~ "
+    declared = {"levels": surveys.LEVELS}
+    ages = {"bounds": {"age": (18, 65)}}
+    row, person = {**ROW, **declared}, {**PERSON, **declared}
+    groups, people = surveys.grouped(), surveys.grouped(people=True)
+    fixed, fixed_people = surveys.described(), surveys.described(people=6)
+    both, one = {"formula": f"{answers}gender + study"}, {"formula": f"{answers}gender * study"}
+    gender = {"levels": {"gender": surveys.LEVELS["gender"]}}
+    first = {"formula": f"{answers}gender + first"}
+    by_gender = {"formula": f"{answers}gender"}
+    aged = {"formula": f"{answers}gender + age"}
+    table = pd.DataFrame({"far": [1.0, 2.0, 4.0, 7.0], "cold": [1, 0, 0, 1]}, index=list(ITEMS))
+    items = {"item_formula": "far + cold", "item_data": table}
+    noisy = [{}, *COUNTS[:3], GAUSSIAN]
+    return [
+        *fits("groups of rows", btl, groups, row, [*noisy, {"penalty": 0.5}], **both),
+        *fits("groups of rows, crossed", btl, groups, row, [{}], **one),
+        *fits("groups of people", btl, people, person, [*noisy, {"alpha": 0.2}], **both),
+        *fits("groups of people, declared", btl, people, person | DECLARED, [{}], **both),
+        *fits("items' covariates", btl, groups, ROW | gender | items, [{}], **by_gender),
+        *fits("groups of public rows", btl, fixed, row | PUBLIC, noisy, **both),
+        *fits("groups of public people", btl, fixed_people, person | PUBLIC, noisy, **both),
+        *fits("named first", btl, fixed, ROW | gender | PUBLIC, [{}], **first),
+        *fits("named first by people", btl, fixed_people, PERSON | gender | PUBLIC, [{}], **first),
+        *fits("ages", btl, fixed, ROW | gender | ages | PUBLIC, [{}], **aged),
+        *fits("ages of people", btl, fixed_people, PERSON | gender | ages | PUBLIC, [{}], **aged),
+    ]
+
+
+def top():
+    """PrivateTopK."""
+    rows, tied = surveys.private_rows(), surveys.private_rows(ties=True)
+    people, fixed = surveys.private_respondents(), surveys.public(people=6, ties=True)
+    topk, two = pr.PrivateTopK, {"k": 2}
+    noises = [{"noise": noise} for noise in NOISES]
+    gaussian = {"noise": "gaussian", "delta": DELTA}
+    effects = [{"design_effect": "none"}, {"shares": {"design_effect": 0.2}}]
+    some = [{}, *noises, gaussian]
+    repeats = surveys.private_respondents(distinct=False)
+    twice, released = {"k": 2, "distinct_pairs": False}, {"k": 2, **RELEASED}
+    person, formula = {"k": 2, "items": ITEMS}, "item1 + item2 + outcome ~ 1"
+    person |= {"respondent": "respondent", "max_rows": 6, "ties": False}
+    winner = {"formula": "winner + loser ~ 1"}
+    return [
+        *fits("top of rows", topk, rows, ROW | two, some),
+        *fits("top of tied rows, released", topk, tied, ROW | TIED | released, [{}, gaussian]),
+        *fits("top of rows, declared", topk, rows, ROW | DECLARED | two, [{}]),
+        *fits("top of people", topk, people, PERSON | two, [*some, *effects]),
+        *fits("top of repeats", topk, repeats, PERSON | twice, [{}]),
+        *fits("top of people, released", topk, people, PERSON | RELEASED | two, [{}]),
+        *fits("top of public people", topk, fixed, PERSON | PUBLIC | TIED | two, some),
+        *fits("top by formula", topk, people, person, [{}], formula=formula),
+        *fits("top of winners", topk, surveys.decided(), {"k": 1, "items": ITEMS}, [{}], **winner),
+    ]
+
+
+def aggregations():
+    """PrivateRankAggregation."""
+    rows, people = surveys.rankings(), surveys.ranking_respondents()
+    model, many = pr.PrivateRankAggregation, surveys.rankings(n=600)
+    person = {"items": ITEMS, "respondent": "respondent", "max_rows": 3}
+    partial = person | {"partial": True}
+    torn, gaps = surveys.ranking_respondents(partial=True), surveys.partial_rankings()
+    methods = ("auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay")
+    every = [{"method": method} for method in (*methods, "exponential")]
+    scored = [{"method": "borda", "score_share": 0.2}, {"method": "kemeny", "score_share": 0}]
+    gaussian = [{"delta": DELTA}, {"delta": DELTA, "target": "sample"}]
+    formula = {"formula": " + ".join(ITEMS) + " ~ 1"}
+    row = {"items": ITEMS}
+    return [
+        *fits("consensus of rows", model, rows, row, [*every, *scored, *gaussian]),
+        *fits("consensus of many rows", model, many, row, [{}, {"delta": DELTA}]),
+        *fits("consensus of people", model, people, person, [*every, *scored, *gaussian]),
+        *fits("consensus of people, partial", model, torn, partial, [*every, *gaussian]),
+        *fits("partial consensus", model, gaps, row | {"partial": True}, every),
+        *fits("consensus by formula", model, rows, {}, [{}], **formula),
+    ]
+
+
+def uniformities():
+    """UniformityTest."""
+    test, row = pr.UniformityTest, {"items": ITEMS}
+    person = {"respondent": "respondent", "max_rows": 3}
+    rows, people = surveys.rankings(), surveys.ranking_respondents()
+    two, many = surveys.rankings(n=2, m=60), surveys.rankings(n=400)
+    long = {"items": list(two["mixed"].columns)}
+    ranked = ("auto", "pairs", "laplace", "mallows", "omnibus")
+    by_rank = [{"method": method, **FEW_DRAWS} for method in ranked]
+    chosen = [{"method": method, **FEW_DRAWS} for method in ("auto", "omnibus", "tv", "max-count")]
+    bits = [{"method": "bucket", "epsilon": 4.0}, {"method": "truncated", "epsilon": 4.0}]
+    bits += [{**bits[1], "tolerance": 0.9}]
+    listed = {"categories": CATEGORIES}
+    rankings, choice = {"formula": " + ".join(ITEMS) + " ~ 1"}, {"formula": "choice ~ 1"}
+    crowd, picked = surveys.choices(people=20), surveys.choices()
+    return [
+        *fits("uniform rankings", test, rows, row, by_rank),
+        *fits("uniform rankings of people", test, people, row | person, by_rank),
+        *fits("uniform rankings, bits", test, many, row, bits),
+        *fits("uniform rankings of people, bits", test, people, row | person, bits[:1]),
+        *fits("two uniform rankings", test, two, long, [{"method": "two-sample", **FEW_DRAWS}]),
+        *fits("uniform rankings by formula", test, people, person, by_rank[:1], **rankings),
+        *fits("uniform choices", test, picked, listed, chosen, **choice),
+        *fits("uniform choices of people", test, crowd, listed | person, chosen, **choice),
+        *fits("uniform counts", test, surveys.counts(), listed, chosen, counted=True),
+    ]
+
+
+def identities():
+    """IdentityTest."""
+    test, listed = pr.IdentityTest, {"categories": CATEGORIES}
+    person = {"respondent": "respondent", "max_rows": 3}
+    given = {"items": ITEMS, "null": pr.Mallows(list(ITEMS), 0.6)}
+    rows, people = surveys.rankings(), surveys.ranking_respondents()
+    picked, crowd = surveys.choices(), surveys.choices(people=20)
+    pair, coin = surveys.choices(k=2), {"categories": CATEGORIES[:2]}
+    skewed = {"null": {"red": 0.4, "green": 0.3, "blue": 0.2, "none": 0.1}}
+    orders = pd.DataFrame({"north": [1, 2], "east": [2, 1], "south": [3, 3], "west": [4, 4]})
+    orders["probability"] = [0.7, 0.3]
+    choice = {"formula": "choice ~ 1"}
+
+    def by(*methods, **more):
+        return [{"method": method, **FEW_DRAWS, **more} for method in methods]
+
+    shares = by("auto", "tv", "omnibus", "max-count", "goldreich")
+    null = by("auto", "omnibus", "kernel", "distance")
+    uniform, fair = {"null": "uniform"}, {"null": [0.6, 0.4]}
+    sides = [*by("binary"), *by("sigmoid", tolerance=0.2)]
+    sides += [*by("binary", alternative="larger"), *by("binary", alternative="smaller")]
+    ask = [*by("paninski"), *by("sigmoid", tolerance=0.2)]
+    return [
+        *fits("Mallows null", test, rows, given, null),
+        *fits("Mallows null, people", test, people, given | person, null),
+        *fits("uniform null", test, rows, {"items": ITEMS} | uniform, by("auto", "omnibus")),
+        *fits("listed null", test, rows, {"items": ITEMS, "null": orders}, by("auto", "tv")),
+        *fits("shares", test, picked, listed | skewed, shares, **choice),
+        *fits("shares of people", test, crowd, listed | person | skewed, shares, **choice),
+        *fits("uniform shares", test, picked, listed | uniform, ask, **choice),
+        *fits("two shares", test, pair, coin | fair, sides, **choice),
+        *fits("counts", test, surveys.counts(), listed | skewed, shares, counted=True),
+    ]
+
+
+def closenesses():
+    """ClosenessTest."""
+    test, few = pr.ClosenessTest, {"permutations": 39}
+    person = {"respondent": "respondent", "max_rows": 3}
+    ranked = surveys.rankings()
+    crowd = surveys.in_groups(surveys.ranking_respondents(), (8, 12), True)
+    levels, three = {"levels": ["group 0", "group 1"]}, {"levels": [f"group {k}" for k in range(3)]}
+    ranking = {"formula": " + ".join(ITEMS) + " ~ group"}
+    choice, listed = {"formula": "choice ~ group"}, {"categories": CATEGORIES}
+    picked = surveys.in_groups(surveys.choices(), (20, 20))
+    eaters = surveys.in_groups(surveys.choices(people=20), (9, 11), True)
+    effect = {"effect_epsilon": 0.5}
+    samples = {
+        name: (undressed.iloc[:12], undressed.iloc[12:])
+        for name, undressed in ((name, surveys.undressed(f)) for name, f in ranked.items())
+    }
+    counted = {
+        name: {"a": one, "b": two}
+        for (name, one), two in zip(
+            surveys.counts().items(), reversed(surveys.counts(total=60).values()), strict=True
+        )
+    }
+    secret = {"labels": "private", "min_group_sizes": (5, 5)} | levels | listed
+
+    def by(*methods, **more):
+        return [{"method": method, **few, **more} for method in methods]
+
+    kernels = [*by("auto", "mmd", "kendall", "kim-schrab"), *by("mmd", **effect)]
+    shares = [*by("auto", "tv", "chi-square", "kim-schrab", "sigmoid"), *by("tv", **effect)]
+    some = [*by("tv", "kim-schrab"), *by("tv", **effect)]
+    grouped = surveys.in_groups(ranked, (15, 15))
+    thirds = surveys.in_groups(ranked, (10, 12, 8))
+    return [
+        *fits("two samples", test, samples, {"items": ITEMS}, kernels),
+        *fits("groups of rankings", test, grouped, levels, kernels[:3], **ranking),
+        *fits("three groups", test, thirds, three, kernels[:3], **ranking),
+        *fits("groups of rankers", test, crowd, levels | person, kernels, **ranking),
+        *fits("groups of choices", test, picked, levels | listed, shares, **choice),
+        *fits("groups of choosers", test, eaters, levels | listed | person, some, **choice),
+        *fits("counts of groups", test, counted, listed, by("tv", "chi-square"), counted=True),
+        *fits("secret groups", test, surveys.secret_groups(), secret, by("tv", "auto"), **choice),
+        *fits("secret groups", test, surveys.secret_groups(), secret, by("tv", **effect), **choice),
+    ]
+
+
+CATALOGUE = {
+    case.name: case
+    for make in (
+        bradley_terry,
+        covariates,
+        top,
+        aggregations,
+        uniformities,
+        identities,
+        closenesses,
+    )
+    for case in make()
+}
