@@ -1,4 +1,4 @@
-"""Nothing of the data gets out but the release: canaries, replay, and twins with one release."""
+"""Nothing of the data gets out but the release: canaries, and replay from the archive."""
 
 import copy
 import gc
@@ -15,7 +15,6 @@ import pytest
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank import noise as noise_module
 from privrank.encode.comparisons import Encoded
 from privrank.radius import Radius
 
@@ -394,49 +393,6 @@ def test_the_same_seed_gives_the_same_release_and_another_gives_another():
     other = fitted("btl", "counts", rng=False)[1].release
     assert first.to_json() == again.to_json()
     assert first.to_json() != other.to_json()
-
-
-def twins(name):
-    """Two frames of the same public facts and other answers."""
-    frame = frame_with_canaries()
-    rng = np.random.default_rng(17)
-    if name == "public" or "declared" in name:
-        # who answered what is public there, or declared: only the answers differ
-        answered = frame["outcome"].notna()
-        swapped = pd.Series(rng.choice([1.0, -1.0], len(frame)), index=frame.index)
-        return frame, frame.assign(outcome=swapped.where(answered))
-    # under a private design even who was asked what, and how much was left open
-    keep = rng.random(len(frame)) < 0.6
-    keep[:: len(PAIRS)] = True
-    return frame, frame[keep].assign(outcome=rng.choice([1.0, -1.0, np.nan], keep.sum()))
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind, name in CASES if "non-private" not in name]
-)
-def test_two_data_sets_with_one_release_give_one_result(monkeypatch, kind, name):
-    # Whatever the data are, the mechanism is made to return one fixed vector: then every number,
-    # warning and table has to agree, or it was computed from something else.
-    def fixed(self, values, rng):
-        pattern = np.array([40, -17, 3, -26, 12, 31, -8, 5], dtype=np.int64)
-        if len(values) == 1:
-            return np.array([400], dtype=np.int64)
-        scale = 2**22 if "objective" in name and len(values) == len(ITEMS) else 1
-        offset = 30 if len(values) > len(ITEMS) else 0
-        return np.resize(pattern, len(values)) * scale + offset
-
-    one, other = twins(name)
-    assert not one["outcome"].reset_index(drop=True).equals(other["outcome"].reset_index(drop=True))
-    before = [fitted(kind, name, frame, noise="laplace")[1].to_json() for frame in (one, other)]
-    assert before[0] != before[1]
-    monkeypatch.setattr(noise_module.DiscreteLaplace, "draw", fixed)
-    cells = np.array([0.5, -1.5, 2.5, 0.5])
-    monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", lambda *_: cells)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        results = [fitted(kind, name, frame, noise="laplace")[1] for frame in (one, other)]
-    assert not caught
-    same(*results)
 
 
 def test_ledger_holds_no_data():

@@ -88,17 +88,6 @@ def test_replay_and_pickle_give_the_same_result(kind, method):
     assert pr.Release.from_json(result.release.to_json()).to_json() == result.release.to_json()
 
 
-@pytest.mark.parametrize(("kind", "method"), [case for case in CASES if case[1] != "bucket"])
-def test_two_data_sets_with_one_release_give_one_result(monkeypatch, kind, method):
-    one = frame_with_canaries()
-    other = one.assign(a=one["b"], b=one["a"], choice=one["choice"].to_numpy()[::-1])
-    other["choice"] = pd.Categorical(["w"] * len(other), list("wxyz"))
-    monkeypatch.setattr(DiscreteLaplace, "draw", lambda self, values, rng: np.array([900]))
-    results = [fitted(kind, method, frame)[1] for frame in (one, other)]
-    assert len({result.to_json() for result in results}) == 1
-    assert len({str(result.summary()) for result in results}) == 1
-
-
 def test_seeded_noise_says_so_and_secure_noise_differs():
     seeded, again = (fitted("rankings", "auto")[1] for _ in range(2))
     secure, other = (fitted("rankings", "auto", rng=False)[1] for _ in range(2))

@@ -203,6 +203,11 @@ def test_choices_and_counts_agree():
     np.testing.assert_array_equal(part._rows, table._rows)
     series = encode_counts(CHOICES["choice"].value_counts(sort=False))
     np.testing.assert_array_equal(series._rows, table._rows)
+    # what nobody chose may be left out, even if that is all but one
+    np.testing.assert_array_equal(encode_counts({"z": 4}, list("xyzw"))._rows, [0, 0, 4, 0])
+    for counts in ({"z": 4, "v": 1}, pd.Series([2, 2], index=["z", "z"])):
+        with pytest.raises(ValueError, match="declared categories, each once"):
+            encode_counts(counts, list("xyzw"))
 
 
 def test_index_level_array_and_order_of_columns():

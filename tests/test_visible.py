@@ -41,14 +41,13 @@ from privrank.statistics import binary, comparison, identity, uniform
 
 NAMES = list(CATALOGUE)
 ERROR = "['error']"
-# Of each class one fit, of which figures and long simulations are looked at, too.
+# Of each class of results one fit, of which figures and long simulations are looked at, too.
 LONG = (
     "BTL of people, defaults",
     "groups of people, defaults",
     "top of rows, defaults",
     "consensus of rows, method auto",
     "uniform choices, method auto, draws 199",
-    "counts, method auto, draws 199",
     "two samples, method auto, permutations 39",
 )
 SPHERICAL = "groups of rows, method counts, noise spherical"
@@ -239,7 +238,8 @@ def arrays(thing):
 
 
 def contents(found):
-    return {(thing.shape, thing.astype(float).tobytes()) for thing in found if thing.dtype != object}
+    numbers = [thing for thing in found if thing.dtype != object]
+    return {(thing.shape, thing.astype(float).tobytes()) for thing in numbers}
 
 
 def private(encoded):
