@@ -392,7 +392,7 @@ def _check_filled(values: pd.Series[Any], name: str) -> None:
 
 
 def _check_numeric(view: counting.Frame, columns: Sequence[Any], remedy: str) -> None:
-    numeric = counting.numeric_columns(view)
+    numeric = counting.numeric_columns(view, columns)
     for name in columns:
         if name not in numeric:
             raise TypeError(

@@ -59,9 +59,18 @@ def column_names(view: Frame) -> list[str]:
     return list(view.collect_schema().names())
 
 
-def numeric_columns(view: Frame) -> set[str]:
-    """Return the columns that hold numbers by their declared type."""
-    return {name for name, kind in view.collect_schema().items() if kind.is_numeric()}
+def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
+    """Return those of the columns that hold numbers by their declared type, or no value at all.
+
+    The type of a column without values is made up by its engine, and a single answer changes it.
+    """
+    schema = view.collect_schema()
+    others = [name for name in columns if not schema[name].is_numeric()]
+    if not others:
+        return set(columns)
+    empty = view.select(nw.col(*others).is_null().all())
+    row = (empty.collect() if isinstance(empty, nw.LazyFrame) else empty).row(0)
+    return set(columns) - {name for name, void in zip(others, row, strict=True) if not void}
 
 
 def boolean_column(frame: object, column: str) -> bool:

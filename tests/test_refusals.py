@@ -178,3 +178,19 @@ def test_a_refusal_does_not_say_how_a_promise_is_broken(promise):
             assert CANARY not in f"{error!r}" and str(ODD) not in f"{error!r}"
             error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     assert len(texts) == 1, texts
+
+
+def without_values(column, engine):
+    frame = {"item1": ["a", "b", "a"], "item2": ["b", "c", "c"], column: [None] * 3}
+    return engine(frame)
+
+
+@pytest.mark.parametrize("engine", [pd.DataFrame, pl.DataFrame, pl.LazyFrame], ids=str)
+def test_a_column_without_values_is_as_good_as_one_with_a_single_answer(engine):
+    # its type is made up by the engine, and one answer more would change it
+    frame = without_values("outcome", engine)
+    model = pr.PrivateBTL(frame, items=["a", "b", "c"], respondent=None, ties=False)
+    assert "3 items, 3 rows" in repr(model)
+    frame = engine({"a": [None] * 3, "b": [1, 2, 1], "c": [2, 1, 2]})
+    model = pr.PrivateRankAggregation(frame, items=["a", "b", "c"], partial=True)
+    assert "3 items, 3 rows" in repr(model)

@@ -143,7 +143,7 @@ def encode_comparisons(
     frame = with_respondent_column(frame, columns.respondent)
     view = counting.open_frame(frame, "comparisons")
     _check_columns(counting.column_names(view), columns)
-    if columns.outcome is not None and columns.outcome not in counting.numeric_columns(view):
+    if columns.outcome is not None and not counting.numeric_columns(view, [columns.outcome]):
         raise TypeError(
             f"column {columns.outcome!r} must be numeric with 1 = first item preferred, 0 = tie, "
             f"-1 = second item preferred, missing = not answered: recode it, or convert numbers "

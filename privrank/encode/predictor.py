@@ -112,7 +112,7 @@ def read_predictor(
         known = _levels(factor, frame, declared.get(factor.column))
         if known is not None:
             choices[factor.column] = known
-        elif factor.column in counting.numeric_columns(view):
+        elif factor.column in counting.numeric_columns(view, [factor.column]):
             ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
         else:
             raise ValueError(

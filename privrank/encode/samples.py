@@ -138,7 +138,7 @@ def encode_rankings(
                 raise ValueError(f"rankings has no column {label!r}: items= names the columns.")
         if respondent in labels:
             raise ValueError("items= and respondent= must name different columns.")
-    numeric = counting.numeric_columns(view)
+    numeric = counting.numeric_columns(view, labels)
     for label in labels:
         if label not in numeric:
             raise TypeError(
