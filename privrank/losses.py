@@ -185,19 +185,27 @@ class EdgeLoss:
             exact.far,
         )
 
+    @property
+    def straight(self) -> float:
+        """Difference of worths beyond which slopes are their limits.
+
+        log F is concave, F(0) = 1/2 and F(-far) = e^-28, so at 25 far the law has fallen below the
+        least tail of a link, 1e-290, from where on what is computed has constant slopes.
+        """
+        return 25.0 * self.far
+
     def moved(self, offset: FloatArray, near: float) -> EdgeLoss:
         """Return the loss as a function of what is left of each difference beside an offset.
 
-        What is left of the worths is bounded by `near` times ``far``. Far out slopes are their
-        limits: an offset is cut off where no difference comes back from there.
+        What is left of the worths is bounded by `near` times ``far``. Beyond ``straight`` the loss
+        is a line: an offset is cut off where no difference comes back from there.
 
         Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u near far. As
         |t| times the curvature is below the bound of the slope, and far / 28, the unit of a law
         with exponential tails, times the curvature as well, the slope moves by 2 + 2^8 near unit
         roundoffs of its bound.
         """
-        # F(-4 far) <= (2 F(-far))^4 / 2 < e^-100, as log F is concave and F(0) = 1/2
-        end = (4.0 + 8.0 * near) * self.far
+        end = self.straight + 8.0 * near * self.far
         offset = np.clip(offset, -end, end)
         return replace(
             self,

@@ -125,9 +125,9 @@ def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0)
 
     Notes
     -----
-    **Privacy.** One unit's net u, times the fineness L, takes h steps. Discrete and zero-sum
-    Laplace noise: h = L times half the l1 sensitivity, which is 2 min(rows, cut). Spherical noise:
-    h is the whole number that sqrt(m) |L u|_2, at most sqrt(m L^2 spread), is rounded up to.
+    **Privacy.** One unit's net u, times the fineness L, takes at most h steps. Discrete and
+    zero-sum Laplace noise: h is L times half the l1 sensitivity, 2 min(rows, cut). Spherical noise:
+    h is the whole number to which sqrt(m) |L u|_2, at most sqrt(m L^2 spread), is rounded up.
     Permutohedron noise: u lies in half of `net_permutohedra` times the permutohedron, and the
     fineness makes L times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
     :func:`privrank.gaussian.integer_scale`.
@@ -171,9 +171,9 @@ def _calibrated(reach: Reach, name: NoiseName, epsilon: float, delta: float) -> 
         root = math.isqrt(square)
         steps = 2 * (root + (root * root < square))
         return NetNoise(name, SphericalNoise.calibrate(m, steps, epsilon), fine, steps)
-    half = reach.net_permutohedra / 2
-    body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, half)
-    steps = 2 * int(body.fineness * half)
+    single = reach.net_permutohedra / 2
+    body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single)
+    steps = 2 * int(body.fineness * single)
     return NetNoise(name, replace(body, fineness=1), body.fineness, steps)
 
 

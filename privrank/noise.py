@@ -61,13 +61,14 @@ def source_of(rng: np.random.Generator | None, epsilon: float) -> NoiseSource:
 
 @lru_cache(maxsize=1024)
 def _private_scale(sensitivity: int, target: float) -> float:
-    """Return the least scale from sensitivity / target on whose privacy map is within `target`."""
+    """Return sensitivity / target, raised until the privacy map is at most `target`."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     scale = sensitivity / target
-    while dp.m.make_laplace(*space, scale=scale).map(sensitivity) > target:
+    make: Any = dp.m.make_laplace
+    while make(*space, scale=scale).map(sensitivity) > target:
         scale = math.nextafter(scale, math.inf)
     return scale
 

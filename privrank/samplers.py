@@ -54,7 +54,7 @@ def digits(x: Fraction, bits: int, one: int) -> int:
     ends the search. From x = bits on the floor is 0, as e > 2.
     """
     if x == 0:
-        return 2**bits // (1 + one)
+        return (1 << bits) // (1 + one)
     if x >= bits:
         return 0
     places = 12 + bits // 3
@@ -74,7 +74,7 @@ def _settle(word: int, known: int, x: Fraction, one: int, bits: Bits) -> bool:
     while word == (level := digits(x, known, one)):
         word = word << 64 | int.from_bytes(bits(8), "little")
         known += 64
-    return word < level
+    return bool(word < level)
 
 
 def _heads(x: Fraction, one: int, size: int, bits: Bits) -> NDArray[np.bool_]:
@@ -120,7 +120,7 @@ def geometric(scale: float, size: int, bits: Bits) -> Integers:
         todo = todo[_heads(rate * 2**low, 0, todo.size, bits)]
         above[todo] += 1
     if size and int(above.max()) + 1 >= LARGEST >> low:
-        return number.astype(object) + above.astype(object) * 2**low
+        return np.asarray(number.astype(object) + above.astype(object) * 2**low)
     return number + (above << low)
 
 

@@ -90,7 +90,7 @@ def test_the_certificate_holds_whatever_the_noise(link):
     check_certificates(link)
 
 
-@pytest.mark.parametrize(("items", "each", "gamma"), [(3, 1, 0.05), (4, 10**6, 0.05), (8, 3, 1e4)])
+@pytest.mark.parametrize(("items", "each", "gamma"), [(3, 1, 0.05), (4, 100, 1.0), (8, 3, 1e4)])
 def test_the_certificate_holds_at_small_and_large_ridges(items, each, gamma):
     check_certificates(LOGIT, items, each, gamma, epsilon=20.0)
 
@@ -122,8 +122,9 @@ def test_rounding_before_the_difference_is_caught(monkeypatch):
         check_certificates(LOGIT, gamma=3.7, noise_vectors=one)
 
 
-def test_the_tolerance_does_not_grow_with_the_noise():
+def test_the_tolerance_does_not_grow_with_the_noise(monkeypatch):
     # nor with the worths: lambda / gamma enters neither
+    monkeypatch.setattr(objective, "OUTPUT_STEP", 2.0**-30)
     encoded = counts_only(6, 10**7, np.random.default_rng(0))
     noises_of = [
         objective.perturbation(encoded.design, gamma, {"worths": 20.0, "output": 0.01}, LOGIT)

@@ -136,7 +136,7 @@ def test_page_loads_nothing_and_states_noise_and_design(out):
     html = (out / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"https?://|<script|<link|@import|url\(", html)
     assert set(re.findall(r'src="([a-z]+):', html)) == {"data"}
-    assert "<strong>Secure noise.</strong>" in html and "secure (OpenDP)" in html
+    assert "<strong>Secure noise.</strong>" in html and "secure (operating system)" in html
     assert "SEEDED" not in html
     assert 'design="private"' in html and "--fresh" in html
     assert str(ROOT) not in html and str(out) not in html

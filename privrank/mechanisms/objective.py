@@ -140,7 +140,7 @@ def draw_worths(
         drawn = draw_cells(noise.scale, noise.cell, len(target), rng)
         steps = certified_worths(target, drawn, pairs, loss, noise, solver)
     else:
-        steps = _grid(fit_ridge(target, pairs, noise.gamma, loss=loss, solver=solver).theta)
+        steps = list(_grid(fit_ridge(target, pairs, noise.gamma, loss=loss, solver=solver).theta))
     # clipping to what 64 bits hold brings no two worths further apart
     inside = np.array([min(max(int(step), -(2**62)), 2**62) for step in steps], dtype=np.int64)
     return Part(
@@ -155,7 +155,7 @@ def certified_worths(
     loss: EdgeLoss,
     noise: Perturbation,
     solver: Solver,
-) -> NDArray[Any]:
+) -> list[int]:
     """Return a minimiser of the perturbed loss in grid steps, certified for noise of any size.
 
     Parameters
@@ -175,7 +175,7 @@ def certified_worths(
 
     Returns
     -------
-    ndarray of int64, or of Python integers where one has more than 61 binary digits
+    list of int
 
     Notes
     -----
@@ -190,28 +190,57 @@ def certified_worths(
     loss (:meth:`privrank.losses.EdgeLoss.moved`): w does not enter. The tolerance is four times
     that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on it.
 
+    **Gaps.** Before that w is gathered: gaps in w wider than `gap` are narrowed to about that by
+    whole multiples k_i of gamma times a grid step, which the worths are moved by afterwards. At a
+    minimiser gamma (theta_j - theta_i) is w_i - w_j plus scores of at most half of what `gap` adds
+    to gamma times ``straight``. So the slopes of pairs across such a gap are their limits, before
+    and after the move; other differences do not change; and gamma k_i grid steps make up for
+    what w_i was moved by. The score equations at the moved worths are the same, term by term.
+
     **Convergence.** The loss is gamma-strongly convex, so what is left after a fit is at most its
     gradient, as computed and with its rounding error, over gamma. Each centre is closer by 2^-53
     times degrees over gamma, which a refused ridge keeps far below 1. Ordinary noise needs one.
     """
-    gamma, far = Fraction(noise.gamma), loss.far
-    sought = [Fraction(a) - Fraction(b) for a, b in zip(target, drawn, strict=True)]
+    gamma, far = noise.gamma, loss.far
+    unit = Fraction(gamma) * Fraction(OUTPUT_STEP)
+    scores = float(loss.size.sum() + np.abs(target).max())
+    moves = _gathered(drawn, Fraction(4.0 * scores + gamma * (loss.straight + 2.0)), unit)
+    sought = [
+        Fraction(a) - Fraction(b) + unit * move
+        for a, b, move in zip(target, drawn, moves, strict=True)
+    ]
     rest, moved = np.array([float(number) for number in sought]), loss
-    fit = fit_ridge(rest, pairs, noise.gamma, loss=loss, solver=solver)
+    fit = fit_ridge(rest, pairs, gamma, loss=loss, solver=solver)
     centre = np.zeros(len(target), dtype=np.int64)
     while True:
-        error = rounding_bound(fit.theta, rest, pairs, noise.gamma, moved)
-        near = ((fit.gradient_norm + error) / noise.gamma + OUTPUT_STEP) / far
+        error = rounding_bound(fit.theta, rest, pairs, gamma, moved)
+        near = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far
         centre = centre + _grid(fit.theta)
-        around = gamma * Fraction(OUTPUT_STEP)
-        rest = np.array([float(b - around * int(c)) for b, c in zip(sought, centre, strict=True)])
+        rest = np.array([float(b - unit * int(c)) for b, c in zip(sought, centre, strict=True)])
         offset = (centre[pairs.first] - centre[pairs.second]).astype(np.float64) * OUTPUT_STEP
         moved = loss.moved(offset, near)
         if near <= _NEAR:
             break
-        fit = fit_ridge(rest, pairs, noise.gamma, loss=moved)
-    fit = fit_ridge(rest, pairs, noise.gamma, loss=moved, tolerance=noise.tolerance)
-    return np.asarray(centre + _grid(fit.theta))
+        fit = fit_ridge(rest, pairs, gamma, loss=moved)
+    fit = fit_ridge(rest, pairs, gamma, loss=moved, tolerance=noise.tolerance)
+    steps = centre + _grid(fit.theta)
+    return [int(step) - move for step, move in zip(steps, moves, strict=True)]
+
+
+def _gathered(drawn: NDArray[Any], gap: Fraction, unit: Fraction) -> list[int]:
+    """Return how many units each number comes nearer to 0 so that gaps among them narrow.
+
+    In the order of the numbers and 0, a gap wider than `gap` becomes one of at least that, and at
+    most one unit more; narrower ones stay.
+    """
+    moves = [0] * len(drawn)
+    for sign in (1, -1):
+        last, total = Fraction(0), 0
+        side = sorted((sign * Fraction(x), i) for i, x in enumerate(drawn) if sign * x > 0)
+        for size, i in side:
+            total += max(math.floor((size - last - gap) / unit), 0)
+            moves[i], last = sign * total, size
+    return moves
 
 
 def _grid(theta: FloatArray) -> NDArray[Any]:

@@ -98,7 +98,7 @@ def units(release: Release) -> tuple[tuple[str, str], ...]:
 def noise_source(release: Release) -> str:
     """Return where the noise came from, in the words of a summary."""
     return {
-        "secure": "secure (OpenDP)",
+        "secure": "secure (operating system)",
         "seeded": "SEEDED, not for publication",
         "none": "none (non-private)",
     }[release.source]
