@@ -62,7 +62,7 @@ def digits(x: Fraction, bits: int, one: int) -> int:
         context = Context(prec=places, Emax=MAX_EMAX, Emin=MIN_EMIN)
         y = context.exp(-context.divide(Decimal(x.numerator), Decimal(x.denominator)))
         p = context.divide(y, context.add(y, 1)) if one else y
-        n, whole = int(p.scaleb(places, context)), 10**places
+        n, whole = int(p.scaleb(places, context)), int(10**places)
         low, high = ((n - 50) << bits) // whole, ((n + 50) << bits) // whole
         if low == high:
             return low
