@@ -144,10 +144,12 @@ def _newton_step(
     def dense() -> FloatArray:
         hessian = laplacian(weights, pairs, m)
         hessian[np.diag_indices(m)] += gamma
-        if gamma == 0:
-            # adds the constant direction, in which the gradient has no part
-            hessian += weights.sum() / m**2
-        return solve(hessian, gradient)
+        # the constant direction apart: it has the ridge alone, however small beside the curvature
+        hessian += weights.sum() / m**2
+        level = gradient.mean()
+        step = solve(hessian, gradient - level)
+        step = step - step.mean()
+        return np.asarray(step + level / gamma if gamma > 0 else step)
 
     if m <= DENSE_LIMIT:
         return dense()

@@ -181,3 +181,18 @@ def test_a_single_lost_comparison_beside_many_is_infinite(many):
     target = incidence.T @ (won - 0.5 * count)
     assert fit_ridge(target, PairCounts(first, second, count, "observed"), 0.0).finite
     assert fit_linear(helmert(4) @ target, matrix, loss, np.zeros((3, 3))).finite
+
+
+@pytest.mark.parametrize("penalty", [1e-12, 1e-9, 1e-3])
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+def test_a_tiny_ridge_is_not_lost_beside_the_curvature(penalty, solver):
+    # a chain of items: a ridge damped up to the curvature would take thousands of steps
+    m = 60
+    rng = np.random.default_rng(0)
+    pairs = PairCounts(np.arange(m - 1), np.arange(1, m), np.full(m - 1, 1e6), "observed")
+    won = 1e6 * rng.uniform(0.3, 0.7, m - 1)
+    target = np.append(won - 5e5, 0.0) - np.append(0.0, won - 5e5)
+    fit = fit_ridge(target, pairs, penalty, solver=solver)
+    assert fit.converged
+    wanted = np.log(won / (1e6 - won))
+    np.testing.assert_allclose(-np.diff(fit.theta), wanted, atol=1e-5 if penalty < 1e-6 else 1e-2)
