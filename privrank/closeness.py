@@ -29,7 +29,7 @@ from privrank.encode.groups import (
 from privrank.mechanisms.closeness import release_comparison
 from privrank.release import Release, check_release
 from privrank.results.closeness import ClosenessResult
-from privrank.statistics.comparison import ClosenessMethod, compare
+from privrank.statistics.comparison import SECRET_LABELS, ClosenessMethod, compare
 
 __all__ = ["ClosenessTest", "Labels", "infer"]
 
@@ -58,7 +58,8 @@ class ClosenessTest:
     labels : {"public", "private"}, default "public"
         Whether who is in which group, and so the sizes of the groups, is public.
     min_group_sizes : tuple of two int, optional
-        With ``labels="private"``, public lower bounds on the sizes of the groups.
+        With ``labels="private"``, public lower bounds on the sizes of the groups. Of sizes that
+        break them an error says no more than that.
 
     Raises
     ------
@@ -105,21 +106,21 @@ class ClosenessTest:
         labels: Labels = "public",
         min_group_sizes: tuple[int, int] | None = None,
     ) -> None:
+        bounds = _bounds(labels, min_group_sizes)
         encoded = encode_samples(
             (sample1, sample2),
             ("sample 1", "sample 2"),
             items=items,
             respondent=respondent,
             max_rows=max_rows,
+            secret=bounds is not None,
         )
-        self._set(encoded, labels, min_group_sizes)
+        self._set(encoded, bounds)
 
-    def _set(self, encoded: EncodedGroups, labels: object, sizes: object) -> None:
-        self._secret_labels = check_choice("labels", labels, Labels) == "private"
-        if self._secret_labels:
-            encoded.sample = _declared(encoded.sample, sizes)
-        elif sizes is not None:
-            raise ValueError("min_group_sizes= is for labels='private': leave it out.")
+    def _set(self, encoded: EncodedGroups, bounds: tuple[int, ...] | None) -> None:
+        self._secret_labels = bounds is not None
+        if bounds is not None:
+            encoded.sample = _declared(encoded.sample, bounds)
         self._encoded = encoded
 
     @classmethod
@@ -162,8 +163,10 @@ class ClosenessTest:
         >>> test
         <ClosenessTest of rankings: 6 items, groups commerce 111, other 192>
         """
+        bounds = _bounds(labels, min_group_sizes)
+        encoded = groups_of_formula(formula, data, arguments, secret=bounds is not None)
         test = cls.__new__(cls)
-        test._set(groups_of_formula(formula, data, arguments), labels, min_group_sizes)
+        test._set(encoded, bounds)
         return test
 
     @classmethod
@@ -184,7 +187,7 @@ class ClosenessTest:
         ClosenessTest
         """
         test = cls.__new__(cls)
-        test._set(encode_count_tables(counts, categories), "public", None)
+        test._set(encode_count_tables(counts, categories), None)
         return test
 
     def __repr__(self) -> str:
@@ -316,14 +319,27 @@ def infer(release: Release, *, alpha: float = 0.05, secret_labels: bool = False)
     raise ValueError("release must be of a ClosenessTest, and this one is of another model.")
 
 
-def _declared(sample: Sample, sizes: object) -> Sample:
-    """Return the facts with declared sizes in place of the true ones."""
-    if not isinstance(sizes, tuple | list) or len(sizes) != len(sample.groups):
+def _bounds(labels: object, sizes: object) -> tuple[int, ...] | None:
+    """Return the declared sizes of groups that are secret, None where they are public."""
+    if check_choice("labels", labels, Labels) == "public":
+        if sizes is not None:
+            raise ValueError("min_group_sizes= is for labels='private': leave it out.")
+        return None
+    if not isinstance(sizes, tuple | list) or len(sizes) != 2:
         raise TypeError(
-            "labels='private' needs min_group_sizes=, a public lower bound on the size of each "
-            "group, in the order of the groups."
+            "labels='private' needs min_group_sizes=, a public lower bound on the size of each of "
+            "two groups, in the order of the groups."
         )
-    bounds = [check_count("min_group_sizes", size, low=2) for size in sizes]
+    return tuple(check_count("min_group_sizes", size, low=2) for size in sizes)
+
+
+def _declared(sample: Sample, bounds: tuple[int, ...]) -> Sample:
+    """Return the facts with declared sizes in place of the true ones.
+
+    **Privacy.** Of the true sizes an error says no more than that the declaration does not hold.
+    """
+    if len(sample.groups) != len(bounds):
+        raise ValueError(SECRET_LABELS)
     if any(size < bound for (_, size), bound in zip(sample.groups, bounds, strict=True)):
         raise ValueError(
             "min_group_sizes= must bound the size of every group from below, and at least one is "

@@ -331,6 +331,13 @@ def formula(text="a + b + c + d ~ group", frame=None, **arguments):
     return pr.ClosenessTest.from_formula(text, frame, **arguments)
 
 
+def secret(groups, **arguments):
+    """A comparison of choices under secret labels, made from the group of each unit."""
+    frame = pd.DataFrame({"group": groups, "choice": np.resize(["a", "b"], len(groups))})
+    options = {"levels": ["x", "y"], "categories": ["a", "b"], "labels": "private"}
+    return pr.ClosenessTest.from_formula("choice ~ group", frame, **options | arguments)
+
+
 REFUSED = {
     "an empty group": (
         lambda: formula(frame=canaries().head(40)),
@@ -366,12 +373,12 @@ REFUSED = {
     "few permutations": (lambda: rankings().fit(1.0, permutations=9), ["between 19 and"]),
     "many permutations": (lambda: rankings().fit(1.0, permutations=10**6), ["between 19 and"]),
     "secret labels of rankings": (
-        lambda: rankings(labels="private", min_group_sizes=(5, 5)).fit(1.0),
+        lambda: rankings(labels="private", min_group_sizes=(5, 5)),
         ["two samples of choices"],
     ),
     "secret labels without sizes": (lambda: rankings(labels="private"), ["min_group_sizes="]),
     "broken promises": (
-        lambda: rankings(labels="private", min_group_sizes=(5, 50)),
+        lambda: secret(["x"] * 33 + ["y"] * 47, min_group_sizes=(30, 50)),
         ["from below"],
     ),
     "sizes of public labels": (lambda: rankings(min_group_sizes=(5, 5)), ["leave it out"]),

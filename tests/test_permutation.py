@@ -166,7 +166,7 @@ def test_many_respondents_are_dealt_with_the_right_moments():
 
 
 def test_no_more_respondents_than_can_be_dealt():
-    with pytest.raises(ValueError, match="at most 999,999,999 respondents"):
+    with pytest.raises(ValueError, match="at most 999,999,999 units"):
         deal(np.array([[LARGEST_DEAL, 0], [0, 1]]), 1, None)
 
 

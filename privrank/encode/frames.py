@@ -54,7 +54,7 @@ def check_respondents(person: IntArray, size: IntArray | None, column: str, max_
         raise ValueError(
             f"column {column!r} must name the respondent of every row: fill in the missing entries."
         )
-    if np.bincount(person, size).max() > max_rows:
+    if np.bincount(person, size).max(initial=0) > max_rows:
         raise ValueError(
             f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
             f"more: state the largest number of rows the questionnaire allows."

@@ -14,12 +14,14 @@ from privrank.checks import check_items
 from privrank.design import Sample
 from privrank.encode.frames import refuse_copy, with_respondent_column
 from privrank.encode.samples import (
+    FEWEST_UNITS,
     EncodedSample,
     encode_choices,
     encode_counts,
     encode_rankings,
 )
 from privrank.formula import parse
+from privrank.statistics.comparison import SECRET_LABELS
 
 __all__ = ["EncodedGroups", "encode_count_tables", "encode_samples", "groups_of_formula"]
 
@@ -56,6 +58,7 @@ def encode_samples(
     items: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
+    secret: bool = False,
 ) -> EncodedGroups:
     """Validate one frame of rankings, or one categorical Series of choices, per sample.
 
@@ -68,6 +71,8 @@ def encode_samples(
     items, respondent, max_rows
         As for :func:`privrank.encode.samples.encode_rankings`; `items` are the categories of
         choices.
+    secret : bool
+        Whether who is in which sample is protected, so that no sample may be too small here.
 
     Returns
     -------
@@ -84,11 +89,14 @@ def encode_samples(
                 "respondent= needs a frame: use from_formula('choice ~ group', data, "
                 "respondent=...)."
             )
-        parts = [
-            encode_choices(sample.to_frame("choice"), "choice", categories=items)  # type: ignore[attr-defined]
-            for sample in samples
-        ]
-        return _joined(parts, names)
+        frames = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
+        least = _least(secret)
+        return _joined(
+            [encode_choices(each, "choice", categories=items, least=least) for each in frames],
+            names,
+        )
+    if secret:
+        raise ValueError(SECRET_LABELS)
     if respondent is not None:
         _refuse_shared(samples, respondent)
     unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
@@ -112,8 +120,14 @@ def encode_count_tables(counts: object, categories: object = None) -> EncodedGro
     return _joined([encode_counts(counts[name], categories) for name in counts.keys()], names)
 
 
-def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any]) -> EncodedGroups:
-    """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``."""
+def groups_of_formula(
+    formula: object, data: object, arguments: Mapping[str, Any], *, secret: bool = False
+) -> EncodedGroups:
+    """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``.
+
+    **Privacy.** Where who is in which group is `secret`, so are the sizes of the groups: a group
+    may be of any size here, and what is refused later is a declared bound that does not hold.
+    """
     parsed = parse(formula)
     if len(parsed.right) != 1 or not parsed.intercept:
         raise ValueError(
@@ -121,6 +135,8 @@ def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any
             f"got {formula!r}."
         )
     rankings = len(parsed.left) > 1
+    if rankings and secret:
+        raise ValueError(SECRET_LABELS)
     known = {"respondent", "max_rows", "levels"} | (set() if rankings else {"categories"})
     if not arguments.keys() <= known:
         raise TypeError(
@@ -156,7 +172,7 @@ def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any
         )
     blocks = [table[place == code] for code in range(len(labels))]
     for label, block in zip(labels, blocks, strict=True):
-        if len(block) < 2:
+        if len(block) < _least(secret):
             raise ValueError(
                 f"every group must have at least two units, and group {str(label)!r} has "
                 f"{len(block)}: leave it out of levels= with its rows, or collect more answers."
@@ -166,10 +182,15 @@ def groups_of_formula(formula: object, data: object, arguments: Mapping[str, Any
     parts = [
         encode_rankings(block, items=parsed.left, purpose="closeness", **options)
         if rankings
-        else encode_choices(block, parsed.left[0], **options)
+        else encode_choices(block, parsed.left[0], least=_least(secret), **options)
         for block in blocks
     ]
     return _joined(parts, [str(label) for label in labels])
+
+
+def _least(secret: bool) -> int:
+    """Return the fewest units of a group; where the sizes are secret nothing depends on them."""
+    return 0 if secret else FEWEST_UNITS
 
 
 def _refuse_shared(samples: Sequence[object], respondent: str) -> None:

@@ -43,6 +43,10 @@ LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
 
 
+FEWEST_UNITS = 2
+"""Units below which nothing can be tested or estimated."""
+
+
 class EncodedSample:
     """Sensitive rankings or choices, and the public facts about them.
 
@@ -161,6 +165,7 @@ def encode_choices(
     categories: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
+    least: int = FEWEST_UNITS,
 ) -> EncodedSample:
     """Validate a column of choices.
 
@@ -174,6 +179,8 @@ def encode_choices(
         The declared categories; None takes those the column's type declares.
     respondent, max_rows
         As for :func:`encode_rankings`.
+    least : int
+        Fewest units; 0 where the number of units is not public, and a declared bound stands in.
 
     Returns
     -------
@@ -201,14 +208,14 @@ def encode_choices(
     found, values = counting.factorize(table[column], column)
     place = pd.Index(labels).get_indexer(pd.Index(values))
     codes = np.append(place, -1)[found].astype(np.int64)
-    if not len(codes):
+    if least and not len(codes):
         raise ValueError("data must have at least one row.")
     if (codes < 0).any():
         raise ValueError(
             f"column {column!r} must hold declared categories only: at least one entry is missing "
             f"or not in categories=; declare a category for no answer, or impute."
         )
-    nobs, sizes, order = _units(table, respondent, bound)
+    nobs, sizes, order = _units(table, respondent, bound, least)
     rows = np.bincount(codes, minlength=len(labels)) if order is None else codes[order]
     unit: Unit = "row" if respondent is None else "respondent"
     sample = Sample("choices", tuple(str(label) for label in labels), nobs, unit, bound)
@@ -358,8 +365,8 @@ def _frame_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> pd.Da
     return pd.DataFrame(ranks, columns=list(names))
 
 
-def _enough(nobs: int) -> int:
-    if nobs < 2:
+def _enough(nobs: int, least: int = FEWEST_UNITS) -> int:
+    if nobs < least:
         raise ValueError(f"at least two units are needed, got {nobs}: collect more answers.")
     return nobs
 
@@ -369,15 +376,15 @@ def _named(respondent: str | None) -> list[str]:
 
 
 def _units(
-    table: pd.DataFrame, respondent: str | None, max_rows: int
+    table: pd.DataFrame, respondent: str | None, max_rows: int, least: int = FEWEST_UNITS
 ) -> tuple[int, IntArray | None, IntArray | None]:
     """Return the number of units and, for respondents, their numbers of rows and an order."""
     if respondent is None:
-        return _enough(len(table)), None, None
+        return _enough(len(table), least), None, None
     person, _ = counting.factorize(table[respondent], respondent)
     check_respondents(person, None, respondent, max_rows)
     sizes = np.bincount(person)
-    return _enough(len(sizes)), sizes, np.argsort(person, kind="stable")
+    return _enough(len(sizes), least), sizes, np.argsort(person, kind="stable")
 
 
 def _check_ranks(cells: FloatArray, purpose: Purpose) -> IntArray:

@@ -20,6 +20,7 @@ from privrank.release import DECISION, PVALUE, STATISTIC, Part, Release
 from privrank.statistics.comparison import Comparison
 from privrank.statistics.gram import check_gram, gram_blocks
 from privrank.statistics.permutation import (
+    check_deal,
     chi_square,
     kernel_distance,
     permuted_statistics,
@@ -125,6 +126,7 @@ def release_comparison(
         law = DiscreteLaplace.calibrate(EFFECT_GRID + 2, shares[STATISTIC])
     if asked.kernel is not None and not _tabulated(sample):
         check_gram(sample.nobs * sample.max_rows)
+    check_deal(sample.nobs)
     check_budget(budget)
     if budget is not None:
         budget.reserve(

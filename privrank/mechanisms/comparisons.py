@@ -143,8 +143,8 @@ def release_comparisons(
         for name in epsilons.keys() - _WORTHS_SHARES
     }
     check_budget(budget)
-    if math.isinf(epsilon):
-        # a non-private run may look at the data before it spends, and refuse them
+    if math.isinf(epsilon) and (budget is None or math.isinf(budget.epsilon)):
+        # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
         design = _observed(encoded, always=plan.cluster or plan.mechanism == WINS)
     if budget is not None:
         rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)

@@ -159,8 +159,10 @@ def _choice_notes(release: Release) -> list[str]:
     deviation = {str(LAW_NAMES[noise.name]): noise.deviation(m) for noise in noises}
     name = law_name(part.law)
     own = deviation.pop(name, math.sqrt(part.noise_variance))
-    other = min(deviation, key=lambda law: deviation[law])
-    if own <= deviation[other]:
+    other = min(deviation, key=lambda law: deviation[law], default=None)
+    if other is None:
+        place = ", the only law that applies"
+    elif own <= deviation[other]:
         place = f", the least of the laws that apply; next comes {other}, {deviation[other]:.4g}"
     else:
         place = f"; {other} noise would have the least, {deviation[other]:.4g}"

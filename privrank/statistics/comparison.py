@@ -12,7 +12,7 @@ from privrank.design import Sample
 from privrank.statistics.gram import DIAMETER, RankKernel
 from privrank.statistics.permutation import chi_square_reach, mean_reach
 
-__all__ = ["ClosenessMethod", "Comparison", "compare", "effect_interval"]
+__all__ = ["SECRET_LABELS", "ClosenessMethod", "Comparison", "compare", "effect_interval"]
 
 ClosenessMethod = Literal["auto", "tv", "mmd", "kendall", "chi-square", "kim-schrab", "sigmoid"]
 Form = Literal["pvalue", "decision", "bit"]
@@ -23,6 +23,13 @@ _NAMES = {
     "mmd": "kernel distance (MMD)",
     "kendall": "Kendall kernel distance",
 }
+
+
+SECRET_LABELS = (
+    "labels='private' is available for two samples of choices with method='tv': use "
+    "labels='public' where who is in which sample is known."
+)
+"""What is said where secret labels are asked for and there is no proof of their sensitivity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +103,7 @@ def compare(method: str, sample: Sample, *, private_labels: bool = False) -> Com
     sizes = np.array([size for _, size in sample.groups])
     if private_labels:
         if not (choices and method in ("auto", "tv") and len(sizes) == 2):
-            raise ValueError(
-                "labels='private' is available for two samples of choices with method='tv': use "
-                "labels='public' where who is in which sample is known."
-            )
+            raise ValueError(SECRET_LABELS)
         smaller, larger = int(sizes.min()), int(sizes.max())
         reach = 2.0 / smaller + 1.0 / (larger + 1)
         return Comparison(_NAMES["tv"], "tv", None, reach, "pvalue")

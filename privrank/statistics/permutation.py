@@ -45,6 +45,7 @@ from privrank.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
 __all__ = [
     "chi_square",
+    "check_deal",
     "chi_square_reach",
     "deal",
     "exchange",
@@ -75,6 +76,15 @@ _FLOOR = 1e-12
 """Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
 
 
+def check_deal(total: int) -> None:
+    """Refuse more respondents than can be permuted; their number is public."""
+    if total >= LARGEST_DEAL:
+        raise ValueError(
+            f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {total:,}: compare "
+            f"a random sample of them."
+        )
+
+
 def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -> TableArray:
     """Return tables of counts after random assignments of the respondents to the samples.
 
@@ -102,10 +112,7 @@ def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -
     counts = np.asarray(counts, dtype=np.int64)
     samples, kinds = counts.shape
     total = int(counts.sum())
-    if total >= LARGEST_DEAL:
-        raise ValueError(
-            f"at most {LARGEST_DEAL - 1:,} respondents can be permuted, and these are {total:,}."
-        )
+    check_deal(total)
     small = total * permutations <= _FEW or total <= _PER_KIND * kinds
     if total <= LARGEST_SHUFFLE and small:
         return _shuffled_tables(counts, permutations, rng)
