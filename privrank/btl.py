@@ -213,7 +213,8 @@ class PrivateBTL:
         method : {"auto", "counts", "objective"}
             ``"counts"`` adds integer noise to the net wins, ``"objective"`` perturbs the
             loss (Cai, Chakraborty and Wang, Algorithm 1). ``"auto"`` takes counts under a
-            public design, otherwise the smaller predicted standard error from public numbers.
+            public design, otherwise what predicts the smallest error from public numbers. Counts
+            whose pair counts are released too are net wins or, where that is better, a win matrix.
         noise : {"auto", "laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"}
             Law of the noise on the counts. ``"auto"`` takes the one that moves differences between
             items least, by public numbers alone, and the summary says which: for respondents who

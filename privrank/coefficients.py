@@ -12,9 +12,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank import regression
 from privrank.checks import PrivrankWarning
 from privrank.covariates import Covariates
 from privrank.linear import item_basis
+from privrank.noisyerrors import NoisyErrors
 from privrank.nulls import monte_carlo_pvalue
 from privrank.regression import Equations, Estimate, draw_errors, equations, estimate, wald
 from privrank.release import Release
@@ -24,6 +26,7 @@ __all__ = [
     "column_names",
     "display",
     "lack_of_fit",
+    "noisy_errors",
     "standard_errors",
     "term_tests",
     "worth_map",
@@ -81,6 +84,13 @@ def worth_map(covariates: Covariates, items: int, rows: FloatArray) -> FloatArra
 
 def _draws(covariates: Covariates, items: int) -> int:
     return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // (covariates.rows * items) - 1))
+
+
+def noisy_errors(fitted: Estimate, release: Release) -> NoisyErrors:
+    """Return the errors of the fitted coefficients, noise by its exact law."""
+    facts = equations(release)
+    draws = _draws(facts.covariates, len(release.design.items))
+    return regression.noisy_errors(facts, fitted, release, draws)
 
 
 def term_tests(facts: Equations, fitted: Estimate, release: Release) -> dict[str, Test]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from privrank.arrays import own
 from privrank.design import PairCounts
-from privrank.evidence import Evidence
+from privrank.evidence import Evidence, evidence
 from privrank.losses import Reading
+from privrank.netnoise import NetLaw
+from privrank.noisyerrors import NoisyErrors
 from privrank.nulltables import public_generator
 from privrank.optim import differences, laplacian, pull
 from privrank.release import DESIGN_EFFECT, MOMENTS, Release
@@ -24,6 +28,7 @@ __all__ = [
     "covariance",
     "design_effect",
     "homogeneity",
+    "noisy_errors",
     "rank_sets",
 ]
 
@@ -32,6 +37,9 @@ IntArray = NDArray[np.int64]
 
 _MOST_BAND_ITEMS = 200
 """Beyond this, bands use the Bonferroni bound instead of simulation, and tests fewer draws."""
+
+MOST_SIMULATED_ITEMS = 50
+"""Beyond this, noise is taken as normal in tests and intervals of single differences of worths."""
 
 _BOUND_STEPS = 20_000
 """Quantiles of the Bonferroni bound that stand in for draws."""
@@ -205,17 +213,59 @@ def _score_noise(
     The laws are exact but for errors of released pair counts, which are taken as normal, and the
     noise on the worths of objective perturbation, which is negligible and left out.
     """
-    m, edges = facts.items, len(facts.pairs.first)
+    m = facts.items
     noise = np.asarray(
         facts.item_step * facts.item_law.simulate((draws, m), generator), dtype=np.float64
     )
-    if facts.edge_law.scale > 0 or facts.count_variance > 0:
-        cells = facts.edge_step * facts.edge_law.simulate((2, draws, edges), generator)
-        tilt = np.sqrt(facts.count_variance) * facts.tilt(worths)
-        by_edge = 0.5 * (cells[0] - cells[1])
-        by_edge = by_edge + tilt * generator.standard_normal((draws, edges))
-        noise = noise + by_edge @ _incidence(facts.pairs, m)
-    return noise
+    return noise + _edge_noise(facts, worths, draws, generator)
+
+
+def _edge_noise(
+    facts: Evidence, worths: FloatArray, draws: int, generator: np.random.Generator
+) -> FloatArray:
+    """Simulate what the noise of pairs does to the scores, shape (draws, m), or none at all."""
+    edges = len(facts.pairs.first)
+    if facts.edge_law.scale == 0 and facts.count_variance == 0:
+        return np.zeros((1, facts.items))
+    cells = facts.edge_step * facts.edge_law.simulate((2, draws, edges), generator)
+    tilt = np.sqrt(facts.count_variance) * facts.tilt(worths)
+    by_edge = 0.5 * (cells[0] - cells[1])
+    by_edge = by_edge + tilt * generator.standard_normal((draws, edges))
+    return np.asarray(by_edge @ _incidence(facts.pairs, facts.items))
+
+
+def _draws(items: int) -> int:
+    """Return how many errors of all worths are simulated."""
+    return 20_000 if items <= 20 else 2_000
+
+
+def noisy_errors(release: Release, errors: Covariance, worths: FloatArray) -> NoisyErrors:
+    """Return the errors of the worths: normal sampling error, and noise by its exact law.
+
+    The noise moves the worths by the linear map of the fit. It comes from a public counter seed,
+    and is drawn for the items in the order of their worths, whatever the order they are listed in.
+    """
+    m = len(worths)
+    if release.source == "none" or m > MOST_SIMULATED_ITEMS:
+        return NoisyErrors(errors.total)
+    facts, place = evidence(release), np.empty(m, dtype=np.int64)
+    order = np.argsort(worths, kind="stable")
+    place[order] = np.arange(m)
+    ends = np.sort((place[facts.pairs.first], place[facts.pairs.second]), axis=0)
+    edges = np.lexsort(ends[::-1])
+    sorted_pairs = PairCounts(*ends[:, edges], facts.pairs.count[edges], facts.pairs.origin)
+    draws = _draws(m) // 2
+    noise = facts.item_step * _public_noise(facts.item_law, m, draws)
+    generator = public_generator("errors of pairs", m)
+    noise = noise + _edge_noise(replace(facts, pairs=sorted_pairs), worths[order], draws, generator)
+    return NoisyErrors(errors.sampling, noise[:, place] @ errors.response.T)
+
+
+@lru_cache(maxsize=4)
+def _public_noise(law: NetLaw, items: int, draws: int) -> FloatArray:
+    """Return public draws of a law of noise, shape (draws, items), kept for the next test."""
+    generator = public_generator("errors of worths", items)
+    return own(np.asarray(law.simulate((draws, items), generator)), np.float64)
 
 
 def contrast_maxima(facts: Evidence, errors: Covariance, worths: FloatArray) -> FloatArray:
@@ -228,7 +278,7 @@ def contrast_maxima(facts: Evidence, errors: Covariance, worths: FloatArray) -> 
     if m > _MOST_BAND_ITEMS:
         levels = (np.arange(_BOUND_STEPS) + 0.5) / _BOUND_STEPS
         return np.asarray(-ndtri(levels / (m * (m - 1))))
-    draws = 20_000 if m <= 20 else 2_000
+    draws = _draws(m)
     generator = public_generator("contrast quantile", m, draws)
     root = errors.response @ square_root(errors.scores)
     first, second = np.triu_indices(m, 1)

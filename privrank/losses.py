@@ -59,6 +59,10 @@ class Reading:
         """Return the mean score at t."""
         return _information(self.link).first(t) if self.likelihood else self.link.excess(t)
 
+    def square_pull(self, t: FloatArray) -> FloatArray:
+        """Return the square of `pull`."""
+        return np.asarray(self.pull(t) ** 2)
+
     def integral(self, t: FloatArray) -> FloatArray:
         """Return the integral of `pull` from 0."""
         return _information(self.link).second(t) if self.likelihood else self.link.integral(t)
@@ -101,6 +105,11 @@ class Reading:
     def mean_variance(self) -> float:
         """Variance of a comparison on average over worths of this spread."""
         return LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "variance")
+
+    @property
+    def mean_square_pull(self) -> float:
+        """Square of the mean score of a comparison, on average over worths of this spread."""
+        return 0.25 - LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "square_pull")
 
 
 LOGISTIC_READING = Reading(LOGIT)

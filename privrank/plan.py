@@ -18,18 +18,31 @@ from privrank.links import LOGIT, Link
 from privrank.losses import Reading, loss_bounds
 from privrank.mechanisms.comparisons import DEFAULT_SHARES, Plan
 from privrank.mechanisms.objective import LEAST_RIDGE, OUTPUT
-from privrank.netnoise import NetNoise, NoiseName, cell_noise, net_noise, noise_choices
+from privrank.netnoise import NoiseName, cell_noise, net_noise, noise_choices
+from privrank.noise import DiscreteLaplace
 from privrank.release import DESIGN_EFFECT, GROUP_SIZES, ORDER_EFFECT, PAIR_COUNTS, Mechanism
 from privrank.sensitivity import objective_scale
 
-__all__ = ["DesignEffect", "Method", "Noise", "main_noise", "plan_fit", "side_shares"]
+__all__ = [
+    "DesignEffect",
+    "Method",
+    "Noise",
+    "main_noise",
+    "plan_choices",
+    "plan_fit",
+    "predicted_error",
+    "side_shares",
+]
 
 Method = Literal["auto", "counts", "objective"]
 Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"]
 DesignEffect = Literal["auto", "scalar", "none", "cluster"]
 
-MOST_ITEMS_WIN_MATRIX = 8
-"""Items up to which noise on all cells of the win matrix beats separate pair counts."""
+MOST_ITEMS_WIN_MATRIX = 20
+"""Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
+
+_UNEVEN = 0.25
+"""Relative standard deviation of pair counts, beside that of chance, that predictions suppose."""
 
 
 def side_shares(
@@ -85,12 +98,26 @@ def main_noise(
 ) -> NoiseName:
     """Return the law of the main release's noise, from public numbers.
 
-    Given the caller's choice and the side releases' shares. ``"auto"`` takes the law under which
-    differences between items get the least variance; the win matrix has two to choose from, and
-    objective perturbation one. Refuses what does not apply.
+    Given the caller's choice and the side releases' shares; ``"auto"`` takes the law under which
+    differences between items get the least variance (:func:`_laws`).
+    """
+    return _laws(design, mechanism, noise, epsilon, delta, shares)[0]
+
+
+def _laws(
+    design: Design,
+    mechanism: Mechanism,
+    noise: Noise,
+    epsilon: float,
+    delta: float,
+    shares: Mapping[str, float],
+) -> tuple[NoiseName, ...]:
+    """Return the laws of noise that the caller leaves a mechanism, the least harmful first.
+
+    The win matrix has two, and objective perturbation one. Refuses what does not apply.
     """
     if math.isinf(epsilon):
-        return "laplace"
+        return ("laplace",)
     if noise == "gaussian" and delta == 0:
         raise ValueError(
             "noise='gaussian' needs a delta above 0: pass delta=, well below 1 / nobs, or use "
@@ -103,31 +130,15 @@ def main_noise(
                 f"noise={noise!r} is for counts, and objective perturbation has continuous Laplace "
                 f"noise: use method='counts' or noise='auto'."
             )
-        return "laplace"
+        return ("laplace",)
     if mechanism == "win matrix":
-        if noise == "auto":
-            return _cell_choice(design, epsilon, delta, share)
-        assert noise in ("laplace", "gaussian")
-        return noise
+        laws: tuple[NoiseName, ...] = ("laplace",) if delta == 0 else ("laplace", "gaussian")
+        return tuple(law for law in laws if noise in ("auto", law))
     if noise == "auto":
-        return noise_choices(design.reach, epsilon, delta, share)[0].name
+        choices = noise_choices(design.reach, epsilon, delta, share)
+        return tuple(choice.name for choice in choices)
     net_noise(design.reach, noise, share * epsilon, delta)
-    return noise
-
-
-def _cell_choice(
-    design: Design, epsilon: float, delta: float, share: float
-) -> Literal["laplace", "gaussian"]:
-    if delta == 0:
-        return "laplace"
-    laplace = _cells(design, "laplace", share * pure_epsilon(epsilon, delta), delta)
-    gaussian = _cells(design, "gaussian", share * epsilon, delta)
-    better = gaussian.law.variance / gaussian.fineness**2 < laplace.law.variance
-    return "gaussian" if better else "laplace"
-
-
-def _cells(design: Design, noise: NoiseName, epsilon: float, delta: float) -> NetNoise:
-    return cell_noise(design.reach, noise, epsilon, delta, ties=design.ties)
+    return (noise,)
 
 
 def plan_fit(
@@ -144,15 +155,9 @@ def plan_fit(
     """Return the plan of a fit.
 
     Given the public design and the caller's choices (`penalty` None for ``"auto"``), returns the
-    plan that was asked for or, for ``method="auto"``, the one with the smaller predicted variance;
-    objective perturbation is left out there when the caller's ridge is too small for it, or when
-    the law that was asked for is one of counts. Laws that sum to zero are for net wins, so with
-    them no win matrix is released.
+    plan of the least predicted error (:func:`predicted_error`) among those that are left.
     """
     cluster = design_effect == "cluster"
-    private = not math.isinf(epsilon)
-    # the maximum likelihood of other links than the logit takes more than net wins
-    likelihood = not private and link != LOGIT
     if design.covariates is not None:
         if method == "objective":
             raise ValueError(
@@ -169,43 +174,74 @@ def plan_fit(
         law: NoiseName = "laplace"
         if not design.covariates.bounds:
             law = main_noise(design, "net wins", noise, epsilon, delta, sides)
-        of_pairs: Mechanism = "win matrix" if likelihood else "net wins"
-        return Plan(of_pairs, sides, cluster=cluster, noise=law, link=link)
-    counts_needed = design.pairs is None and private
-    matrix = counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX
-    matrix = matrix and noise in ("auto", "laplace", "gaussian")
+        return Plan(_exact(epsilon, link), sides, cluster=cluster, noise=law, link=link)
+    if math.isinf(epsilon) and method != "objective":
+        sides = side_shares(design, epsilon, design_effect, shares, ())
+        return Plan(_exact(epsilon, link), sides, cluster=cluster, link=link)
+    plans = plan_choices(
+        design, epsilon, method, penalty, design_effect, shares, noise, delta, link
+    )
+    return plans[0]
+
+
+def _exact(epsilon: float, link: Link) -> Mechanism:
+    """Return what is released of counts where that is no matter of noise.
+
+    The maximum likelihood of other links than the logit takes more than net wins, and only the
+    non-private run has it.
+    """
+    return "win matrix" if math.isinf(epsilon) and link != LOGIT else "net wins"
+
+
+def plan_choices(
+    design: Design,
+    epsilon: float,
+    method: Method = "auto",
+    penalty: float | None = None,
+    design_effect: DesignEffect = "auto",
+    shares: Mapping[str, float] | None = None,
+    noise: Noise = "auto",
+    delta: float = 0.0,
+    link: Link = LOGIT,
+) -> tuple[Plan, ...]:
+    """Return the plans of a model without covariates, the least predicted error first.
+
+    Net wins under every law, with the pair counts where these are not public; the win matrix, which
+    holds them, under the two laws it has; and objective perturbation. Left out are those that the
+    caller does, objective perturbation under a public design unless it is asked for, and where the
+    caller's ridge is too small for it or the law is one of counts.
+    """
+    counts_needed = design.pairs is None and not math.isinf(epsilon)
     extra = (PAIR_COUNTS,) if counts_needed else ()
-    main: Mechanism = "win matrix" if matrix or likelihood else "net wins"
-    sides = side_shares(design, epsilon, design_effect, shares, () if matrix else extra)
-    counts = Plan(main, sides, cluster=cluster, link=link)
-    of_counts = noise not in ("auto", "laplace")
+    cluster = design_effect == "cluster"
+    plans = []
     if method != "objective":
-        counts = replace(counts, noise=main_noise(design, main, noise, epsilon, delta, sides))
-    if method == "counts" or (
-        method == "auto" and (design.kind == "public" or not private or of_counts)
-    ):
-        return counts
-    main_noise(design, "objective perturbation", noise, epsilon, delta, {})
-    objective = Plan(
-        "objective perturbation",
-        side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra)),
-        cluster=cluster,
-        link=link,
-    )
-    gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, objective)
-    objective = replace(objective, gamma=gamma)
-    if method == "auto" and gamma < LEAST_RIDGE * _objective_noise(design, epsilon, objective):
-        return counts
-    if gamma <= 0 and private:
-        raise ValueError(
-            "penalty must be positive for objective perturbation, because the ridge is part of "
-            "the guarantee: use penalty='auto' or method='counts'."
-        )
-    if method == "objective":
-        return objective
-    return min(
-        counts, objective, key=lambda plan: _predicted_variance(design, epsilon, delta, plan)
-    )
+        releases: list[tuple[Mechanism, tuple[str, ...]]] = [("net wins", extra)]
+        if counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX:
+            releases.append(("win matrix", ()))
+        for main, wanted in releases:
+            sides = side_shares(design, epsilon, design_effect, shares, wanted)
+            plans += [
+                Plan(main, sides, cluster=cluster, noise=law, link=link)
+                for law in _laws(design, main, noise, epsilon, delta, sides)
+            ]
+    perturbed = design.kind == "private" and noise in ("auto", "laplace")
+    if method == "objective" or (method == "auto" and perturbed):
+        _laws(design, "objective perturbation", noise, epsilon, delta, {})
+        sides = side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra))
+        plan = Plan("objective perturbation", sides, cluster=cluster, link=link)
+        gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, plan)
+        plan = replace(plan, gamma=gamma)
+        if method == "objective" and gamma <= 0 and not math.isinf(epsilon):
+            raise ValueError(
+                "penalty must be positive for objective perturbation, because the ridge is part of "
+                "the guarantee: use penalty='auto' or method='counts'."
+            )
+        if method == "objective" or gamma >= LEAST_RIDGE * _objective_noise(design, epsilon, plan):
+            plans.append(plan)
+    if len({plan.mechanism for plan in plans}) > 1:  # else they are in order
+        plans.sort(key=lambda plan: predicted_error(design, epsilon, delta, plan, penalty))
+    return tuple(plans)
 
 
 def _covariate_releases(design: Design) -> tuple[str, ...]:
@@ -214,6 +250,11 @@ def _covariate_releases(design: Design) -> tuple[str, ...]:
     ordered = facts is not None and facts.ordered
     grouped = design.kind == "private" and facts is not None and facts.cells > 1
     return (GROUP_SIZES,) * grouped + (ORDER_EFFECT,) * ordered
+
+
+def _whole(epsilon: float, delta: float, plan: Plan) -> float:
+    """Return what the parts of a plan share: with Gaussian noise delta is spent on that."""
+    return epsilon if plan.noise == "gaussian" else pure_epsilon(epsilon, delta)
 
 
 def _main_epsilon(epsilon: float, plan: Plan) -> float:
@@ -260,22 +301,71 @@ def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
     return float(math.exp(best.x))
 
 
-def _predicted_variance(design: Design, epsilon: float, delta: float, plan: Plan) -> float:
-    """Predict the variance of a worth's contrast from public numbers."""
-    reading = _reading(plan)
-    information = nominal_information(len(design.items), design.nominal_total, reading)
-    share, reach = _main_epsilon(epsilon, plan), design.reach
+def predicted_error(
+    design: Design, epsilon: float, delta: float, plan: Plan, penalty: float | None = None
+) -> float:
+    """Predict the mean squared error of a contrast of length 1 of the worths.
+
+    Notes
+    -----
+    **Statistic.** From public numbers, for worths of the reading's spread s and equal counts of the
+    pairs. A contrast with curvature I, score variance r I + v and ridge gamma, whose share
+    q = gamma / (I + gamma) it takes, has the error (r I + v + gamma^2 s^2) / (I + gamma)^2, or
+    after the correction of the ridge's bias (1 - q^2)^2 (r I + v) / I^2 + q^4 s^2.
+
+    The noise v holds that of net wins, of both cells of each pair or of the perturbed objective,
+    and that of released pair counts: an error in the count of a pair moves the expected wins of its
+    items by its product with F - 1/2 (:func:`_count_error`). What it costs to release anything
+    else is in the shares.
+    """
+    reading, m = _reading(plan), len(design.items)
+    information = nominal_information(m, design.nominal_total, reading)
+    share, reach = _main_epsilon(_whole(epsilon, delta, plan), plan), design.reach
     sampling = information * (reading.mean_variance / reading.mean_curvature)
     if plan.mechanism == "objective perturbation":
         noise = 2.0 * _objective_noise(design, epsilon, plan) ** 2
     elif plan.mechanism == "win matrix":
         # each pair's two cells, at even odds, in a round robin of m items
-        cells = _cells(design, plan.noise, share, delta)
-        step = (0.5 if design.ties else 1.0) / cells.fineness
-        noise = 0.5 * len(design.items) * step**2 * cells.law.variance
+        noise = 0.5 * m * _cell_variance(design, plan.noise, share, delta)
     else:
         noise = (0.5 * net_noise(reach, plan.noise, share, delta).deviation(reach.items)) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / reading.mean_curvature)
-    return (sampling + noise) / information**2
+    noise += m * _count_error(design, epsilon, delta, plan) * reading.mean_square_pull
+    variance, spread = sampling + noise, reading.spread**2
+    gamma = plan.gamma
+    if plan.mechanism != "objective perturbation":
+        gamma = default_ridge(information, noise, reading) if penalty is None else penalty
+    if penalty is not None:
+        return (variance + gamma**2 * spread) / (information + gamma) ** 2
+    taken = gamma / (information + gamma)
+    return float((1.0 - taken**2) ** 2 * variance / information**2 + taken**4 * spread)
+
+
+def _cell_variance(design: Design, noise: NoiseName, epsilon: float, delta: float) -> float:
+    """Return the variance of the noise of a cell of the win matrix, in wins."""
+    cells = cell_noise(design.reach, noise, epsilon, delta, ties=design.ties)
+    step = (0.5 if design.ties else 1.0) / cells.fineness
+    return float(step**2 * cells.law.variance)
+
+
+def _count_error(design: Design, epsilon: float, delta: float, plan: Plan) -> float:
+    """Predict the error variance of each pair count; 0 where the counts are public.
+
+    Noisy counts are shrunk towards their mean (:mod:`privrank.evidence`), which leaves
+    v t^2 / (v + t^2) of noise of variance v where true counts vary by t^2: by chance, where a unit
+    cannot answer all pairs, and by what else keeps counts from being equal.
+    """
+    if design.pairs is not None:
+        return 0.0
+    if plan.mechanism == "win matrix":
+        share = _main_epsilon(_whole(epsilon, delta, plan), plan)
+        noise = 2.0 * _cell_variance(design, plan.noise, share, delta)
+    else:
+        share = plan.shares[PAIR_COUNTS] * _whole(epsilon, delta, plan)
+        noise = DiscreteLaplace.calibrate(design.reach.pair_counts_l1, share).variance
+    mean = design.nominal_total / design.reach.pairs
+    chance = mean * max(0.0, 1.0 - design.reach.effective_rows / design.reach.pairs)
+    spread = chance + (_UNEVEN * mean) ** 2
+    return noise * spread / (noise + spread)

@@ -13,11 +13,12 @@ from privrank.evidence import net_law
 from privrank.linear import blocks, edge_matrix, fit_linear, item_basis
 from privrank.losses import EdgeLoss, Reading
 from privrank.netnoise import equivalent_variance
+from privrank.noisyerrors import NoisyErrors
 from privrank.nulltables import public_generator
 from privrank.release import DESIGN_EFFECT, GROUP_SIZES, MOMENTS, NET, ORDER_EFFECT, WINS, Release
 from privrank.solvers import inverse, pseudo_inverse, rank, solve, square_root
 
-__all__ = ["Equations", "Estimate", "draw_errors", "equations", "estimate", "wald"]
+__all__ = ["Equations", "Estimate", "draw_errors", "equations", "estimate", "noisy_errors", "wald"]
 
 FloatArray = NDArray[np.float64]
 
@@ -369,6 +370,19 @@ def _noise(
         first = 0.5 * named.step * named.laplace.simulate((draws, 1), generator)
         noise = np.column_stack((noise, first))
     return np.asarray(noise)
+
+
+def noisy_errors(facts: Equations, fitted: Estimate, release: Release, draws: int) -> NoisyErrors:
+    """Return the errors of the coefficients: normal, and noise by its exact law.
+
+    Errors of group sizes are taken as normal.
+    """
+    if release.source == "none":
+        return NoisyErrors(fitted.sampling + fitted.privacy)
+    generator = public_generator("errors of coefficients", len(fitted.coefficients))
+    noise = _noise(facts, release, draws, generator) @ fitted.response.T
+    rest = fitted.privacy - fitted.response @ facts.noise @ fitted.response.T
+    return NoisyErrors(fitted.sampling + rest, noise)
 
 
 def draw_errors(

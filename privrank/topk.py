@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privrank import inference
 from privrank.arrays import own
@@ -21,13 +22,23 @@ from privrank.checks import (
 )
 from privrank.design import DesignKind
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.evidence import evidence
+from privrank.evidence import Evidence, evidence
 from privrank.mechanisms.comparisons import Plan, release_comparisons
 from privrank.plan import DesignEffect, Noise, main_noise, side_shares
-from privrank.release import DESIGN_EFFECT, NET, PAIR_COUNTS, WORTHS, Release, check_release
+from privrank.release import (
+    DESIGN_EFFECT,
+    MOMENTS,
+    NET,
+    PAIR_COUNTS,
+    WORTHS,
+    Release,
+    check_release,
+)
 from privrank.results import TopKResult
 
 __all__ = ["PrivateTopK", "infer"]
+
+FloatArray = NDArray[np.float64]
 
 
 class PrivateTopK:
@@ -181,7 +192,7 @@ class PrivateTopK:
         extra = (PAIR_COUNTS,) if design.pairs is None and epsilon < np.inf else ()
         sides = side_shares(design, epsilon, design_effect, shares, extra)
         law = main_noise(design, "net wins", noise, epsilon, delta, sides)
-        plan = Plan("net wins", sides, noise=law)
+        plan = Plan("net wins", sides, cluster=design_effect == "cluster", noise=law)
         release = release_comparisons(
             self._encoded,
             plan,
@@ -255,14 +266,46 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     if DESIGN_EFFECT in release.parts:
         fit = infer_btl(release)
         effect = inference.design_effect(release, facts.pairs, fit.worths)
-    rate = np.clip(win_rate, 0.0, 1.0)
-    spread = 0.25 if facts.random_pairs else rate * (1.0 - rate)
+    if MOMENTS[0] in release.parts:
+        covariance = _cluster_covariance(facts, release, win_rate, degrees)
+        variance = np.maximum(np.diag(covariance), 0.0)
+    else:
+        rate = np.clip(win_rate, 0.0, 1.0)
+        spread = 0.25 if facts.random_pairs else rate * (1.0 - rate)
+        covariance, variance = None, effect * spread / degrees
     return TopKResult(
         release=release,
         k=k,
         alpha=alpha,
         win_rate=own(win_rate, np.float64),
-        sampling_sd=own(np.sqrt(effect * spread / degrees), np.float64),
+        sampling_sd=own(np.sqrt(variance), np.float64),
         degrees=own(degrees, np.float64),
         design_effect=effect,
+        covariance=None if covariance is None else own(covariance, np.float64),
     )
+
+
+def _cluster_covariance(
+    facts: Evidence, release: Release, win_rate: FloatArray, degrees: FloatArray
+) -> FloatArray:
+    """Return the cluster-robust covariance of the win rates of a non-private run, shape (m, m).
+
+    A win rate is the ratio of an item's wins to its comparisons. To first order respondent r moves
+    it by (w - tau d) / D, with w wins in d comparisons of the item among the answers of r, and D
+    the item's comparisons in all. These add up to 0 over respondents, so that n / (n - 1) times the
+    sum of their outer products is without bias.
+    """
+    pairs, n = facts.pairs, release.design.nobs
+    edges = len(pairs.first)
+    yy, yn, nn = (
+        release.parts[name].values.reshape(edges, edges).astype(np.float64) for name in MOMENTS
+    )
+    place = np.arange(edges)
+    wins, met = np.zeros((2, facts.items, edges))
+    wins[pairs.first, place], wins[pairs.second, place] = 0.5, -0.5
+    met[pairs.first, place] = met[pairs.second, place] = 1.0
+    wins /= degrees[:, None]
+    met *= ((win_rate - 0.5) / degrees)[:, None]
+    cross = wins @ yn @ met.T
+    total = wins @ yy @ wins.T - cross - cross.T + met @ nn @ met.T
+    return np.asarray(n / max(n - 1, 1) * total)

@@ -20,7 +20,17 @@ LAYERS = (
     + ("progress", "radius", "ranknoise", "samplers", "sensitivity", "solvers", "tables")
     + ("zerosum",),
     ("conversion", "covariates", "design", "linear", "losses", "mallows")
-    + ("membership", "nulls", "nulltables", "optim", "paircounts", "release", "simulate", "tails")
+    + (
+        "membership",
+        "noisyerrors",
+        "nulls",
+        "nulltables",
+        "optim",
+        "paircounts",
+        "release",
+        "simulate",
+        "tails",
+    )
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
     + ("consensus.pivoting", "consensus.rules", "consensus.spacing")
     + ("consensus.statements",)

@@ -86,6 +86,14 @@ def outcome(fit, law):
     return f"{release.mechanism}: epsilon" + ", delta" * gaussian, result
 
 
+def promised(found, cell):
+    """Whether a cell of the page names what was found, maybe beside another release."""
+    releases, _, guarantee = cell.partition(": ")
+    return found in {
+        f"{release}: {guarantee}" if guarantee else release for release in releases.split(" or ")
+    }
+
+
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("row", table("method"), ids=lambda row: f"{row['method']}-{row['noise']}")
@@ -104,7 +112,7 @@ def test_every_combination_is_what_the_page_says(row, link, unit):
                 ),
                 row["noise"],
             )
-            assert found == row[design], (design, arguments)
+            assert promised(found, row[design]), (design, arguments)
             if result is not None:
                 assert result.estimator == estimators[link][row["method"]]
                 again = pr.from_json(result.to_json(), link=LINKS[link] if link[0] == "a" else None)

@@ -11,6 +11,7 @@ from scipy.stats import chisquare, norm
 
 import privrank as pr
 from privrank.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
+from privrank.mechanisms.comparisons import Plan, release_comparisons
 from privrank.netnoise import LAW_NAMES, cell_noise, net_noise, noise_choices
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import PermutohedronNoise
@@ -379,7 +380,21 @@ def test_auto_takes_the_least_and_says_so():
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_the_win_matrix_takes_two_laws(name):
     model = survey(design="private", pair_counts="release")
-    result = model.fit(1.0, 1e-6, method="counts", noise=name, rng=np.random.default_rng(1))
+    plan = Plan("win matrix", {"design_effect": 0.1}, noise=name)
+
+    def released(epsilon, delta):
+        return release_comparisons(
+            model._encoded,
+            plan,
+            epsilon=epsilon,
+            delta=delta,
+            by="a test",
+            solver="newton",
+            budget=None,
+            rng=np.random.default_rng(1),
+        )
+
+    result = pr.PrivateBTL.from_release(released(1.0, 1e-6))
     part = result.release.parts["win matrix"]
     reach = result.release.design.reach
     noise = cell_noise(reach, name, part.epsilon, 1e-6, ties=True)
@@ -390,7 +405,7 @@ def test_the_win_matrix_takes_two_laws(name):
     assert whole <= (1.0 if name == "gaussian" else 1.0 - math.log1p(-1e-6))
     top = pr.PrivateTopK.from_release(result.release, 2)
     assert 0 < top.pvalue <= 1
-    truth = model.fit(1e6, method="counts", rng=np.random.default_rng(1)).release
+    truth = released(1e6, 1e-6)
     true = truth.parts["win matrix"]
     away = part.step * part.values - true.step * true.values
     assert away.std() == pytest.approx(math.sqrt(part.noise_variance), rel=0.5)

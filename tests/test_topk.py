@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 import privrank as pr
 from privrank.design import Design, PairCounts
+from privrank.mechanisms.comparisons import Plan, release_comparisons
 from privrank.membership import set_chances
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import Part, Release
@@ -304,12 +305,17 @@ def test_objective_perturbation_holds_no_counts():
 
 
 def test_from_a_win_matrix():
-    release = (
-        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, pair_counts="release")
-        .fit(1e6, method="counts")
-        .release
+    model = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, pair_counts="release")
+    release = release_comparisons(
+        model._encoded,
+        Plan("win matrix"),
+        epsilon=1e6,
+        delta=0.0,
+        by="a test",
+        solver="newton",
+        budget=None,
+        rng=None,
     )
-    assert release.mechanism == "win matrix"
     result = pr.PrivateTopK.from_release(release, 2)
     plain = university(respondent=None).fit(np.inf)
     assert result.selected == plain.selected

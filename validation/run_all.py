@@ -16,6 +16,8 @@ STUDIES = (
     "ccw_surveys",
     "selection",
     "noise_laws",
+    "plans",
+    "hypotheses",
     "uniformity_level",
     "uniformity_power",
     "uniformity_figures",

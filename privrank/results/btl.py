@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
 from privrank.evidence import evidence
 from privrank.links import LOGIT, Link
+from privrank.noisyerrors import NoisyErrors
 from privrank.nulls import monte_carlo_pvalue
 from privrank.optim import Solver
 from privrank.release import Release
@@ -134,6 +134,9 @@ class BTLResult:
             corrected=self.corrected,
         )
 
+    def _law(self) -> NoisyErrors:
+        return inference.noisy_errors(self.release, self._covariance(), self.worths)
+
     @property
     def params(self) -> pd.Series[float]:
         """Centred worths on the scale of the link; larger is preferred."""
@@ -162,7 +165,7 @@ class BTLResult:
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for a worth equal to the average."""
-        return self._series(2.0 * ndtr(-np.abs(self.tvalues)), "P>|z|")
+        return self._series(self._law().pvalues(np.eye(len(self.items)), self.worths), "P>|z|")
 
     @property
     def design_effect(self) -> float:
@@ -191,7 +194,7 @@ class BTLResult:
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         tests = len(self.items) if simultaneous else 1
-        half = -ndtri(level / (2 * tests)) * self.bse
+        half = self._law().half_widths(np.eye(len(self.items)), level / tests)
         return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
 
     def worth(self) -> pd.Series[float]:
@@ -271,7 +274,7 @@ class BTLResult:
             else None
         )
         table = errors.contrast_errors()
-        return pair_table(self.worths, table, first, second, self.link, alpha, maxima)
+        return pair_table(self.worths, table, first, second, self.link, alpha, self._law(), maxima)
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict who is preferred.
@@ -325,7 +328,12 @@ class BTLResult:
         )
 
     def test_homogeneity(self) -> HomogeneityResult:
-        """Test that all worths are equal (score form of the Wald test)."""
+        """Test that all worths are equal (score form of the Wald test).
+
+        Its errors are those under the hypothesis. :meth:`wald_test` has those at the fit, which
+        grow faster than worths that noise drives apart (Hauck and Donner, 1977,
+        https://doi.org/10.1080/01621459.1977.10479969): it keeps its level, and sees less.
+        """
         facts = evidence(self.release)
         statistic, table = inference.homogeneity(facts, self.release, self.worths)
         return HomogeneityResult(
@@ -333,18 +341,22 @@ class BTLResult:
         )
 
     def t_test(self, hypothesis: Any) -> Any:
-        """Test linear hypotheses one by one, as statsmodels does (``"London = Paris"``)."""
-        return t_test(self.params, self._covariance().total, hypothesis)
+        """Test linear hypotheses one by one, as statsmodels does, by the law of the noise."""
+        return t_test(self.params, self.cov_params(), self._law(), hypothesis)
 
     def wald_test(self, hypothesis: Any) -> Any:
-        """Test linear hypotheses jointly, as statsmodels does."""
-        return wald_test(self.params, self._covariance().total, hypothesis)
+        """Test linear hypotheses jointly, with errors at the fit and a Monte Carlo p-value.
+
+        For the equality of all worths under much noise :meth:`test_homogeneity` sees more.
+        """
+        return wald_test(self.params, self.cov_params(), self._law(), hypothesis)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of worths as a data frame, one row per item, best first."""
         errors = self._covariance()
         total = errors.errors()
-        half = -ndtri(self.alpha / 2) * total
+        law, every = self._law(), np.eye(len(self.items))
+        half = law.half_widths(every, self.alpha)
         sets = self._rank_sets(errors, self.alpha)
         frame = pd.DataFrame(
             {
@@ -353,7 +365,7 @@ class BTLResult:
                 "sampling": errors.errors("sampling"),
                 "privacy": errors.errors("privacy"),
                 "z": self.worths / total,
-                "pvalue": 2.0 * ndtr(-np.abs(self.worths) / total),
+                "pvalue": law.pvalues(every, self.worths),
                 "lower": self.worths - half,
                 "upper": self.worths + half,
                 "rank": self.ranks(),

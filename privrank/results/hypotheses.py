@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from privrank import tables
 from privrank.formula import constraint
+from privrank.noisyerrors import NoisyErrors
 from privrank.solvers import pseudo_inverse, rank
 
 __all__ = ["t_test", "wald_test"]
@@ -17,15 +19,49 @@ __all__ = ["t_test", "wald_test"]
 FloatArray = NDArray[np.float64]
 
 
-def t_test(params: pd.Series[float], covariance: FloatArray, hypothesis: Any) -> Any:
-    """Test linear hypotheses one by one; see :func:`privrank.formula.constraint`."""
-    rows = constraint(hypothesis, [str(name) for name in params.index])
-    return tables.wald_results(params, covariance).t_test(rows)
+def t_test(
+    params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
+) -> Any:
+    """Test linear hypotheses one by one; see :func:`privrank.formula.constraint`.
+
+    Statistics are those of statsmodels; p-values and intervals are by the law of the errors.
+    """
+    weights, constants = constraint(hypothesis, [str(name) for name in params.index])
+    result = tables.wald_results(params, covariance.to_numpy()).t_test((weights, constants))
+    if errors.noise is not None:
+        away = weights @ params.to_numpy() - constants.ravel()
+        result.pvalue = np.squeeze(errors.pvalues(weights, away))
+        result.dist = _Quantiles(weights, errors, np.ravel(result.sd))
+    return result
 
 
-def wald_test(params: pd.Series[float], covariance: FloatArray, hypothesis: Any) -> Any:
-    """Test linear hypotheses jointly; see :func:`privrank.formula.constraint`."""
+def wald_test(
+    params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
+) -> Any:
+    """Test linear hypotheses jointly; see :func:`privrank.formula.constraint`.
+
+    The statistic is that of statsmodels; its p-value is Monte Carlo, by the law of the errors.
+    """
     weights, constants = constraint(hypothesis, [str(name) for name in params.index])
     value = weights @ params.to_numpy() - np.ravel(constants)
-    middle = weights @ covariance @ weights.T
-    return tables.chi_squared(float(value @ pseudo_inverse(middle) @ value), rank(middle))
+    middle = weights @ covariance.to_numpy() @ weights.T
+    inverse = pseudo_inverse(middle)
+    statistic = float(value @ inverse @ value)
+    result = tables.chi_squared(statistic, rank(middle))
+    if errors.noise is not None:
+        result.pvalue = np.asarray(errors.wald_pvalue(weights, inverse, statistic))
+        result.distribution = "Monte Carlo"
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantiles:
+    """Quantiles of t statistics, as ``conf_int`` of statsmodels asks for them."""
+
+    weights: FloatArray
+    errors: NoisyErrors
+    sd: FloatArray
+
+    def ppf(self, probability: float) -> FloatArray:
+        """Return the quantile of each statistic for a probability above one half."""
+        return self.errors.half_widths(self.weights, 2.0 * (1.0 - probability)) / self.sd

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privrank.contrasts import adjusted_pvalues, quasi_variances
 from privrank.links import Link
+from privrank.noisyerrors import NoisyErrors
 
 __all__ = ["pair_table", "positions", "quasi_table"]
 
@@ -25,26 +25,32 @@ def pair_table(
     second: IntArray,
     link: Link,
     alpha: float,
+    law: NoisyErrors,
     maxima: FloatArray | None = None,
 ) -> dict[str, FloatArray]:
     """Return differences of worths with win probabilities, their limits and p-values.
 
-    Given the standard errors of all differences, shape (m, m). With draws of the largest |t| of
-    all differences, limits hold for all of them at once and p-values are adjusted.
+    Given the standard errors of all differences, shape (m, m), and the law of the errors of the
+    worths. With draws of the largest |t| of all differences, limits hold for all of them at once
+    and p-values are adjusted.
     """
     difference = worths[first] - worths[second]
     error = errors[first, second]
-    size = np.abs(difference) / np.where(error == 0, 1.0, error)
     if maxima is None:
-        quantile, pvalue = -float(ndtri(alpha / 2)), 2.0 * ndtr(-size)
+        each = np.arange(len(first))
+        weights = np.zeros((len(first), len(worths)))
+        weights[each, first], weights[each, second] = 1.0, -1.0
+        half, pvalue = law.half_widths(weights, alpha), law.pvalues(weights, difference)
     else:
-        quantile, pvalue = float(np.quantile(maxima, 1.0 - alpha)), adjusted_pvalues(size, maxima)
+        size = np.abs(difference) / np.where(error == 0, 1.0, error)
+        half = float(np.quantile(maxima, 1.0 - alpha)) * error
+        pvalue = adjusted_pvalues(size, maxima)
     return {
         "difference": difference,
         "std_err": error,
         "probability": link.probability(difference),
-        "lower": link.probability(difference - quantile * error),
-        "upper": link.probability(difference + quantile * error),
+        "lower": link.probability(difference - half),
+        "upper": link.probability(difference + half),
         "pvalue": np.asarray(pvalue),
     }
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privrank import __version__, coefficients, regression, tables
 from privrank.checks import check_alpha
 from privrank.covariates import Covariates
 from privrank.linear import predictor_matrix
 from privrank.links import LOGIT, Link
+from privrank.noisyerrors import NoisyErrors
 from privrank.release import Release
 from privrank.results.guarantee import (
     caption,
@@ -124,6 +124,10 @@ class BTLRegressionResult:
         return np.asarray(self.estimate.sampling + self.estimate.privacy)
 
     @property
+    def _law(self) -> NoisyErrors:
+        return coefficients.noisy_errors(self.estimate, self.release)
+
+    @property
     def link(self) -> Link:
         """Link of the model."""
         return self.release.link
@@ -172,7 +176,8 @@ class BTLRegressionResult:
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for coefficients of zero."""
-        return self._series(2.0 * ndtr(-np.abs(self.tvalues)), "P>|z|")
+        away = self._display @ self.estimate.coefficients
+        return self._series(self._law.pvalues(self._display, away), "P>|z|")
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the coefficients."""
@@ -182,7 +187,7 @@ class BTLRegressionResult:
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals of the coefficients, columns ``lower`` and ``upper``."""
         level = self.alpha if alpha is None else check_alpha(alpha)
-        half = -ndtri(level / 2) * self.bse
+        half = self._law.half_widths(self._display, level)
         return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
 
     def wald_test_terms(self) -> pd.DataFrame:
@@ -252,7 +257,7 @@ class BTLRegressionResult:
         shown = coefficients.worth_map(facts, m, facts.rows_at(columns, len(groups)))
         worth = shown @ self.estimate.coefficients
         error = coefficients.standard_errors(shown, self._total)
-        half = -ndtri(self.alpha / 2) * error
+        half = self._law.half_widths(shown, self.alpha)
         order = [name for name, _ in facts.factors] + [name for name, _, _ in facts.bounds]
         return pd.DataFrame(
             {name: np.repeat(np.array(columns[name], dtype=object), m) for name in order}
@@ -300,8 +305,7 @@ class BTLRegressionResult:
         rows = facts.rows_at({name: list(frame[name]) for name in known}, len(frame))
         named = np.ones(len(frame), dtype=np.int64)
         shown = predictor_matrix(facts, rows, first, second, len(self.items), named)
-        t = shown @ self.estimate.coefficients
-        half = -ndtri(level / 2) * coefficients.standard_errors(shown, self._total)
+        t, half = shown @ self.estimate.coefficients, self._law.half_widths(shown, level)
         return pd.DataFrame(
             {
                 "probability": self.link.probability(t),
@@ -312,12 +316,13 @@ class BTLRegressionResult:
         )
 
     def t_test(self, hypothesis: Any) -> Any:
-        """Test linear hypotheses one by one, as statsmodels does (``"first = 0"``)."""
-        return t_test(self.params, self.cov_params().to_numpy(), hypothesis)
+        """Test linear hypotheses one by one, as statsmodels does, by the law of the noise."""
+        return t_test(self.params, self.cov_params(), self._law.through(self._display), hypothesis)
 
     def wald_test(self, hypothesis: Any) -> Any:
-        """Test linear hypotheses jointly, as statsmodels does."""
-        return wald_test(self.params, self.cov_params().to_numpy(), hypothesis)
+        """Test linear hypotheses jointly; Monte Carlo, as :meth:`wald_test_terms` is."""
+        law = self._law.through(self._display)
+        return wald_test(self.params, self.cov_params(), law, hypothesis)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of coefficients as a data frame, one row per coefficient."""
@@ -354,8 +359,7 @@ class BTLRegressionResult:
             if not facts.item_columns
             else f"With {level} confidence each interval covers its coefficient, allowing for "
             f"sampling and privacy noise. Item covariates are centred.",
-            f"Wald tests of terms (Monte Carlo, by the exact law of the noise, where the table's "
-            f"z are taken as normal): {'; '.join(terms)}.",
+            f"Wald tests of terms (Monte Carlo): {'; '.join(terms)}.",
             *self._zero_notes(),
             *count_notes(self.release, "worths towards zero"),
             *self._group_notes(),
@@ -396,9 +400,7 @@ class BTLRegressionResult:
 
     def _group_notes(self) -> list[str]:
         """Return what is public about who has which covariates."""
-        if self.release.source == "none":
-            return []
-        if not self._known():
+        if self.release.source == "none" or not self._known():
             return []
         if self.release.design.kind == "public":
             return ["Who has which covariates is taken as public, as is who compared which pairs."]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
@@ -61,6 +62,9 @@ class TopKResult:
         Public (or assumed) comparisons per item.
     design_effect : float
         Variance inflation from dependent answers of one respondent.
+    covariance : ndarray, shape (m, m), or None
+        Cluster-robust covariance of the win rates, of a non-private run with
+        ``design_effect="cluster"``; it takes the place of the design effect.
     """
 
     release: Release
@@ -70,6 +74,7 @@ class TopKResult:
     sampling_sd: FloatArray = field(repr=False)
     degrees: FloatArray = field(repr=False)
     design_effect: float
+    covariance: FloatArray | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -152,9 +157,19 @@ class TopKResult:
         """The top k items, best first."""
         return tuple(self.items[place] for place in self._order()[: self.k])
 
+    @property
+    def _effects(self) -> FloatArray:
+        """Variance of each win rate over that of independent answers."""
+        if self.covariance is None:
+            return np.full(len(self.items), self.design_effect)
+        rate = np.clip(self.win_rate, 0.0, 1.0)
+        alone = rate * (1.0 - rate) / self.degrees
+        # an item that won or lost everything shows no dependence
+        return np.divide(np.diag(self.covariance), alone, out=np.ones_like(alone), where=alone > 0)
+
     def _null_sd(self, degrees: FloatArray) -> FloatArray:
         """Return the sampling sd of a win rate of one half."""
-        return np.asarray(np.sqrt(self.design_effect * self._edge_inflation() / (4.0 * degrees)))
+        return np.asarray(np.sqrt(self._effects * self._edge_inflation() / (4.0 * degrees)))
 
     def _edge_inflation(self) -> float:
         """Return 1 plus the relative variance that noise on win-matrix cells adds."""
@@ -177,8 +192,15 @@ class TopKResult:
 
         With all items equal, the net wins of i and j have variances d_i, d_j and covariance
         -n_ij; the head-to-head term makes the difference of two equal degrees d vary by
-        2 d + 2 n_ij, not 2 d.
+        2 d + 2 n_ij, not 2 d. Cluster-robust variances are those of the difference itself, about
+        0 as the hypothesis has it and not about the gap: the sum of squares grows by gap^2 / n.
         """
+        gap = np.abs(self.win_rate[inside, None] - self.win_rate[outside])
+        if self.covariance is not None:
+            own, other = (np.diag(self.covariance)[side] for side in (inside, outside))
+            both = own[:, None] + other - 2.0 * self.covariance[np.ix_(inside, outside)]
+            about = (1.0 - 1.0 / self.nobs) * np.maximum(both, 0.0) + gap**2 / self.nobs
+            return np.asarray(2.0 * ndtr(-gap / np.sqrt(np.maximum(about, 1e-300))))
         facts = self._facts
         m, here = len(self.items), np.ix_(inside, outside)
         met = np.zeros((m, m))
@@ -188,7 +210,6 @@ class TopKResult:
         own, other = inverse[inside, None], inverse[outside]
         variance = own + other + 2.0 * met[here] * own * other
         sd = 0.5 * np.sqrt(self.design_effect * self._edge_inflation() * variance)
-        gap = np.abs(self.win_rate[inside, None] - self.win_rate[outside])
         weight, step = facts.item_step * own, facts.item_step * other
         return noisy_tail(facts.item_law, gap, sd, weight, step)
 
@@ -204,10 +225,15 @@ class TopKResult:
 
         **Null.** At least one selected item is no better than one left out. The gap between the
         k-th and (k+1)-th noisy count is compared with the two-sided law of the difference of two
-        noisy counts of equally good items; k must have been fixed in advance.
+        noisy counts of equally good items; k must have been fixed in advance. With cluster-robust
+        errors gaps vary differently, and of all pairs of a selected item and one left out the one
+        with the largest p-value counts.
         """
-        inside, outside = self._order()[self.k - 1 : self.k + 1]
-        return float(self._gap_pvalues(np.array([inside]), np.array([outside]))[0, 0])
+        order = self._order()
+        inside, outside = order[: self.k], order[self.k :]
+        if self.covariance is None:
+            inside, outside = inside[-1:], outside[:1]
+        return float(self._gap_pvalues(inside, outside).max())
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals of the win rates.
@@ -238,7 +264,7 @@ class TopKResult:
 
     def _tail_at(self, rate: FloatArray) -> FloatArray:
         spread = 0.25 if self._facts.random_pairs else rate * (1.0 - rate)
-        variance = self.design_effect * self._edge_inflation() * spread / self.degrees
+        variance = self._effects * self._edge_inflation() * spread / self.degrees
         sd = np.sqrt(np.maximum(variance, 1e-18))
         return self._tail(np.abs(self.win_rate - rate), sd)
 
@@ -261,7 +287,7 @@ class TopKResult:
             return self._series(np.full(len(self.items), np.nan), "P(in set)")
         found = set_chances(
             self.win_rate,
-            self.design_effect / self.degrees,
+            self._effects / self.degrees,
             self._cell_variance(),
             facts.item_law,
             facts.item_step / self.degrees,

@@ -1,0 +1,127 @@
+"""Tests and intervals of a fit take the errors of its estimates from one law."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chi2, laplace, norm
+
+import privrank as pr
+from privrank.noisyerrors import NoisyErrors
+
+CEMS = pr.datasets.load_university()
+quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
+
+
+def university(formula="1", **arguments):
+    arguments = {
+        "items": CEMS.items,
+        "respondent": "respondent",
+        "max_rows": 15,
+        "design": "public",
+        "ties": True,
+    } | arguments
+    if formula == "1":
+        return pr.PrivateBTL(CEMS.comparisons, **arguments)
+    frame = CEMS.comparisons.merge(CEMS.students, on="respondent")
+    return pr.PrivateBTL.from_formula(f"item1 + item2 + outcome ~ {formula}", frame, **arguments)
+
+
+def normal_laplace_tail(x, sd, scale):
+    """P(|Z + L| > x) by numerical integration over the noise."""
+    t = np.linspace(-60 * scale, 60 * scale, 200_001)
+    weight = laplace.pdf(t, scale=scale)
+    tails = norm.sf((x - t) / sd) + norm.cdf((-x - t) / sd)
+    return float(np.trapezoid(weight * tails, t))
+
+
+@pytest.mark.parametrize("sd", [0.05, 1.0, 20.0])
+def test_tails_are_those_of_normal_plus_noise(sd):
+    rng = np.random.default_rng(1)
+    law = NoisyErrors(np.array([[sd**2]]), rng.laplace(scale=1.0, size=(20_000, 1)))
+    one, total = np.eye(1), np.sqrt(sd**2 + 2.0)
+    for t in (0.5, 1.0, 2.0, 3.0):
+        exact = normal_laplace_tail(t * total, sd, 1.0)
+        found = law.pvalues(one, np.array([t * total]))[0]
+        # five standard errors of a share of 20,000 draws, and the grouping
+        assert found == pytest.approx(exact, abs=5 * np.sqrt(exact / 20_000) + 1e-4)
+    for alpha in (0.3, 0.05, 0.01):
+        half = law.half_widths(one, alpha)
+        assert law.pvalues(one, half)[0] == pytest.approx(alpha, rel=1e-6)
+
+
+def test_without_noise_tests_are_those_of_statsmodels():
+    law = NoisyErrors(np.diag([1.0, 4.0]))
+    rows = np.array([[1.0, -1.0], [0.0, 1.0]])
+    sd = np.sqrt([5.0, 4.0])
+    np.testing.assert_allclose(law.pvalues(rows, sd), 2 * norm.sf([1.0, 1.0]))
+    np.testing.assert_allclose(law.half_widths(rows, 0.05), norm.isf(0.025) * sd)
+    fit = university().fit(np.inf)
+    np.testing.assert_allclose(fit.pvalues, 2 * norm.sf(abs(fit.tvalues)))
+    test = fit.wald_test("London = Paris, Milano = StGallen")
+    assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 2))
+
+
+def reject_or_cover(test, interval, alpha):
+    """An interval holds 0 exactly where its test does not reject."""
+    low, high = np.asarray(interval, dtype=float).T
+    outside = (low > 0) | (high < 0)
+    np.testing.assert_array_equal(outside, np.asarray(test) <= alpha)
+
+
+@quiet
+@pytest.mark.parametrize("formula", ["1", "gender"])
+@pytest.mark.parametrize("noise", ["laplace", "permutohedron"])
+def test_every_interval_is_at_the_level_of_its_test(formula, noise):
+    for seed in range(3):
+        fit = university(formula).fit(0.15, noise=noise, rng=np.random.default_rng(seed))
+        for alpha in (0.4, 0.2, 0.05):
+            reject_or_cover(fit.pvalues, fit.conf_int(alpha), alpha)
+            rows = np.eye(len(fit.params))
+            test = fit.t_test(rows)
+            np.testing.assert_allclose(test.pvalue, fit.pvalues, rtol=1e-9)
+            np.testing.assert_allclose(test.conf_int(alpha), fit.conf_int(alpha), rtol=1e-9)
+            if formula == "1":
+                pairs = fit.pairwise(alpha)
+                reject_or_cover(pairs["pvalue"], pairs[["lower", "upper"]] - 0.5, alpha)
+
+
+@quiet
+def test_heavy_noise_has_heavier_tails_than_normal():
+    rows = [(k, "ab"[k % 2], "ba"[k % 2], 1.0 if k % 4 < 2 else -1.0) for k in range(400)]
+    frame = pd.DataFrame(rows, columns=["respondent", "item1", "item2", "outcome"])
+    fit = pr.PrivateBTL(frame, items=["a", "b"], design="public", ties=False).fit(
+        0.02, noise="laplace", rng=np.random.default_rng(3)
+    )
+    half = np.diff(fit.conf_int(0.01).to_numpy())[:, 0] / 2
+    # two Laplace numbers hardly blurred, at the .01 level: 3.0 standard deviations and not 2.58
+    assert (half / fit.bse > 2.8).all()
+    test = fit.t_test("a = b")
+    assert str(test.summary()) and float(np.squeeze(test.pvalue)) > 0
+
+
+@quiet
+@pytest.mark.parametrize("formula", ["1", "gender"])
+def test_joint_tests_agree_with_the_other_tests_of_a_fit(formula):
+    fit = university(formula).fit(0.3, rng=np.random.default_rng(4))
+    if formula == "1":
+        # on one degree of freedom the joint test is the single one
+        for hypothesis in ("London = Paris", "Milano = Stockholm"):
+            single, joint = fit.t_test(hypothesis), fit.wald_test(hypothesis)
+            assert joint.statistic == pytest.approx(float(np.squeeze(single.tvalue)) ** 2)
+            assert joint.pvalue == pytest.approx(float(np.squeeze(single.pvalue)), abs=0.02)
+        return
+    named = [name for name in fit.params.index if name.startswith("gender")]
+    joint = fit.wald_test([f"{name} = 0" for name in named[:-1]])
+    terms = fit.wald_test_terms().loc["gender"]
+    assert joint.statistic == pytest.approx(terms["statistic"])
+    assert joint.pvalue == pytest.approx(terms["pvalue"], abs=0.02)
+    assert joint.df_denom == terms["df"] and "Wald" in str(joint)
+
+
+@quiet
+def test_the_same_release_gives_the_same_pvalues():
+    fit = university().fit(0.2, rng=np.random.default_rng(5))
+    again = pr.from_json(fit.to_json())
+    hypothesis = "London = Paris, Paris = Milano"
+    assert again.wald_test(hypothesis).pvalue == fit.wald_test(hypothesis).pvalue
+    np.testing.assert_array_equal(again.pvalues, fit.pvalues)
