@@ -45,13 +45,14 @@ def digits(x: Fraction, bits: int, one: int) -> int:
 
     Notes
     -----
-    Let y = e^-x, so that p = y / (1 + one y). The quotient x, its exponential, the sum and the
-    last quotient are each rounded correctly to P decimal digits, by a relative 10^(1-P) / 2 at
-    most. As x e^-x < 1/2 the first two move y by less than 10^(1-P), and p changes by no more than
-    y does; the others move p by less than 10^(1-P). Cutting p after P decimals adds 10^-P. So the
-    whole number n below is off by less than 50 of 10^P p, and where both ends of that interval
-    have the same floor it is the one wanted. e^x is irrational but at x = 0, so a larger P always
-    ends the search. From x = bits on the floor is 0, as e > 2.
+    **Privacy.** No probability is rounded, so the losses that are proved of a distribution are
+    those of what is drawn. Let y = e^-x, so that p = y / (1 + one y). The quotient x, its
+    exponential, the sum and the last quotient are each rounded correctly to P decimal digits, by a
+    relative 10^(1-P) / 2 at most. As x e^-x < 1/2 the first two move y by less than 10^(1-P), and p
+    changes by no more than y does; the others move p by less than 10^(1-P). Cutting p after P
+    decimals adds 10^-P. So the whole number n below is off by less than 50 of 10^P p, and where
+    both ends of that interval have the same floor it is the one wanted. e^x is irrational but at x
+    = 0, so a larger P always ends the search. From x = bits on the floor is 0, as e > 2.
     """
     if x == 0:
         return (1 << bits) // (1 + one)
