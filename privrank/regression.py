@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.arrays import own
 from privrank.covariates import Covariates
 from privrank.design import Design, PairCounts
 from privrank.evidence import net_law
@@ -104,6 +105,11 @@ class Estimate:
     scores: FloatArray
     design_effect: float
     converged: bool
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies."""
+        for name in ("first", "coefficients", "sampling", "privacy", "response", "scores"):
+            object.__setattr__(self, name, own(getattr(self, name), np.float64))
 
 
 def _covariates(design: Design) -> Covariates:
