@@ -253,7 +253,8 @@ def noisy_errors(release: Release, errors: Covariance, worths: FloatArray) -> No
     place[order] = np.arange(m)
     ends = np.sort((place[facts.pairs.first], place[facts.pairs.second]), axis=0)
     edges = np.lexsort(ends[::-1])
-    sorted_pairs = PairCounts(*ends[:, edges], facts.pairs.count[edges], facts.pairs.origin)
+    count, origin = facts.pairs.count[edges], facts.pairs.origin
+    sorted_pairs = PairCounts(ends[0, edges], ends[1, edges], count, origin)
     draws = _draws(m) // 2
     noise = facts.item_step * _public_noise(facts.item_law, m, draws)
     generator = public_generator("errors of pairs", m)
@@ -332,7 +333,8 @@ def homogeneity(facts: Evidence, release: Release, worths: FloatArray) -> tuple[
     weights = _contrast_inverse(scores + noise)
     generator = public_generator("homogeneity", m, release.design.nobs)
     draw = generator.standard_normal((draws, m)) @ square_root(scores).T
-    noise = _score_noise(facts, zero, draws, generator)
+    noise = facts.item_step * _public_noise(facts.item_law, m, draws)
+    noise = noise + _edge_noise(facts, zero, draws, generator)
     draw += noise - noise.mean(axis=1, keepdims=True)
     table = np.einsum("ri,ij,rj->r", draw, weights, draw, optimize=True)
     return float(facts.score @ weights @ facts.score), table

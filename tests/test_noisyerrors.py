@@ -1,5 +1,7 @@
 """Tests and intervals of a fit take the errors of its estimates from one law."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,3 +127,18 @@ def test_the_same_release_gives_the_same_pvalues():
     hypothesis = "London = Paris, Paris = Milano"
     assert again.wald_test(hypothesis).pvalue == fit.wald_test(hypothesis).pvalue
     np.testing.assert_array_equal(again.pvalues, fit.pvalues)
+
+
+@quiet
+def test_pairs_of_many_items_take_little_memory():
+    items = 300
+    first = np.arange(items)
+    frame = pd.DataFrame({"item1": first, "item2": (first + 1) % items, "outcome": 1.0})
+    fit = pr.PrivateBTL(frame, items=range(items), design="public", respondent=None, ties=False)
+    result = fit.fit(1.0, rng=np.random.default_rng(1))
+    tracemalloc.start()
+    pairs = result.pairwise()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # a row of weights for every pair would be 108 million bytes
+    assert len(pairs) == items * (items - 1) // 2 and most < 40e6

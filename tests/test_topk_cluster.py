@@ -34,9 +34,8 @@ def model(frame, kind=pr.PrivateTopK, **arguments):
         frame,
         items=ITEMS,
         respondent="respondent",
-        max_rows=6,
         ties=False,
-        **{"design": "public"} | named | arguments,
+        **{"design": "public", "max_rows": 6} | named | arguments,
     )
 
 
@@ -97,6 +96,7 @@ def test_a_fit_of_worths_and_a_selection_have_the_same_errors(link):
     again = pr.PrivateTopK.from_release(worths.release, k=2)
     for name in ("params", "bse", "pvalues"):
         np.testing.assert_allclose(getattr(again, name), getattr(selected, name), rtol=1e-9)
+    np.testing.assert_allclose(again.bse, np.sqrt(np.diag(by_hand(frame)[1])))
     assert again.pvalue == pytest.approx(selected.pvalue)
     assert "cluster-robust" in str(again.summary())
     # and the other way round, as no number of the moments is lost
@@ -126,3 +126,40 @@ def test_the_separation_of_camps_keeps_its_level():
         plain.append(built.fit(np.inf, design_effect="none").pvalue <= 0.05)
     assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
     assert np.mean(plain) > 0.1
+
+
+def fits(frame, **options):
+    """Results of every class that can name cluster-robust errors."""
+    frame = frame.assign(side=np.where(frame["respondent"] % 2, "x", "y"))
+    shared = {"distinct_pairs": False, "max_rows": 12}
+    by_side = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ side",
+        frame,
+        items=ITEMS,
+        respondent="respondent",
+        ties=False,
+        design="public",
+        levels={"side": ["x", "y"]},
+        **shared,
+    )
+    selected = model(frame, **shared).fit(np.inf, **options)
+    worths = model(frame, pr.PrivateBTL, **shared).fit(np.inf, penalty=1e-9, **options)
+    return {
+        "worths": worths,
+        "coefficients": by_side.fit(np.inf, penalty=1e-9, **options),
+        "win rates": selected,
+        "win rates of worths": pr.PrivateTopK.from_release(worths.release, k=2),
+        "worths of win rates": pr.PrivateBTL.from_release(selected.release, penalty=1e-9),
+    }
+
+
+def test_who_says_cluster_robust_learns_nothing_from_an_answer_given_twice():
+    frame = survey(60, 5, camps=0.7)
+    twice = pd.concat([frame, frame])
+    once, again = (fits(each, design_effect="cluster") for each in (frame, twice))
+    naive, more = (fits(each, design_effect="none") for each in (frame, twice))
+    for name, result in again.items():
+        assert "cluster-robust" in str(result.summary()), name
+        np.testing.assert_allclose(result.bse, once[name].bse, rtol=1e-6, err_msg=name)
+        assert "cluster-robust" not in str(more[name].summary()), name
+        np.testing.assert_allclose(more[name].bse, naive[name].bse / np.sqrt(2), rtol=1e-6)

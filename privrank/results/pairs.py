@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from privrank.contrasts import adjusted_pvalues, quasi_variances
 from privrank.links import Link
@@ -36,15 +37,19 @@ def pair_table(
     """
     difference = worths[first] - worths[second]
     error = errors[first, second]
-    if maxima is None:
+    size = np.abs(difference) / np.where(error == 0, 1.0, error)
+    half: FloatArray
+    if maxima is not None:
+        half = float(np.quantile(maxima, 1.0 - alpha)) * error
+        pvalue = adjusted_pvalues(size, maxima)
+    elif law.noise is None:
+        # without a row of weights for every pair, of which many items have too many
+        half, pvalue = -ndtri(alpha / 2) * error, np.asarray(2.0 * ndtr(-size))
+    else:
         each = np.arange(len(first))
         weights = np.zeros((len(first), len(worths)))
         weights[each, first], weights[each, second] = 1.0, -1.0
         half, pvalue = law.half_widths(weights, alpha), law.pvalues(weights, difference)
-    else:
-        size = np.abs(difference) / np.where(error == 0, 1.0, error)
-        half = float(np.quantile(maxima, 1.0 - alpha)) * error
-        pvalue = adjusted_pvalues(size, maxima)
     return {
         "difference": difference,
         "std_err": error,
