@@ -55,6 +55,11 @@ def cells(scale, cell, size, rng):
     return (steps + 0.5) * cell
 
 
+def nonzero(scale, size, rng):
+    steps = np.rint(np.resize(PATTERN, size) * scale).astype(np.int64)
+    return np.where(steps == 0, 1, steps)
+
+
 def shuffled(rows, columns, rng, *, dtype=np.int64):
     keys = np.random.default_rng(20011998).random((rows, columns))
     return np.argsort(keys, axis=1).astype(dtype)
@@ -68,6 +73,7 @@ SOURCES = {
     "draw_below": lambda total, rng: total // 3,
     "draw_bit": bit,
     "draw_cells": cells,
+    "draw_nonzero": nonzero,
     "draw_one_each": lambda sizes, rng: np.zeros(len(sizes), dtype=np.int64),
     "draw_orders": shuffled,
     "draw_permutation": lambda size, rng: tuple(int(k) for k in np.roll(np.arange(size), 1)),
