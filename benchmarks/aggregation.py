@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
@@ -133,13 +134,18 @@ def alone(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
             seconds(lambda pairs=pairs: kemeny(pairs), 5),
             bar,
         )
-    ranks = pr.Mallows(100, 0.95).rvs(5000, rng)
-    model = pr.PrivateRankAggregation(ranks)
-    for delta in (0.0, 1e-6):
-        work = (
-            f"PrivateRankAggregation.fit(1.0, {delta:g}), secure noise, 5,000 rankings, 100 items"
-        )
-        yield work, seconds(lambda delta=delta: model.fit(1.0, delta), 9), 0.2
+    for m, bar in ((100, 0.2), (400, 1.0)):
+        model = pr.PrivateRankAggregation(pr.Mallows(m, 0.95).rvs(5000, rng))
+        for delta, releases in ((0.0, "auto"), (1e-6, "auto"), (1e-6, "pairs")):
+            work = (
+                f"PrivateRankAggregation.fit(1.0, {delta:g}, releases={releases!r}), secure noise, "
+                f"5,000 rankings, {m} items"
+            )
+            fit = partial(model.fit, 1.0, delta, releases=releases)
+            yield work, seconds(fit, 9 if m == 100 else 3), bar
+    ranks = rng.permuted(np.tile(np.arange(1, 21), (1_000_000, 1)), axis=1)
+    work = "PrivateRankAggregation of an array of 1,000,000 rankings of 20 items"
+    yield work, seconds(lambda: pr.PrivateRankAggregation(ranks), 3), 1.0
     noise = rng.normal(size=(18, 18))
     yield "exact Kemeny order, a random matrix of 18 items", seconds(lambda: kemeny(noise), 5), 0.5
     for m in (10, 100):

@@ -1,4 +1,4 @@
-"""Private rank aggregation: a consensus order, and how surely it holds."""
+"""Private rank aggregation: a consensus order, and which places of it are certain."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from privrank.checks import (
     check_rng,
 )
 from privrank.consensus.statements import Target
+from privrank.encode.ranks import Missing
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.rankplan import (
     LARGEST_SHARE,
     LEAST_SHARE,
     AggregationMethod,
+    Releases,
     cautions,
     plan_aggregation,
 )
@@ -43,7 +45,8 @@ class PrivateRankAggregation:
     ----------
     rankings : data frame or ndarray of shape (n, m)
         A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m,
-        complete and without ties unless `partial`. `privrank.as_rankings` makes one of other forms.
+        complete and without ties unless `ties` and `missing` say otherwise. `privrank.as_rankings`
+        makes one of other forms.
     items : sequence of str, optional
         The item columns; by default every column but the respondent's.
     respondent : str, optional
@@ -51,11 +54,13 @@ class PrivateRankAggregation:
         is then a respondent with all their rows, whose mean counts as one vote on every pair.
     max_rows : int, default 1
         Public bound on the rows of a respondent, at most 10.
-    partial : bool, default False
-        Whether rankings may have ties and missing items; public. If so, a ranking in which two
-        items share a rank, or one of them has none, counts as half a vote for each order of the
-        two. An item that many leave out therefore stays near one half against all others; where to
-        be left out means to be last, say so with ``privrank.as_rankings(..., missing="bottom")``.
+    ties : bool, default False
+        Whether items may share a rank, which then is half a vote for each order of the two; public.
+    missing : {"bottom", "half"}, optional
+        What a missing cell means; public. ``"bottom"``: the item is below all that the ranking
+        lists, and tied with the others it leaves out, as in a list of the five best. ``"half"``:
+        nothing is known of the item, half a vote for each order of it and any other; an item that
+        many leave out then stays near one half against all. By default no cell may be missing.
 
     Raises
     ------
@@ -67,10 +72,11 @@ class PrivateRankAggregation:
     **Privacy.** Neighbours replace one unit; the number of units is public. Everything comes from
     noisy pair counts, noisy Borda totals, or one order; see :mod:`privrank.mechanisms.aggregation`.
 
-    **Statistic.** The default releases the counts of all pairs and takes the order with the fewest
-    disagreements (Kemeny's), after shrinking the counts as far as noise explains them
-    (:mod:`privrank.consensus.bayes`). Where pure privacy makes the counts too noisy it releases
-    Borda totals instead.
+    **Statistic.** The default releases what is predicted to lose least at these numbers of items
+    and units and this epsilon and delta (:mod:`privrank.rankchoice`): the counts of all pairs, of
+    which it takes the order with the fewest disagreements (Kemeny's), after shrinking the counts as
+    far as noise explains them (:mod:`privrank.consensus.bayes`); or Borda totals, whose noise is
+    less, for an order by mean rank.
 
     References
     ----------
@@ -96,20 +102,28 @@ class PrivateRankAggregation:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
-        partial: bool = False,
+        ties: bool = False,
+        missing: Missing | None = None,
     ) -> None:
         self._encoded = encode_rankings(
             rankings,
             items=items,
             respondent=respondent,
             max_rows=max_rows,
-            partial=partial,
+            ties=ties,
+            missing=missing,
             purpose="consensus",
         )
 
     @classmethod
     def from_formula(
-        cls, formula: str, data: object, *, partial: bool = False, **arguments: Any
+        cls,
+        formula: str,
+        data: object,
+        *,
+        ties: bool = False,
+        missing: Missing | None = None,
+        **arguments: Any,
     ) -> Self:
         """Build the model from a formula that names the item columns.
 
@@ -119,8 +133,10 @@ class PrivateRankAggregation:
             ``"London + Paris + Milano ~ 1"``.
         data : data frame
             Frame with these columns.
-        partial : bool, default False
-            Whether rankings may have ties and missing items.
+        ties : bool, default False
+            Whether items may share a rank.
+        missing : {"bottom", "half"}, optional
+            What a missing cell means.
         **arguments
             `respondent` and `max_rows`.
 
@@ -128,7 +144,7 @@ class PrivateRankAggregation:
         -------
         PrivateRankAggregation
         """
-        encoded = sample_of_formula(formula, data, arguments, partial, "consensus")
+        encoded = sample_of_formula(formula, data, arguments, ties, missing, "consensus")
         if encoded.sample.kind != "rankings":
             raise ValueError(
                 f"formula must name at least two item columns on its left, got {formula!r}: write "
@@ -153,7 +169,8 @@ class PrivateRankAggregation:
         delta: float = 0.0,
         *,
         method: AggregationMethod = "auto",
-        score_share: float | str = "auto",
+        releases: Releases = "auto",
+        score_share: float = 0.0,
         target: Target = "population",
         alpha: float = 0.05,
         budget: Budget | None = None,
@@ -167,19 +184,21 @@ class PrivateRankAggregation:
             Privacy budget to spend; ``numpy.inf`` for the non-private consensus.
         delta : float, default 0
             Privacy delta. A small one, such as 1e-6, makes Gaussian noise possible, which is much
-            less for more than about ten items.
+            less from about 20 items on.
         method : str, default "auto"
-            ``"auto"``: all pair counts, by the law of least noise, and Kemeny's order of them
-            shrunken; with ``delta=0`` and noise above 0.012 per pair fraction, ``"borda"``.
+            ``"auto"``: the least predicted loss among pair counts with either kind of noise, and
+            Kemeny's order of them shrunken, and Borda totals with either kind of noise.
             ``"kemeny"``: Kemeny's order of the noisy counts as they are. ``"borda"``: the order of
             noisy Borda totals, which says nothing about single pairs. To compare with:
             ``"pairs-laplace"``, ``"kwiksort"``, ``"kwiksort-hay"`` and, for at most 20 items,
             ``"exponential"``; the last three release an order alone. Non-private only:
             ``"copeland"`` and ``"local-search"``.
-        score_share : float or "auto"
+        releases : {"auto", "pairs"}
+            ``"pairs"`` has ``"auto"`` release pair counts, for statements about pairs, also where
+            Borda totals would lose less.
+        score_share : float, default 0
             Share of the budget for the Kemeny score of the consensus, which needs noise of its own:
-            the order fits the noise of the counts it was found in. 0, or 0.05 to 0.5; ``"auto"`` is
-            0.1 where pair counts are released, and else 0.
+            the order fits the noise of the counts it was found in. 0, or 0.05 to 0.5.
         target : {"population", "sample"}
             What intervals are about: the population the units were drawn from, or these units.
         alpha : float, default 0.05
@@ -200,11 +219,17 @@ class PrivateRankAggregation:
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, AggregationMethod)
+        check_choice("releases", releases, Releases)
         check_choice("target", target, Target)
         check_rng(rng)
-        share = _check_share(score_share)
         plan = plan_aggregation(
-            self._encoded.sample, epsilon, delta, method, share, partial=self._encoded.partial
+            self._encoded.sample,
+            epsilon,
+            delta,
+            method,
+            _check_share(score_share),
+            releases=releases,
+            partial=self._encoded.partial,
         )
         release = release_aggregation(
             self._encoded, plan, epsilon=epsilon, delta=delta, budget=budget, rng=rng
@@ -276,14 +301,12 @@ def infer(
     )
 
 
-def _check_share(share: object) -> float | None:
-    """Return the share of the Kemeny score, None for the default."""
-    if isinstance(share, str) and share == "auto":
-        return None
+def _check_share(share: object) -> float:
+    """Return the share of the Kemeny score."""
     real = isinstance(share, Real) and not isinstance(share, bool)
     if not real or not (share == 0 or LEAST_SHARE <= float(share) <= LARGEST_SHARE):  # type: ignore[arg-type]
         raise ValueError(
-            f"score_share must be 'auto', 0 or a share between {LEAST_SHARE:g} and "
-            f"{LARGEST_SHARE:g}, got {share!r}."
+            f"score_share must be 0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}, got "
+            f"{share!r}."
         )
     return float(share)  # type: ignore[arg-type]

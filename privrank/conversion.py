@@ -127,11 +127,11 @@ def as_rankings(
 
     **Elsewhere it is not exact.** Random orders pull every estimate (mean ranks, pair fractions)
     towards indifference, and ``"bottom"`` pulls items down that are missing for other reasons: a
-    consensus takes rankings as they are, with ``partial=True``. A test of identity with a law that
-    is not uniform loses its level, up to rejecting always: each row would have to be drawn from
-    that law, given its reported part, and condition 1 to hold. A comparison of groups keeps its
-    level if, given the rankings, ties and missing items come about alike in all groups; complete
-    once, before any permutation.
+    consensus takes rankings as they are, with ``ties=True`` and ``missing=``. A test of identity
+    with a law that is not uniform loses its level, up to rejecting always: each row would have to
+    be drawn from that law, given its reported part, and condition 1 to hold. A comparison of groups
+    keeps its level if, given the rankings, ties and missing items come about alike in all groups;
+    complete once, before any permutation.
 
     Examples
     --------

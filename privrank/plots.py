@@ -251,13 +251,12 @@ def pairwise(
 
 
 def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
-    """Draw a consensus order, best on top, with a line between groups that are separated.
+    """Draw a consensus order, best on top: the ranks each item can have, and its own place.
 
     Parameters
     ----------
     frame : DataFrame
-        A consensus's ``to_frame()``: Borda scores with intervals where they were released, groups
-        where pairs were.
+        A consensus's ``to_frame()``: with intervals of ranks where Borda scores were released.
     alpha : float
         Significance level of the bars.
     caption : str
@@ -269,27 +268,23 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
     -------
     matplotlib Figure
     """
-    figure, ax = _axes(ax, (6.4, 0.42 * len(frame) + 1.5))
-    rows = np.arange(len(frame))[::-1]
+    m = len(frame)
+    figure, ax = _axes(ax, (6.4, (0.42 if m <= 20 else 0.24) * m + 1.5))
+    rows = np.arange(m)[::-1]
     ax.set_yticks(rows, [f"{rank}  {item}" for item, rank in frame["rank"].items()])
-    ax.set_ylim(-0.6, len(frame) - 0.4)
-    if "borda" in frame:
-        ax.hlines(rows, frame["lower"], frame["upper"], color=_FULL, lw=2.5, zorder=1)
-        ax.scatter(frame["borda"], rows, color=_INK, s=32, zorder=3)
+    ax.set_ylim(-0.6, m - 0.4)
+    ax.set_xlim(0.4, m + 0.6)
+    ax.scatter(frame["rank"], rows, color=_INK, s=32 if m <= 20 else 16, zorder=3)
+    if "rank_lower" in frame:
+        low, high = frame["rank_lower"] - 0.3, frame["rank_upper"] + 0.3
+        ax.hlines(rows, low, high, color=_FULL, lw=4.0 if m <= 20 else 2.5, zorder=1)
         ax.set_xlabel(
-            f"Borda score: items placed behind, on average;\n"
-            f"{100 * (1 - alpha):g} % intervals, privacy noise included"
+            f"dots: place in the consensus; bars: rank by Borda score,\n"
+            f"{100 * (1 - alpha):g} % for all items at once, privacy noise included"
         )
     else:
-        ax.scatter(np.zeros(len(frame)), rows, color=_INK, s=32)
-        ax.set_xticks([])
-        ax.set_xlabel("the order alone was released")
-    if "group" in frame:
-        ends = np.flatnonzero(np.diff(frame["group"]))
-        for row in rows[ends] - 0.5:
-            ax.axhline(row, color=_CHOSEN, lw=1.0, ls="--", zorder=0)
-        words = "lines part items that are separated" if len(ends) else "no items are separated"
-        ax.set_xlabel(f"{ax.get_xlabel()};\n{words}")
+        ax.set_xlabel("place in the consensus; the order alone was released")
+    ax.locator_params(axis="x", integer=True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(f"Consensus, {caption}", fontsize="medium", loc="left")
     return figure

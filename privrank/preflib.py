@@ -47,8 +47,9 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
 
     Notes
     -----
-    Rankings with ties or missing items go to `PrivateRankAggregation` with ``partial=True``, or
-    through `as_rankings`, whose notes say which tests allow it, to be completed at random.
+    Rankings with ties or missing items go to `PrivateRankAggregation` with ``ties=True`` and
+    ``missing=``, or through `as_rankings`, whose notes say which tests allow it, to be completed at
+    random.
 
     References
     ----------

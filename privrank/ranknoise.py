@@ -19,7 +19,13 @@ from scipy.special import gammaln, ndtr, ndtri
 from privrank.noise import draw_below, draw_one_each
 from privrank.radius import Radius, step_rate
 
-__all__ = ["CubeNoise", "PermutohedronNoise", "spanning_tree", "tree_point"]
+__all__ = [
+    "CubeNoise",
+    "PermutohedronNoise",
+    "permutohedron_moment",
+    "spanning_tree",
+    "tree_point",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -105,12 +111,7 @@ class CubeNoise:
         """
         if self._radius is None:
             return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
-        last = self._radius.low + len(self._radius.weights)
-        radii, mass = self._radius.law(last + math.ceil(40 * self._radius.scale))
-        if len(radii) > _RADII:  # a grid of radii: their spread is small beside their mean
-            start = np.arange(0, len(radii), len(radii) // _RADII)
-            mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)
-            radii = mean / np.maximum(mass, 1e-300)
+        radii, mass = self.radii()
         wide = radii + 0.5
 
         def integral(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -141,6 +142,28 @@ class CubeNoise:
             return values.copy()
         radius = self._radius.draw(rng)
         return values + draw_one_each(np.full(self.dimension, 2 * radius + 1), rng) - radius
+
+    def radii(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the radii with their probabilities; where there are many, means of runs of them.
+
+        Their spread within a run is small beside their mean. A share below e^-40 is not listed.
+        """
+        assert self._radius is not None
+        last = self._radius.low + len(self._radius.weights)
+        radii, mass = self._radius.law(last + math.ceil(40 * self._radius.scale))
+        if len(radii) > _RADII:
+            start = np.arange(0, len(radii), len(radii) // _RADII)
+            mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)
+            radii = mean / np.maximum(mass, 1e-300)
+        return radii, mass
+
+    def simulate(self, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return noise alone, shape (draws, coordinates), for calibration."""
+        if self._radius is None:
+            return np.zeros(size)
+        radii, mass = self.radii()
+        radius = radii[np.searchsorted(mass.cumsum()[:-1], rng.random(size[0]))]
+        return np.rint(rng.uniform(-0.5, 0.5, size) * (2.0 * radius[:, None] + 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +246,7 @@ class PermutohedronNoise:
         """Variance of one coordinate, in squared lattice steps, to a relative 1 / radius^2."""
         if self._radius is None:
             return 0.0
-        return 4.0 * _permutohedron_moment(self.items) / self.items * self._radius.mean_of(2)
+        return 4.0 * permutohedron_moment(self.items) / self.items * self._radius.mean_of(2)
 
     def draw(self, totals: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
@@ -263,7 +286,7 @@ class PermutohedronNoise:
 
 
 @cache
-def _permutohedron_moment(items: int) -> float:
+def permutohedron_moment(items: int) -> float:
     """Return the mean squared length of a uniform point of the centred permutohedron."""
     moment = np.zeros(items + 1)
     for m in range(2, items + 1):

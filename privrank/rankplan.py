@@ -9,10 +9,20 @@ from typing import Literal
 
 from privrank.budget import pure_epsilon, split
 from privrank.consensus.pivoting import hay_cap, query_cap
+from privrank.consensus.rankintervals import difference_variance
 from privrank.consensus.rules import Rule
 from privrank.design import Sample
 from privrank.gaussian import lattice_scale
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.rankchoice import (
+    PAIR_KINDS,
+    Kind,
+    choose,
+    excess_of,
+    predicted_excesses,
+    totals_scale,
+    unit_steps,
+)
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.release import PAIRS, SCORE, TOTALS, Law, Release
 from privrank.sensitivity import RankingReach
@@ -22,13 +32,11 @@ __all__ = [
     "LEAST_SHARE",
     "AggregationMethod",
     "RankPlan",
+    "Releases",
     "cautions",
-    "cube_sd",
-    "gaussian_sd",
     "plan_aggregation",
     "predicted_excess",
     "remedy",
-    "unit_steps",
 ]
 
 AggregationMethod = Literal[
@@ -43,19 +51,20 @@ AggregationMethod = Literal[
     "local-search",
 ]
 
+Releases = Literal["auto", "pairs"]
 Sorting = Literal["KwikSort", "KwikSort with a random rest", "exponential mechanism"]
+_KINDS: dict[str, tuple[Kind, ...]] = {
+    "auto": (*PAIR_KINDS, "K-norm totals", "Gaussian totals"),
+    "kemeny": PAIR_KINDS,
+    "borda": ("K-norm totals", "Gaussian totals"),
+}
+"""What each method may release."""
 
-LARGEST_SD = 0.012
-"""Noise per pair fraction up to which `auto` releases pairs at delta = 0, and not Borda totals."""
-
-SCORE_SHARE, LEAST_SHARE, LARGEST_SHARE = 0.10, 0.05, 0.50
-"""Share of the Kemeny score: the default, and the bounds."""
+LEAST_SHARE, LARGEST_SHARE = 0.05, 0.50
+"""Bounds of the share of the Kemeny score, where it is asked for."""
 
 FALLBACK_SHARE = 0.05
 """Share of epsilon of the release that replaces an unfinished KwikSort."""
-
-LARGEST_ROWS = 10
-"""Rankings per respondent: their weights are whole numbers of 1 / lcm(1..max_rows), 1 / 2520."""
 
 LARGEST_EXCESS = 0.01
 """Predicted disagreements beyond the least, as a share of pairs, from which on a fit warns."""
@@ -86,18 +95,17 @@ class RankPlan:
     share : float
         Share of the Kemeny score; 0 for none.
     score : DiscreteLaplace or None
-        Law of a score with a draw of its own.
-    thinning : DiscreteGaussian or None
-        Law of the noise that divides Gaussian counts into two independent parts, for the order
-        and for its score.
+        Law of the score.
     score_epsilon : float
-        What a score with a draw of its own spends.
+        What the score spends.
     cap : int
         Most queries of a sort.
     fallback : DiscreteLaplace or None
         Law of the pairs that replace an unfinished sort.
     rate : float
         Of the exponential mechanism, per lattice step of the score.
+    fineness : int
+        Lattice steps of the noise in Borda totals within one step of the totals.
     """
 
     releases: Literal["pairs", "Borda totals", "order"]
@@ -107,11 +115,11 @@ class RankPlan:
     epsilon: float
     share: float = 0.0
     score: DiscreteLaplace | None = None
-    thinning: DiscreteGaussian | None = None
     score_epsilon: float = 0.0
     cap: int = 0
     fallback: DiscreteLaplace | None = None
     rate: float = 0.0
+    fineness: int = 1
 
     @property
     def mechanism(self) -> str:
@@ -122,43 +130,14 @@ class RankPlan:
         return f"{noun}, {self.rule}"
 
 
-def unit_steps(sample: Sample, partial: bool = False) -> int:
-    """Return the lattice steps of one unit: lcm(1..max_rows) for respondents, 1 for rows.
-
-    Twice as many if rankings may be partial, as half votes are whole numbers of them.
-    """
-    halves = 2 if partial else 1
-    if sample.unit == "row":
-        return halves
-    if sample.max_rows > LARGEST_ROWS:
-        raise ValueError(
-            f"max_rows must be at most {LARGEST_ROWS} for rank aggregation, got "
-            f"{sample.max_rows}: average over fewer rankings of each respondent, drawn at random."
-        )
-    return halves * math.lcm(*range(1, sample.max_rows + 1))
-
-
-def cube_sd(items: int, epsilon: float) -> float:
-    """Return the nominal sd of cube noise in a pair count, in units."""
-    pairs = RankingReach(items).pairs_l1
-    return math.sqrt((pairs + 1) * (pairs + 2) / 3) / epsilon
-
-
-@cache
-def gaussian_sd(items: int, epsilon: float, delta: float, steps: int = 1) -> float:
-    """Return the sd of discrete Gaussian noise in a pair count, in units; inf without delta."""
-    if delta == 0.0:
-        return math.inf
-    return lattice_scale(epsilon, delta, RankingReach(items).pairs_l1, steps) / steps
-
-
 def plan_aggregation(
     sample: Sample,
     epsilon: float,
     delta: float,
     method: AggregationMethod,
-    share: float | None,
+    share: float = 0.0,
     *,
+    releases: Releases = "auto",
     partial: bool = False,
 ) -> RankPlan:
     """Fix what is released from public numbers.
@@ -171,8 +150,10 @@ def plan_aggregation(
         The guarantee.
     method : str
         The method asked for.
-    share : float or None
-        Share of the Kemeny score; None for the default: 10 % where pairs are released.
+    share : float, default 0
+        Share of the Kemeny score.
+    releases : {"auto", "pairs"}
+        ``"pairs"`` keeps `auto` to releases that say something about single pairs.
     partial : bool, default False
         Whether rankings may have ties and missing items.
 
@@ -187,13 +168,18 @@ def plan_aggregation(
 
     Notes
     -----
-    **Statistic.** With delta > 0 `auto` takes whichever has less noise, Gaussian or cube, and
-    shrinks the pairs before ordering them (EB-Kemeny). With delta = 0 it does so with cube noise
-    while the noise per fraction has a standard deviation of at most 0.012, and takes Borda totals
-    beyond: their noise grows like m rather than m^2, but they say nothing about pairs.
+    **Statistic.** `auto` takes the release with the least :func:`predicted_excesses`. A larger
+    epsilon or delta makes none of them larger, as a release without delta remains one with delta:
+    so it cannot lead to a worse one, by this prediction. Where they tie pairs are released, which
+    say more, and whose Kemeny order is right where majorities are not those of scores.
     """
     steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)
     m = len(sample.items)
+    if releases == "pairs" and method in ("borda", "kwiksort", "kwiksort-hay", "exponential"):
+        raise ValueError(
+            f"method={method!r} releases no pairs: leave out releases='pairs', or use "
+            f"method='auto'."
+        )
     if method in ("kwiksort", "kwiksort-hay", "exponential") and not math.isinf(epsilon):
         if share:
             raise ValueError(
@@ -208,29 +194,39 @@ def plan_aggregation(
             f"method={method!r} is for the non-private run, epsilon=numpy.inf: use method='auto'."
         )
     pairs = RankingReach(m).pairs_l1
-    if method == "auto" and delta == 0.0:
-        asked = SCORE_SHARE if share is None else share
-        sd = cube_sd(m, epsilon * (1.0 - asked)) / sample.nobs
-        method = "auto" if sd <= LARGEST_SD else "borda"
-    kept = (0.0 if method == "borda" else SCORE_SHARE) if share is None else share
-    main = TOTALS if method == "borda" else PAIRS
-    epsilons = split(xi, {SCORE: kept} if kept else {}, main)
-    score = DiscreteLaplace.calibrate(pairs * steps, epsilons[SCORE]) if kept else None
-    spends = (epsilons[main], kept, score, None, epsilons.get(SCORE, 0.0))
-    if method == "borda":
-        totals = PermutohedronNoise.calibrate(m, epsilons[main], steps)
-        return RankPlan("Borda totals", "Borda", steps, totals, *spends)
-    rule: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
     if method == "pairs-laplace":
-        law: Law = DiscreteLaplace.calibrate(pairs * steps, epsilons[main])
-        return RankPlan("pairs", rule, steps, law, *spends)
-    gaussian = gaussian_sd(m, epsilon, delta, steps)
-    if gaussian / math.sqrt(1.0 - kept) < cube_sd(m, epsilons[main]):
-        scale = gaussian * steps
-        extra = DiscreteGaussian(scale * math.sqrt(kept / (1.0 - kept))) if kept else None
-        return RankPlan("pairs", rule, steps, DiscreteGaussian(scale), epsilon, kept, None, extra)
-    cube = CubeNoise.calibrate(pairs, steps, epsilons[main])
-    return RankPlan("pairs", rule, steps, cube, *spends)
+        kind: Kind | None = None
+    else:
+        kinds = PAIR_KINDS if releases == "pairs" else _KINDS[method]
+        excesses = predicted_excesses(sample, epsilon, delta, share)
+        kind = choose(kinds, excesses)
+    rule: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
+    # the score is pure, and delta all of Gaussian noise, whose epsilon is therefore not raised
+    main = PAIRS if kind is None or kind in PAIR_KINDS else TOTALS
+    whole = epsilon if kind in ("Gaussian pairs", "Gaussian totals") else xi
+    epsilons = split(whole, {SCORE: share} if share else {}, main)
+    score = DiscreteLaplace.calibrate(pairs * steps, epsilons[SCORE]) if share else None
+    spends = (epsilons[main], share, score, epsilons.get(SCORE, 0.0))
+    if kind == "Gaussian totals":
+        scale, fineness = totals_scale(m, epsilons[main], delta, steps)
+        totals = DiscreteGaussian(scale)
+        return RankPlan("Borda totals", "Borda", steps, totals, *spends, fineness=fineness)
+    if kind == "K-norm totals":
+        body = PermutohedronNoise.calibrate(m, epsilons[main], steps)
+        return RankPlan("Borda totals", "Borda", steps, body, *spends, fineness=body.fineness)
+    law: Law
+    if kind == "Gaussian pairs":
+        law = DiscreteGaussian(_pairs_scale(epsilons[main], delta, pairs, steps))
+    elif kind == "cube pairs":
+        law = CubeNoise.calibrate(pairs, steps, epsilons[main])
+    else:
+        law = DiscreteLaplace.calibrate(pairs * steps, epsilons[main])
+    return RankPlan("pairs", rule, steps, law, *spends)
+
+
+@cache
+def _pairs_scale(epsilon: float, delta: float, pairs: int, steps: int) -> float:
+    return lattice_scale(epsilon, delta, pairs, steps)
 
 
 def _plan_order(m: int, steps: int, xi: float, method: AggregationMethod) -> RankPlan:
@@ -280,27 +276,32 @@ def _plan_plain(m: int, steps: int, method: AggregationMethod) -> RankPlan:
             f"method={method!r} adds noise and needs a finite epsilon: use method='kemeny' for the "
             f"non-private run."
         )
+    # the score costs nothing here
     nothing = DiscreteLaplace(0.0)
-    spends = (math.inf, SCORE_SHARE, nothing, None, math.inf)
+    spends = (math.inf, 0.0, nothing, math.inf)
     return RankPlan("pairs", rules[method], steps, nothing, *spends)
 
 
 def predicted_excess(release: Release) -> float | None:
-    """Return a rough prediction of the disagreements beyond the least, as a share of all pairs.
+    """Return the predicted disagreements beyond the least, as a share of all pairs.
 
-    From public numbers; None for what releases an order alone. A majority of 1/2 + d is turned
-    with probability Phi(-d / s), s the noise, at a loss of 2 d: at most 0.34 s per pair. Where
-    items have scores, orders that average over their pairs lose sqrt(2 / m) of it. Borda totals
-    lose about m / (4 epsilon n). Simulated losses were mostly smaller.
+    From public numbers, as in :func:`predicted_excesses`; None without noise, and for what releases
+    an order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair.
     """
-    m, n = len(release.sample.items), release.sample.nobs
     if math.isinf(release.epsilon):
         return None
-    if PAIRS in release.parts:
-        loss = 0.34 * math.sqrt(release.parts[PAIRS].noise_variance) / n
-        return loss * math.sqrt(2.0 / m) if "EB" in release.mechanism else loss
-    if TOTALS in release.parts:
-        return 0.25 * m / (release.parts[TOTALS].epsilon * n)
+    sample = release.sample
+    for name in (PAIRS, TOTALS):
+        part = release.parts.get(name)
+        if part is None:
+            continue
+        if name == PAIRS and "EB" not in release.mechanism:
+            return 0.34 * math.sqrt(part.noise_variance) / sample.nobs
+        assert isinstance(
+            part.law, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
+        )
+        variance = difference_variance(part.law, len(sample.items), name == PAIRS)
+        return excess_of(part.step**2 * variance, sample)
     return None
 
 
@@ -335,29 +336,26 @@ def cautions(release: Release) -> tuple[str, ...]:
 
 def _delta_helps(release: Release, excess: float) -> str:
     """Return the advice to allow a delta, where the default would then lose clearly less."""
-    m, n = len(release.sample.items), release.sample.nobs
     if release.delta > 0.0:
         return ""
-    sd = min(
-        cube_sd(m, release.epsilon * (1.0 - SCORE_SHARE)),
-        gaussian_sd(m, release.epsilon, SMALL_DELTA) / math.sqrt(1.0 - SCORE_SHARE),
-    )
-    less = 0.34 * sd / n * math.sqrt(2.0 / m)
+    less = min(predicted_excesses(release.sample, release.epsilon, SMALL_DELTA).values())
     return f", or method='auto' with delta = {SMALL_DELTA:g}" if less < 0.9 * excess else ""
 
 
 def remedy(release: Release) -> str:
     """Return what would make statements about pairs possible, from public numbers alone."""
-    m, n = len(release.sample.items), release.sample.nobs
-    cube = cube_sd(m, release.epsilon * (1.0 - SCORE_SHARE))
-    gaussian = gaussian_sd(m, release.epsilon, release.delta or SMALL_DELTA)
-    gaussian /= math.sqrt(1.0 - SCORE_SHARE)
-    words = "Borda totals say nothing about single pairs. Pair fractions are released with "
-    least = f"{min(cube, gaussian) / n:.2g}"
-    if release.delta > 0.0:
-        return f"{words}method='auto' (noise of standard deviation {least})."
-    needed = math.ceil(cube / LARGEST_SD)
-    return (
-        f"{words}delta = {SMALL_DELTA:g} (noise of standard deviation {least}), with "
-        f"method='kemeny' ({cube / n:.2g}), or from {needed} {release.sample.unit}s on."
+    epsilon, delta = release.epsilon, release.delta
+    sds = [_pair_sd(release.sample, epsilon, delta), _pair_sd(release.sample, epsilon, SMALL_DELTA)]
+    words = (
+        f"Borda totals say nothing about the majorities of pairs; releases='pairs' releases their "
+        f"fractions, with noise of standard deviation {sds[0]:.2g} each"
     )
+    helps = delta == 0.0 and sds[1] < 0.9 * sds[0]
+    return words + (f" ({sds[1]:.2g} with delta = {SMALL_DELTA:g})." if helps else ".")
+
+
+def _pair_sd(sample: Sample, epsilon: float, delta: float) -> float:
+    """Return the least standard deviation of the noise in a pair fraction."""
+    excesses = predicted_excesses(sample, epsilon, delta)
+    least = min(excesses[kind] for kind in PAIR_KINDS)
+    return least / 0.34 * math.sqrt(0.5 * len(sample.items))

@@ -197,7 +197,7 @@ def aggregations():
     rows, people = surveys.rankings(), surveys.ranking_respondents()
     model, many = pr.PrivateRankAggregation, surveys.rankings(n=600)
     person = {"items": ITEMS, "respondent": "respondent", "max_rows": 3}
-    partial = person | {"partial": True}
+    half, bottom = ({"ties": True, "missing": missing} for missing in ("half", "bottom"))
     torn, gaps = surveys.ranking_respondents(partial=True), surveys.partial_rankings()
     methods = ("auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay")
     every = [{"method": method} for method in (*methods, "exponential")]
@@ -209,8 +209,9 @@ def aggregations():
         *fits("consensus of rows", model, rows, row, [*every, *scored, *gaussian]),
         *fits("consensus of many rows", model, many, row, [{}, {"delta": DELTA}]),
         *fits("consensus of people", model, people, person, [*every, *scored, *gaussian]),
-        *fits("consensus of people, partial", model, torn, partial, [*every, *gaussian]),
-        *fits("partial consensus", model, gaps, row | {"partial": True}, every),
+        *fits("consensus of people, partial", model, torn, person | half, [*every, *gaussian]),
+        *fits("partial consensus", model, gaps, row | half, every),
+        *fits("consensus of lists", model, gaps, row | bottom, [{}, {"releases": "pairs"}]),
         *fits("consensus by formula", model, rows, {}, [{}], **formula),
     ]
 

@@ -10,12 +10,10 @@ import pytest
 
 import privrank as pr
 from privrank.consensus.orders import kemeny_score, pair_counts
-from privrank.consensus.statements import chances, fraction_interval
+from privrank.consensus.statements import fraction_interval
 from privrank.design import Sample
 from privrank.noise import DiscreteLaplace
-from privrank.ranknoise import CubeNoise, PermutohedronNoise
-from privrank.rankplan import plan_aggregation
-from privrank.results.consensustable import _chance
+from privrank.ranknoise import CubeNoise
 
 CEMS = pr.datasets.load_university()
 
@@ -35,15 +33,16 @@ def test_the_university_students_agree_on_the_first_and_the_last():
     )
     assert fitted.order[0] == "London" and fitted.order[-1] == "Stockholm"
     assert fitted.nobs == 303 and budget.spent == (2.0, 1e-6)
-    assert fitted.groups[0][0] == "London" and fitted.release.source == "secure"
-    assert "PrivateRankAggregation: pair counts" in str(budget.summary())
+    assert fitted.rank_conf_int().loc["London"].tolist() == [1, 1]
+    assert fitted.release.source == "secure"
+    assert "PrivateRankAggregation: Borda totals" in str(budget.summary())
 
 
 def test_the_statements_on_foreigners_have_an_order():
     survey = pr.datasets.load_immigration()
     ranks = pr.PrivateRankAggregation(survey.rankings(), respondent="respondent")
     with pytest.warns(pr.PrivrankWarning, match="Low accuracy"):
-        fitted = ranks.fit(epsilon=1.0)
+        fitted = ranks.fit(epsilon=0.5)
     assert fitted.release.mechanism == "Borda totals, Borda"
     exact = ranks.fit(epsilon=np.inf)
     assert set(exact.order[:2]) == {"crimRate", "socBurd"} and exact.proven
@@ -92,34 +91,8 @@ def public(m, n):
     return Sample("rankings", tuple(str(k) for k in range(m)), n, "row", 1)
 
 
-@pytest.mark.parametrize(
-    ("m", "n", "epsilon", "delta", "released"),
-    [
-        (10, 5000, 0.5, 0.0, "cube"),  # noise of 0.0119 per fraction, the score's share included
-        (10, 5000, 0.49, 0.0, "Borda"),
-        (10, 4900, 0.5, 0.0, "Borda"),
-        (45, 5000, 1.0, 0.0, "Borda"),
-        (6, 300, 1.0, 1e-6, "cube"),
-        (10, 100, 0.5, 1e-6, "Gaussian"),
-        (45, 100, 0.1, 1e-6, "Gaussian"),
-        (2, 2, 0.1, 0.0, "Borda"),
-    ],
-)
-def test_the_default_goes_by_public_numbers(m, n, epsilon, delta, released):
-    plan = plan_aggregation(public(m, n), epsilon, delta, "auto", None)
-    kinds = {"cube": CubeNoise, "Borda": PermutohedronNoise}
-    assert isinstance(plan.law, kinds[released]) if released in kinds else plan.thinning
-    assert plan.rule == ("Borda" if released == "Borda" else "EB-Kemeny")
-    assert plan.share == (0.0 if released == "Borda" else 0.1)
-    if released != "Borda":
-        # whichever has the smaller variance
-        cube = CubeNoise.calibrate(m * (m - 1) // 2, 1, 0.9 * epsilon).variance
-        other = plan.law.variance / (0.9 if plan.thinning else 1.0)
-        assert other <= cube * 1.001
-
-
 def test_pairs_say_what_was_released():
-    fitted = model(2000, 6, 0.85).fit(2.0, 1e-6, rng=seeded())
+    fitted = model(2000, 6, 0.85).fit(2.0, 1e-6, releases="pairs", rng=seeded())
     pairs = fitted.pairwise()
     assert len(pairs) == 15 and pairs.index[0] == fitted.order[:2]
     for ahead, behind in combinations(fitted.order, 2):
@@ -128,7 +101,6 @@ def test_pairs_say_what_was_released():
         assert row["fraction"] == pytest.approx(fitted.fractions[i, j])
         assert row["all_lower"] <= row["lower"] <= row["fraction"] <= row["upper"]
         assert row["separated"] == (row["all_lower"] > 0.5 or row["all_upper"] < 0.5)
-        assert 0.95 <= row["probability"] <= 1 or row["fraction"] < 0.6
     assert fitted.pairwise(0.5)["upper"].lt(pairs["upper"]).all()
     sample = pr.PrivateRankAggregation.from_release(fitted.release, target="sample").pairwise()
     assert (sample["upper"] - sample["lower"]).lt(pairs["upper"] - pairs["lower"]).all()
@@ -141,125 +113,30 @@ def test_items_that_differ_by_nothing_are_not_separated():
     for row in ranks:
         row[:4] = np.argsort(np.argsort(row[:4])) + 1
     fitted = pr.PrivateRankAggregation(ranks, items=list("abcde")).fit(1.0, 1e-6, rng=seeded())
-    assert len(fitted.groups) == 2 and fitted.groups[1] == ("e",)
-    assert fitted.to_frame()["group"].tolist() == [1, 1, 1, 1, 2]
+    assert fitted.rank_conf_int().to_numpy().tolist() == [[1, 4]] * 4 + [[5, 5]]
+    frame = fitted.to_frame()
+    assert frame[["rank_lower", "rank_upper"]].to_numpy().tolist() == [[1, 4]] * 4 + [[5, 5]]
     text = " ".join(str(fitted.summary()).split())
-    assert "Not separated" in text and ", ".join(fitted.groups[0]) in text
+    assert "They order 4 of 10 pairs of items" in text and " 1-4" in text
+    assert pr.PrivateRankAggregation.from_release(fitted.release, target="sample").target
 
 
-def test_chances_are_flagged_and_then_suppressed():
-    quiet, loud, louder = (
-        model(n, 6, 0.4).fit(1.0, method="kemeny", rng=seeded()) for n in (400, 50, 25)
-    )
-    assert quiet.noise_sd < 0.15 < loud.noise_sd < 0.3 < louder.noise_sd
-    assert "overconfident" not in str(quiet.summary()) and quiet.chances is not None
-    assert "overconfident" in " ".join(str(loud.summary()).split())
-    assert louder.chances is None and louder.pairwise()["probability"].isna().all()
-    assert "P(right)" not in str(louder.summary()) and "too large" in str(louder.summary())
-
-
-def test_chances_need_items_to_learn_from():
-    few, enough = (model(400, m).fit(2.0, 1e-6, rng=seeded()) for m in (3, 4))
-    assert few.chances is None and few.pairwise()["probability"].isna().all()
-    assert "from 4 items on" in " ".join(str(few.summary()).split())
-    assert enough.chances is not None and "P(right)" in str(enough.summary())
-    many = model(2000, 101, 0.9).fit(2.0, 1e-6, rng=seeded())
-    assert many.fractions is not None and many.chances is None
-    assert "up to 100 items" in " ".join(str(many.summary()).split())
-
-
-def test_chances_are_stated_from_95_per_cent_on():
-    ranks = pr.Mallows(8, 0.8).rvs(500, seeded(1))[:, seeded(2).permutation(8)]
-    fitted = pr.PrivateRankAggregation(ranks).fit(1.0, 1e-6, rng=seeded())
-    every = chances(fitted.fractions, fitted.noise_sd**2, 500, "population")
-    stated = (every >= 0.95) | (every <= 0.05)
-    assert 8 < (~stated).sum() < stated.sum()  # more than the diagonal
-    np.testing.assert_array_equal(fitted.chances, np.where(stated, every, np.nan))
-    ahead = every[np.ix_(fitted.places, fitted.places)]
-    frame, pairs = fitted.to_frame(), fitted.pairwise()["probability"]
-    np.testing.assert_array_equal(
-        pairs, np.where(ahead < 0.95, np.nan, ahead)[np.triu_indices(8, 1)]
-    )
-    beside = pairs.loc[list(zip(fitted.order, fitted.order[1:], strict=False))]
-    np.testing.assert_array_equal(frame["probability"].iloc[:-1], beside)
-    rows = str(fitted.summary()).splitlines()
-    for item, chance in frame["probability"].iloc[:-1].items():
-        (row,) = [line for line in rows if line.startswith(f"{item} ")]
-        said = f"{chance:.3f}" if chance < 0.9995 else ">.999"
-        assert row.split()[-1] == ("<.95" if np.isnan(chance) else said)
-    (row,) = [line for line in rows if line.startswith(f"{fitted.order[-1]} ")]
-    assert len(row.split()) == 7  # the last item has no next
-    words = " ".join(str(fitted.summary()).split())
-    assert "stated from 0.95 on, where it is too cautious by 0.05 at most" in words
-
-
-@pytest.mark.parametrize("m", [4, 6, 7])
-def test_chances_need_the_reliability_that_the_summary_names(m, monkeypatch):
-    needed = {4: 0.77, 6: 0.71, 7: 0.7}[m]
-    for share in (needed - 0.004, needed + 0.004):
-        monkeypatch.setattr("privrank.results.aggregation.reliability", lambda *_, s=share: s)
-        fitted = model(500, m, 0.6).fit(2.0, 1e-6, rng=seeded())
-        words = " ".join(str(fitted.summary()).split())
-        assert (fitted.chances is not None) == (share > needed) == ("P(right)" in words)
-        assert (f"takes {needed:.2f}." in words) == (share < needed)
-
-
-def test_no_chance_is_printed_as_one_or_nought():
-    printed = [_chance(p) for p in (1.0, 0.9995, 0.9994, 0.05, 0.0004, 0.0, np.nan)]
-    assert printed == [">.999", ">.999", "0.999", "0.050", "<.001", "<.001", "<.95"]
-
-
-def test_chances_need_items_that_differ():
-    alike, apart = (model(500, 8, phi).fit(1.0, 1e-6, rng=seeded()) for phi in (0.999, 0.8))
-    assert apart.reliability > 0.9 and "P(right)" in str(apart.summary())
-    assert alike.reliability < 0.7 and alike.chances is None
-    assert alike.pairwise()["probability"].isna().all()
-    words = " ".join(str(alike.summary()).split())
-    assert "P(right)" not in words and "sampling or noise, is " in words
-    sample = pr.PrivateRankAggregation.from_release(alike.release, target="sample")
-    assert sample.reliability < 0.7 and sample.chances is None
-    sample = pr.PrivateRankAggregation.from_release(apart.release, target="sample")
-    assert sample.reliability > apart.reliability
-    assert "that is not noise, is 0.9" in " ".join(str(sample.summary()).split())
-    assert model(500, 8, 0.99).fit(np.inf, target="sample").reliability == 1.0
-
-
-def test_reliability_about_the_population_is_a_bound_where_rankings_are_partial():
-    ranks = pr.Mallows(8, 0.6).rvs(2000, seeded(4)).astype(float)
-    ranks[ranks > 3] = np.nan
-    fitted = pr.PrivateRankAggregation(ranks, partial=True).fit(1.0, 1e-6, rng=seeded())
-    assert "sampling or noise, is at least 0." in " ".join(str(fitted.summary()).split())
-    sample = pr.PrivateRankAggregation.from_release(fitted.release, target="sample")
-    assert sample.reliability > fitted.reliability
-    assert "at least" not in str(sample.summary())
-
-
-def test_chances_for_the_population_allow_for_dependent_pairs():
-    """Differences of mean ranks of uniform rankings vary (m + 1) / 3 times as independent pairs."""
-    m, n = 6, 40
-    uniform = seeded(8).permuted(np.tile(np.arange(m), (20_000, 1)), axis=1)
-    before = (uniform[:, :, None] < uniform[:, None, :]).astype(float)
-    gap = before[:, 0].sum(axis=1) - before[:, 1].sum(axis=1)
-    independent = (m - 2) / 2 + 1  # 2 (m - 2) pairs, and one that counts twice: 1/4 each
-    assert gap.var() / independent == pytest.approx((m + 1) / 3, rel=0.03)
-    fractions = pr.PrivateRankAggregation(pr.Mallows(m, 0.9).rvs(n, seeded(3))).fit(np.inf)
-    strength = [
-        np.abs(chances(fractions.fractions, v, n, t)[np.triu_indices(m, 1)] - 0.5).mean()
-        for v, t in ((0.0, "population"), (0.25 / n, "sample"))
-    ]
-    assert strength[0] < strength[1]
-
-
-def test_chances_behave():
-    rng = seeded(5)
-    upper = np.clip(0.5 + 0.1 * rng.normal(size=(6, 6)), 0.1, 0.9)
-    fractions = np.triu(upper, 1) + np.tril(1 - upper.T, -1) + 0.5 * np.eye(6)
-    found = chances(fractions, 0.02**2, 500, "population")
-    np.testing.assert_allclose(found + found.T, 1.0, atol=1e-12)
-    sure = chances(fractions, 1e-8, 10**9, "sample")
-    assert ((sure > 0.5) == (fractions > 0.5))[~np.eye(6, dtype=bool)].all()
-    assert set(np.unique(chances(fractions, 0.0, 500, "sample"))) <= {0.0, 0.5, 1.0}
-    assert abs(chances(fractions, 4.0, 500, "sample") - 0.5).max() < 0.2
+def test_an_order_that_contradicts_what_is_printed_is_explained():
+    # a majority circle: Borda scores tie, and every order contradicts one majority
+    circle = np.array([[1, 2, 3], [3, 1, 2], [2, 3, 1]] * 5 + [[1, 2, 3]] * 2)
+    # the first item beats the second in a majority, which prefers it by little
+    split = np.array([[1, 2, 3, 4]] * 6 + [[4, 1, 2, 3]] * 5)
+    fit = pr.PrivateRankAggregation(split).fit(np.inf, method="borda")
+    assert (fit.to_frame()["over_next"] < 0.5).any()
+    assert "Borda's order need not follow every majority" in " ".join(str(fit.summary()).split())
+    fit = pr.PrivateRankAggregation(split).fit(np.inf)
+    assert fit.order[0] == "0" and (np.diff(fit.to_frame()["borda"]) > 0).any()
+    assert "Where Borda scores rise" in " ".join(str(fit.summary()).split())
+    text = str(pr.PrivateRankAggregation(circle).fit(np.inf).summary())
+    assert "Where" not in text
+    noisy = model(300, 8, 0.97).fit(0.5, releases="pairs", rng=seeded(1))
+    assert (noisy.to_frame()["over_next"] < 0.5).any()
+    assert "majority is due to noise" in " ".join(str(noisy.summary()).split())
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -272,7 +149,9 @@ def test_intervals_cover(delta):
         warnings.simplefilter("ignore", pr.PrivrankWarning)
         for _ in range(300):
             ranks = truth_model.rvs(n, rng)
-            fitted = pr.PrivateRankAggregation(ranks).fit(0.6, delta, method="kemeny", rng=rng)
+            fitted = pr.PrivateRankAggregation(ranks).fit(
+                0.6, delta, method="kemeny", score_share=0.1, rng=rng
+            )
             table = fitted.pairwise()
             first, second = (table.index.get_level_values(k).astype(int) for k in (0, 1))
             p = np.array([truth[j - i] if j > i else 1 - truth[i - j]
@@ -316,29 +195,29 @@ def test_summaries_say_what_they_must(method):
         assert words in text
     if method in ("kwiksort", "exponential"):
         assert fitted.to_frame().columns.tolist() == ["rank"]
-        for act in (fitted.pairwise, fitted.borda, fitted.score_conf_int, fitted.plot_pairwise):
+        acts = (fitted.pairwise, fitted.borda, fitted.score_conf_int, fitted.plot_pairwise)
+        for act in (*acts, fitted.rank_conf_int):
             with pytest.raises(ValueError, match=r"\.$"):
                 act()
     if method == "exponential":
         assert "idealised arithmetic" in text
     if method == "borda":
-        assert "say nothing about single pairs" in text and "with method='auto'" in text
-        with pytest.raises(ValueError, match="delta > 0"):
-            _ = fitted.groups
-        pure = " ".join(str(model(600, 5).fit(1.0, rng=seeded()).summary()).split())
-        assert "delta = 1e-06 (noise of standard deviation 0.012)" in pure
-        assert "or from 615 rows on" in pure
+        assert "say nothing about the majorities of pairs; releases='pairs'" in text
+        with pytest.raises(ValueError, match="releases='pairs'"):
+            _ = fitted.pairwise()
+        pure = " ".join(str(model(600, 12).fit(0.1, rng=seeded()).summary()).split())
+        assert "standard deviation 0.65 each (0.49 with delta = 1e-06)." in pure
         shared = model(600, 5).fit(1.0, method="borda", score_share=0.2, rng=seeded())
         words = " ".join(str(shared.summary()).split())
         assert "Epsilon includes 20% for the Kemeny score" in words
     if method in ("auto", "kemeny"):
-        assert "Epsilon includes 10% for the Kemeny score" in text
-        assert "EB-Kemeny, solved exactly" in text or method == "kemeny"
+        assert "Kemeny score" not in text
+        assert "Kemeny, solved exactly" in text or method == "auto"
     assert "<table" in fitted._repr_html_() and "epsilon = 1" in repr(fitted)
 
 
 def test_results_stand_side_by_side():
-    fits = [model().fit(e, method="kemeny", rng=seeded()) for e in (0.5, 1.0)]
+    fits = [model().fit(e, method="kemeny", score_share=0.1, rng=seeded()) for e in (0.5, 1.0)]
     text = pr.summary_col([*fits, model().fit(1.0, method="kwiksort")]).as_text()
     assert "eps=0.5" in text and "rank of 4" in text and "Kemeny score" in text
 
@@ -376,7 +255,7 @@ def test_other_frames_and_formulas_make_the_same_model():
 
 
 def test_figures_are_drawn(tmp_path):
-    fits = [model().fit(1.0, 1e-6, method=m, rng=seeded()) for m in ("auto", "borda", "kwiksort")]
+    fits = [model().fit(1.0, 1e-6, method=m, rng=seeded()) for m in ("kemeny", "borda", "kwiksort")]
     figures = [fit.plot() for fit in fits] + [fits[0].plot_pairwise()]
     for number, figure in enumerate(figures):
         figure.savefig(tmp_path / f"{number}.png")
@@ -391,7 +270,10 @@ REFUSED = {
     "no noise to sort by": (dict(method="kwiksort-hay", epsilon=np.inf), "finite epsilon"),
     "a score of an order": (dict(method="kwiksort", score_share=0.1), "leave out score_share"),
     "a tiny share": (dict(score_share=0.01), "between 0.05 and 0.5"),
-    "a share of words": (dict(score_share="some"), "'auto', 0 or a share"),
+    "a share of words": (dict(score_share="auto"), "must be 0 or a share"),
+    "releases": (dict(releases="totals"), "releases must be one of"),
+    "pairs of totals": (dict(method="borda", releases="pairs"), "releases no pairs"),
+    "pairs of a sort": (dict(method="kwiksort", releases="pairs"), "releases no pairs"),
     "target": (dict(target="everybody"), "target must be one of"),
     "epsilon": (dict(epsilon=0.0), "epsilon must be positive"),
     "delta": (dict(delta=1.5), "delta must lie"),
@@ -411,8 +293,8 @@ def test_what_cannot_be_done_is_refused_before_spending(case):
 def test_more_refusals():
     good = pd.DataFrame({"who": [0, 0, 1], "a": [1, 2, 1], "b": [2, 1, 2], "c": [3, 3, 3]})
     for bad, words in (
-        (good.assign(a=2), "has a tie: declare that"),
-        (good.assign(a=[1, np.nan, 1]), "partial=True"),
+        (good.assign(a=2), "has a tie: declare that it may be so with PrivateRankAggregation"),
+        (good.assign(a=[1, np.nan, 1]), "missing='bottom'"),
         (good.head(1), "at least two units"),
     ):
         with pytest.raises(ValueError, match=re.escape(words)):
@@ -447,9 +329,3 @@ def test_figures_name_both_privacy_parameters():
     assert words in axes.get_title(loc="left")
     pure = model(300, 4).fit(1.0, method="kemeny", rng=seeded()).plot_pairwise().axes[0]
     assert "delta" not in pure.get_title(loc="left")
-
-
-def test_a_probability_is_never_printed_as_one():
-    fitted = model(2000, 6, 0.5).fit(2.0, 1e-6, rng=seeded())
-    assert fitted.pairwise()["probability"].max() > 0.9995
-    assert ">.999" in str(fitted.summary())

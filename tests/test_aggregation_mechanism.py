@@ -16,10 +16,11 @@ from privrank import rankplan
 from privrank.consensus.orders import kemeny_score
 from privrank.design import Sample
 from privrank.encode.samples import EncodedSample, encode_rankings
-from privrank.gaussian import lattice_delta
+from privrank.gaussian import gaussian_delta, integer_delta, lattice_delta
 from privrank.mechanisms import aggregation as mechanism
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.radius import SLACK
+from privrank.rankchoice import totals_scale, unit_steps
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.rankplan import plan_aggregation
 from privrank.release import ORDER, PAIRS, SCORE, TOTALS
@@ -47,7 +48,7 @@ def votes_of(person, max_rows):
     frame = pd.DataFrame(rows, columns=list("abcd"[:m]))
     frame["who"] = [0] * len(person) + [1]
     encoded = encode_rankings(frame, respondent="who", max_rows=max_rows)
-    steps = rankplan.unit_steps(encoded.sample)
+    steps = unit_steps(encoded.sample)
     return mechanism._votes(encoded, steps) - steps * np.triu(np.ones((m, m), int), 1)
 
 
@@ -78,9 +79,14 @@ def spent(plan, m, epsilon, delta):
     """Upper bound on the privacy loss of a plan's laws, from the sensitivities tested above."""
     steps, pairs = plan.steps, m * (m - 1) // 2
     if isinstance(plan.law, DiscreteGaussian):
-        assert plan.score is None  # the score is post-processing of the same counts
-        assert lattice_delta(plan.law.scale, epsilon, pairs, steps) <= delta
-        return epsilon
+        if plan.releases == "pairs":
+            assert lattice_delta(plan.law.scale, plan.epsilon, pairs, steps) <= delta
+        else:
+            reach = steps * math.sqrt(m * (m * m - 1) / 3)
+            found = integer_delta(plan.law.scale, plan.epsilon, reach, m, plan.fineness)
+            assert 0.99 * delta < found <= delta
+        score = Fraction(pairs * steps) / Fraction(plan.score.scale) if plan.score else 0
+        return float(Fraction(plan.epsilon) + score)
     if plan.rule == "exponential mechanism":
         return 2 * plan.rate * pairs * steps
     if isinstance(plan.law, CubeNoise):
@@ -99,14 +105,23 @@ def spent(plan, m, epsilon, delta):
 @pytest.mark.parametrize(("m", "epsilon"), [(2, 1.0), (4, 0.3), (10, 0.5), (10, 3.0), (16, 1.0)])
 def test_the_parts_of_every_plan_spend_no_more_than_epsilon(m, epsilon, max_rows):
     for method, delta in CASES:
-        share = None if method in rankplan_order() else 0.2
+        share = 0.0 if method in rankplan_order() else 0.2
         plan = plan_aggregation(sample(m, 50, max_rows), epsilon, delta, method, share)
         xi = epsilon - math.log1p(-delta)
         loss = spent(plan, m, epsilon, delta)
         assert 0.93 * epsilon < loss <= xi, (method, delta, plan)
-        if method == "auto" and delta:
-            kinds = CubeNoise if isinstance(plan.law, CubeNoise) else DiscreteGaussian
-            assert isinstance(plan.law, kinds) and plan.share == 0.2
+        assert plan.share == share
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.parametrize("max_rows", [1, 3])
+@pytest.mark.parametrize("method", ["kemeny", "borda"])
+def test_gaussian_plans_spend_no_more_than_epsilon_and_delta(method, max_rows, share):
+    where = sample(26, 50, max_rows)
+    for epsilon in (0.3, 1.0):
+        plan = plan_aggregation(where, epsilon, 1e-6, method, share)
+        assert isinstance(plan.law, DiscreteGaussian)
+        assert (1 - 1e-9) * epsilon < spent(plan, 26, epsilon, 1e-6) <= epsilon
 
 
 def rankplan_order():
@@ -116,20 +131,22 @@ def rankplan_order():
 def test_planted_faults_are_noticed(monkeypatch):
     # the sensitivity of a row for a respondent, and a score whose share was not set aside
     where = sample(5, 50, 3)
-    assert spent(plan_aggregation(where, 1.0, 0.0, "kemeny", None), 5, 1.0, 0.0) <= 1.0
+    assert spent(plan_aggregation(where, 1.0, 0.0, "kemeny", 0.1), 5, 1.0, 0.0) <= 1.0
     with monkeypatch.context() as patch:
         honest = CubeNoise.calibrate
         patch.setattr(rankplan.CubeNoise, "calibrate", lambda d, s, e: honest(d, 1, e))
-        fault = plan_aggregation(where, 1.0, 0.0, "kemeny", None)
+        fault = plan_aggregation(where, 1.0, 0.0, "kemeny", 0.1)
         assert spent(fault, 5, 1.0, 0.0) > 5
     with monkeypatch.context() as patch:
         patch.setattr(rankplan, "split", lambda e, shares, main: {main: e, SCORE: 0.1 * e})
-        fault = plan_aggregation(where, 1.0, 0.0, "kemeny", None)
+        fault = plan_aggregation(where, 1.0, 0.0, "kemeny", 0.1)
         assert spent(fault, 5, 1.0, 0.0) > 1.05
 
 
 @pytest.mark.parametrize("fault", [False, True])
-@pytest.mark.parametrize("method", ["kemeny", "pairs-laplace", "borda", "gaussian"])
+@pytest.mark.parametrize(
+    "method", ["kemeny", "pairs-laplace", "borda", "gaussian", "gaussian totals"]
+)
 def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fault):
     laws = (CubeNoise, DiscreteLaplace, PermutohedronNoise, DiscreteGaussian)
     if fault:  # half the noise
@@ -139,16 +156,16 @@ def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fau
     ranks = pr.Mallows(4, 0.9).rvs(40, rng)
     model = pr.PrivateRankAggregation(ranks)
     exact = model.fit(np.inf)
-    delta = 1e-2 if method == "gaussian" else 0.0
-    found, name = [], TOTALS if method == "borda" else PAIRS
+    delta = 0.1 if method.startswith("gaussian") else 0.0
+    found, name = [], TOTALS if method in ("borda", "gaussian totals") else PAIRS
     for _ in range(600):
-        word = "auto" if method == "gaussian" else method
-        fit = model.fit(0.8, delta, method=word, rng=rng)
+        word = {"gaussian": "kemeny", "gaussian totals": "borda"}.get(method, method)
+        share = 0.1 if word == "kemeny" else 0.0
+        fit = model.fit(0.8, delta, method=word, score_share=share, rng=rng)
         part = fit.release.parts[name]
         clean = exact.release.parts[PAIRS].values
-        if method == "borda":
-            share = exact.fractions * 40
-            clean = part.law.fineness * np.rint(share.sum(axis=0) + 20)
+        if name == TOTALS:
+            clean = np.rint(exact.fractions.sum(axis=0) * 40 + 20) / part.step
         found.append(part.values - clean)
         score = fit.release.parts.get(SCORE)
         if score is not None:
@@ -156,7 +173,7 @@ def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fau
             found[-1] = np.append(
                 found[-1], (score.values[0] - true) / math.sqrt(score.law.variance)
             )
-    if method == "gaussian":
+    if method.startswith("gaussian"):
         assert isinstance(part.law, DiscreteGaussian)
     spread = np.array(found, dtype=float)
     ratios = [spread[:, : len(clean)].var() / part.law.variance]
@@ -180,7 +197,7 @@ def patch_half(monkeypatch, law):
 @pytest.mark.parametrize("max_rows", [1, 2])
 def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
     epsilon, m = 0.9, 3
-    plan = plan_aggregation(sample(m, 2, max_rows), epsilon, 0.0, "exponential", None)
+    plan = plan_aggregation(sample(m, 2, max_rows), epsilon, 0.0, "exponential")
     everybody = people(m, max_rows)
     tables = {person: votes_of(person, max_rows) for person in everybody}
     orders = [np.array(order) for order in permutations(range(m))]
@@ -196,7 +213,7 @@ def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
     # and this is what a fit draws
     rows = np.array([everybody[0][0], everybody[1][0]])
     model, rng = pr.PrivateRankAggregation(rows), np.random.default_rng(1)
-    plan = plan_aggregation(sample(m, 2), epsilon, 0.0, "exponential", None)
+    plan = plan_aggregation(sample(m, 2), epsilon, 0.0, "exponential")
     counts = mechanism._votes(model._encoded, 1)
     expected = np.exp([-plan.rate * kemeny_score(o, counts) for o in orders])
     place = {tuple(o): k for k, o in enumerate(orders)}
@@ -223,7 +240,7 @@ def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
 def test_sorts_are_drawn_by_the_law_of_their_plan(method):
     """Two items again: of three rankings two place the first item first."""
     epsilon, rng = 0.7, np.random.default_rng(8)
-    law = plan_aggregation(sample(2, 3), epsilon, 0.0, method, None).law
+    law = plan_aggregation(sample(2, 3), epsilon, 0.0, method).law
     k = np.arange(-200, 201)
     expected = law.pmf(k)[2 * (2 + k) > 3].sum()  # whichever of the two is asked about
     model = pr.PrivateRankAggregation(np.array([[1, 2], [1, 2], [2, 1]]))
@@ -236,7 +253,7 @@ def test_small_sorts_fit_within_epsilon_exactly(monkeypatch):
     """Two items: the order of KwikSort is one noisy count, whose law is known."""
     epsilon = 0.7
     for method in ("kwiksort", "kwiksort-hay"):
-        plan = plan_aggregation(sample(2, 3), epsilon, 0.0, method, None)
+        plan = plan_aggregation(sample(2, 3), epsilon, 0.0, method)
         k = np.arange(-400, 401)
         mass = plan.law.pmf(k)
         ahead = [mass[2 * (count + k) > 3].sum() for count in range(4)]
@@ -372,18 +389,41 @@ def test_an_old_record_of_a_part_is_still_read():
         _ = fitted("auto", 1e-6)[1].release.parts[ORDER].laplace
 
 
-def test_the_ledger_hears_the_concentrated_privacy_of_gaussian_counts():
+@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.parametrize("method", ["kemeny", "borda"])
+def test_the_ledger_hears_the_concentrated_privacy_of_gaussian_noise(method, share):
     rng = np.random.default_rng(0)
-    ranks = pd.DataFrame(pr.Mallows(30, 0.7).rvs(2000, rng), columns=range(30))
+    model = pr.PrivateRankAggregation(pr.Mallows(30, 0.7).rvs(2000, rng))
     for epsilon in (0.5, 1.0):
         budget = pr.Budget(epsilon=2.0, delta=1e-5)
-        model = pr.PrivateRankAggregation(ranks, items=range(30))
-        result = model.fit(epsilon, 1e-6, method="kemeny", budget=budget, rng=rng)
+        fit = model.fit(epsilon, 1e-6, method=method, score_share=share, budget=budget, rng=rng)
         (line,) = budget.spendings
-        laws = [part.law for part in result.release.parts.values()]
-        scale = min(law.scale for law in laws if isinstance(law, DiscreteGaussian))
-        # what is shown of the counts is noisier than what was drawn: the score is held back
-        drawn = math.sqrt(0.5 * 435 / line.rho)
-        assert 0.5 * scale < drawn <= scale
+        part = fit.release.parts[PAIRS if method == "kemeny" else TOTALS]
+        assert isinstance(part.law, DiscreteGaussian)
+        moved = math.sqrt(435) if method == "kemeny" else math.sqrt(30 * 899 / 3)
+        rho = 0.5 * (moved / (part.law.scale * part.step)) ** 2
+        assert line.rho == pytest.approx(rho + 0.5 * (share * epsilon) ** 2)
         # and rho is what the analytic guarantee comes from, to some percent
-        assert lattice_delta(drawn, epsilon, 435) == pytest.approx(1e-6, rel=0.01)
+        found = gaussian_delta(part.law.scale * part.step, (1 - share) * epsilon, moved)
+        assert 0.9e-6 < found <= 1e-6
+
+
+@pytest.mark.parametrize(("m", "max_rows"), [(2, 3), (3, 1), (3, 2), (4, 1)])
+def test_no_respondent_moves_totals_farther_than_two_opposite_rankings(m, max_rows):
+    totals = [votes_of(person, max_rows).sum(axis=0) for person in people(m, max_rows)]
+    gaps = np.unique(np.array(totals)[:, None] - np.array(totals)[None], axis=0)
+    steps = math.lcm(*range(1, max_rows + 1))
+    assert np.square(gaps).sum(axis=-1).max() == steps**2 * m * (m * m - 1) // 3
+
+
+def test_every_ratio_of_gaussian_totals_is_within_epsilon_and_delta():
+    """Two items: the noisy totals of neighbours, the loss at every point summed up."""
+    epsilon, delta = 0.5, 0.05
+    scale, fineness = totals_scale(2, epsilon, delta, 1)
+    coarse = scale / fineness  # the law is nearly normal: a grid of it is enough
+    k = np.arange(-400, 401) / 20
+    one = np.exp(-0.5 * ((k[:, None] - 0.5) ** 2 + (k + 0.5) ** 2) / coarse**2)
+    other = np.exp(-0.5 * ((k[:, None] + 0.5) ** 2 + (k - 0.5) ** 2) / coarse**2)
+    one, other = one / one.sum(), other / other.sum()
+    found = np.maximum(one - math.exp(epsilon) * other, 0.0).sum()
+    assert found == pytest.approx(delta, rel=0.01)

@@ -14,8 +14,9 @@ from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.noise import DiscreteLaplace
 from privrank.radius import SLACK
+from privrank.rankchoice import unit_steps
 from privrank.ranknoise import CubeNoise
-from privrank.rankplan import plan_aggregation, unit_steps
+from privrank.rankplan import plan_aggregation
 
 GAP = np.nan
 METHODS = ("auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential")
@@ -26,12 +27,14 @@ def rankings(m):
     return list(product([GAP, *range(1, m + 1)], repeat=m))
 
 
-def votes_of(person, m, max_rows=1):
+def votes_of(person, m, max_rows=1, missing="half"):
     """The half votes of one respondent, beside one other whose votes are known."""
     frame = pd.DataFrame([*person, tuple(range(1, m + 1))], columns=list("abcd"[:m]))
     frame["who"] = [0] * len(person) + [1]
-    encoded = encode_rankings(frame, respondent="who", max_rows=max_rows, partial=True)
-    steps = unit_steps(encoded.sample, partial=True)
+    encoded = encode_rankings(
+        frame, respondent="who", max_rows=max_rows, ties=True, missing=missing
+    )
+    steps = unit_steps(encoded.sample, partial=encoded.partial)
     return mechanism._votes(encoded, steps) - steps * np.triu(np.ones((m, m), int), 1), steps
 
 
@@ -41,24 +44,42 @@ def test_a_tie_and_a_missing_item_are_half_a_vote_for_each_order():
     votes = half_votes(doubled)
     np.testing.assert_array_equal(votes, [[0, 4, 6], [4, 0, 5], [2, 3, 0]])
     frame = pd.DataFrame(ranks, columns=list("abc"))
-    fit = pr.PrivateRankAggregation(frame, partial=True).fit(np.inf)
+    fit = pr.PrivateRankAggregation(frame, ties=True, missing="half").fit(np.inf)
     np.testing.assert_allclose(fit.fractions, votes / 8 + 0.5 * np.eye(3))
     expected = kemeny_score(fit.places, fit.fractions)
     assert fit.kemeny_score == pytest.approx(expected) and fit.order[2] == "c"
-    assert "half a vote" in " ".join(str(fit.summary()).split())
+    words = " ".join(str(fit.summary()).split())
+    assert "A shared rank counts as half a vote" in words
+    assert "An item left out counts as half a vote" in words
+
+
+def test_an_item_left_out_may_be_last():
+    ranks = np.array([[1, 2, GAP, GAP], [2, 1, GAP, GAP], [1, GAP, 2, GAP]])
+    fit = pr.PrivateRankAggregation(ranks, missing="bottom").fit(np.inf)
+    votes = np.array([[0, 4, 6, 6], [2, 0, 4, 5], [0, 2, 0, 4], [0, 1, 2, 0]])
+    np.testing.assert_allclose(fit.fractions, votes / 6 + 0.5 * np.eye(4))
+    assert fit.order == tuple("0123") and fit.release.constants["missing bottom"] == 1.0
+    words = " ".join(str(fit.summary()).split())
+    assert "left out counts as below all listed ones" in words and "shared rank" not in words
+    # a rarely listed item is last of all when left out is last, and in the middle at half a vote
+    lists = np.array([[1, 2, 3, GAP]] * 9 + [[GAP, GAP, GAP, 1]])
+    bottom = pr.PrivateRankAggregation(lists, missing="bottom").fit(np.inf)
+    half = pr.PrivateRankAggregation(lists, missing="half").fit(np.inf)
+    assert bottom.order[3] == "3" != half.order[3]
 
 
 def test_complete_rankings_have_the_same_votes_either_way():
     ranks = pr.Mallows(6, 0.8).rvs(200, np.random.default_rng(1))
     np.testing.assert_array_equal(half_votes(2 * ranks), 2 * pair_counts(ranks))
     one = pr.PrivateRankAggregation(ranks).fit(np.inf)
-    two = pr.PrivateRankAggregation(ranks, partial=True).fit(np.inf)
+    two = pr.PrivateRankAggregation(ranks, ties=True, missing="half").fit(np.inf)
     np.testing.assert_array_equal(one.fractions, two.fractions)
     assert one.order == two.order
 
 
+@pytest.mark.parametrize("missing", ["half", "bottom"])
 @pytest.mark.parametrize(("m", "max_rows"), [(2, 2), (3, 1), (4, 1)])
-def test_what_a_respondent_with_partial_rankings_can_move(m, max_rows):
+def test_what_a_respondent_with_partial_rankings_can_move(m, max_rows, missing):
     everybody = [rows for k in range(1, max_rows + 1) for rows in product(rankings(m), repeat=k)]
     if m == 4:  # those on three ranks, which have every pattern of ties and gaps but one
         everybody = [rows for rows in everybody if np.nanmax([*rows[0], 1]) <= 3]
@@ -66,13 +87,16 @@ def test_what_a_respondent_with_partial_rankings_can_move(m, max_rows):
     upper, pairs = np.triu_indices(m, 1), m * (m - 1) // 2
     tables = []
     for person in everybody:
-        table, steps = votes_of(person, m, max_rows)
+        table, steps = votes_of(person, m, max_rows, missing)
         assert table.min() >= 0 and (table + table.T == steps)[~np.eye(m, dtype=bool)].all()
         tables.append(table)
     tables = np.unique(tables, axis=0)
     cells = tables[:, upper[0], upper[1]]
     # the extremes of linear functions of the votes: no need to form all pairs of people
     assert (cells.max(axis=0) - cells.min(axis=0) == steps).all()
+    gaps = np.unique(tables.sum(axis=1), axis=0)
+    gaps = gaps[:, None] - gaps[None]
+    assert np.square(gaps).sum(axis=-1).max() == steps**2 * m * (m * m - 1) // 3
     farthest = max(np.abs(cells - one).sum(axis=1).max() for one in cells)
     assert farthest == steps * pairs
     totals = tables.sum(axis=1)
@@ -91,8 +115,9 @@ def test_plans_for_partial_rankings_count_in_half_votes(method):
     sample = votes_sample(5, 60, 3)
     steps = unit_steps(sample, partial=True)
     assert steps == 2 * math.lcm(1, 2, 3)
-    plan = plan_aggregation(sample, 0.8, 0.0, method, None, partial=True)
-    whole = plan_aggregation(sample, 0.8, 0.0, method, None)
+    share = 0.1 if method in ("auto", "kemeny", "pairs-laplace") else 0.0
+    plan = plan_aggregation(sample, 0.8, 0.0, method, share, partial=True)
+    whole = plan_aggregation(sample, 0.8, 0.0, method, share)
     assert plan.steps == steps == 2 * whole.steps
     if method == "exponential":
         assert 2 * plan.rate * 10 * steps <= 0.8
@@ -103,13 +128,17 @@ def test_plans_for_partial_rankings_count_in_half_votes(method):
         score = 0 if plan.score is None else Fraction(10 * steps) / Fraction(plan.score.scale)
         assert 0.7 < Fraction((plan.cap or 10) * steps) / Fraction(plan.law.scale) + score <= 0.8
     else:
-        assert 0.7 < Fraction(steps * plan.law.fineness) * Fraction(plan.law.rate + SLACK) <= 0.8
+        loss = Fraction(steps * plan.law.fineness) * Fraction(plan.law.rate + SLACK)
+        score = 0 if plan.score is None else Fraction(10 * steps) / Fraction(plan.score.scale)
+        assert 0.7 < loss + score <= 0.8
 
 
 def votes_sample(m, n, max_rows):
     frame = pd.DataFrame([list(range(1, m + 1))] * n, columns=list("abcdefgh"[:m]))
     frame["who"] = range(n)
-    return encode_rankings(frame, respondent="who", max_rows=max_rows, partial=True).sample
+    return encode_rankings(
+        frame, respondent="who", max_rows=max_rows, ties=True, missing="half"
+    ).sample
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -120,7 +149,9 @@ def test_every_method_finds_the_order_of_partial_rankings(method, delta):
     ranks[ranks > 4] = 5.5  # the last two places are shared
     ranks[rng.random(ranks.shape) < 0.15] = GAP
     frame = pd.DataFrame(ranks, columns=list("abcdef"))
-    fit = pr.PrivateRankAggregation(frame, partial=True).fit(3.0, delta, method=method, rng=rng)
+    fit = pr.PrivateRankAggregation(frame, ties=True, missing="half").fit(
+        3.0, delta, method=method, rng=rng
+    )
     assert fit.order == tuple("abcdef")
     again = pr.from_json(fit.to_json())
     assert str(again.summary()) == str(fit.summary())
@@ -131,7 +162,7 @@ def test_released_half_votes_have_the_noise_that_is_stated():
     rng = np.random.default_rng(2)
     ranks = pr.Mallows(4, 0.8).rvs(50, rng).astype(float)
     ranks[::3, 0] = GAP
-    model = pr.PrivateRankAggregation(ranks, partial=True)
+    model = pr.PrivateRankAggregation(ranks, missing="half")
     exact = model.fit(np.inf).fractions[np.triu_indices(4, 1)]
     fits = [model.fit(1.0, method="kemeny", score_share=0, rng=rng) for _ in range(500)]
     part = fits[0].release.parts["pairs"]
@@ -156,7 +187,9 @@ def test_intervals_cover_with_ties_and_gaps():
     truth = half_votes(np.nan_to_num(2 * drawn(400_000)).astype(int)) / 800_000
     hits = []
     for _ in range(200):
-        fit = pr.PrivateRankAggregation(drawn(n), partial=True).fit(1.0, method="kemeny", rng=rng)
+        fit = pr.PrivateRankAggregation(drawn(n), ties=True, missing="half").fit(
+            1.0, method="kemeny", rng=rng
+        )
         pairs = fit.pairwise()
         first, second = (pairs.index.get_level_values(k).astype(int) for k in (0, 1))
         p = truth[first, second]
@@ -171,14 +204,18 @@ GOOD = pd.DataFrame({"a": [1.0, 2.0, 1.0], "b": [2.0, 1.0, GAP], "c": [3.0, 3.0,
 @pytest.mark.parametrize(
     ("frame", "options", "words"),
     [
-        (GOOD, {}, "partial=True"),
-        (GOOD.assign(a=1.0, b=1.0), {}, "partial=True"),
-        (GOOD.assign(a=0.0), {"partial": True}, "ranks from 1 to 3"),
-        (GOOD.assign(a=4.0), {"partial": True}, "ranks from 1 to 3"),
-        (GOOD.assign(a=1.3), {"partial": True}, "ranks from 1 to 3"),
-        (GOOD.assign(a=np.inf), {"partial": True}, "ranks from 1 to 3"),
-        (GOOD.head(0), {"partial": True}, "at least one row"),
-        (GOOD, {"partial": 1}, "partial must be True or False"),
+        (GOOD, {}, "missing='bottom'.*or missing='half'"),
+        (GOOD, {"ties": True}, "missing='bottom'.*, missing='half'"),
+        (GOOD.assign(b=1.0), {}, "ties=True"),
+        (GOOD.assign(b=1.0), {"missing": "half"}, "ties=True"),
+        (GOOD.assign(a=2.5), {"missing": "bottom"}, "ties=True"),
+        (GOOD.assign(a=0.0), {"missing": "half"}, "ranks from 1 to 3"),
+        (GOOD.assign(a=4.0), {"missing": "bottom"}, "ranks from 1 to 3"),
+        (GOOD.assign(a=1.3), {"ties": True, "missing": "half"}, "ranks from 1 to 3"),
+        (GOOD.assign(a=np.inf), {"missing": "half"}, "ranks from 1 to 3"),
+        (GOOD.head(0), {"ties": True}, "at least one row"),
+        (GOOD, {"ties": 1}, "ties must be True or False"),
+        (GOOD, {"missing": "last"}, "missing must be one of"),
     ],
 )
 def test_what_is_no_partial_ranking_is_refused_in_one_sentence(frame, options, words):
@@ -189,7 +226,7 @@ def test_what_is_no_partial_ranking_is_refused_in_one_sentence(frame, options, w
 
 
 def test_a_formula_takes_partial_rankings_too():
-    model = pr.PrivateRankAggregation.from_formula("a + b + c ~ 1", GOOD, partial=True)
+    model = pr.PrivateRankAggregation.from_formula("a + b + c ~ 1", GOOD, missing="half")
     assert model.fit(np.inf).order[2] == "c"
     with pytest.raises(ValueError, match="is incomplete"):
         pr.PrivateRankAggregation.from_formula("a + b + c ~ 1", GOOD)
@@ -199,7 +236,7 @@ def test_completion_at_random_agrees_with_half_votes_on_average():
     """What as_rankings makes of the same answers has these votes as its mean, but for gaps."""
     rng = np.random.default_rng(4)
     ties = pd.DataFrame({"a": [1.0, 1.0], "b": [1.0, 2.0], "c": [2.0, 2.0]})
-    exact = pr.PrivateRankAggregation(ties, partial=True).fit(np.inf).fractions
+    exact = pr.PrivateRankAggregation(ties, ties=True, missing="half").fit(np.inf).fractions
     drawn = [
         pr.PrivateRankAggregation(pr.as_rankings(ties, ties="random", rng=rng)).fit(np.inf)
         for _ in range(400)

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "privrank"
 LAYERS = (
     ("arrays", "budget", "capped", "checks", "counting", "datasets", "distances", "formula")
     + ("gaussian", "kernels", "kernels.compiling", "kernels.orders", "kernels.rankings")
-    + ("kernels.scores", "linkforms", "links", "netnoise", "newton", "noise", "plots", "preflib")
+    + ("linkforms", "links", "netnoise", "newton", "noise", "plots", "preflib")
     + ("progress", "radius", "ranknoise", "samplers", "sensitivity", "solvers", "tables")
     + ("zerosum",),
     ("conversion", "covariates", "design", "linear", "losses", "mallows")
@@ -32,11 +32,11 @@ LAYERS = (
         "tails",
     )
     + ("consensus", "consensus.bayes", "consensus.kemeny", "consensus.orders")
-    + ("consensus.pivoting", "consensus.rules", "consensus.spacing")
+    + ("consensus.pivoting", "consensus.rankintervals", "consensus.rules")
     + ("consensus.statements",)
     + ("encode", "encode.comparisons", "encode.completing")
     + ("encode.frames", "encode.groups", "encode.nulls")
-    + ("encode.predictor", "encode.samples")
+    + ("encode.predictor", "encode.ranks", "encode.samples")
     + ("statistics", "statistics.binary", "statistics.borda", "statistics.categories")
     + ("statistics.classical", "statistics.comparison", "statistics.concordance")
     + ("statistics.fit", "statistics.gram", "statistics.identity", "statistics.impossible")
@@ -52,6 +52,7 @@ LAYERS = (
         "inference",
         "plan",
         "power",
+        "rankchoice",
         "rankplan",
         "regression",
     )

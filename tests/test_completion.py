@@ -105,7 +105,8 @@ def test_every_class_says_what_is_valid_for_it(name, fault):
     assert (RANDOMLY[fault] in text) == (purpose in ("uniformity", "closeness"))
     assert ("alike in all groups" in text) == (purpose == "closeness")
     assert ("drawn from the null" in text) == (purpose == "identity")
-    assert ("partial=True" in text) == (purpose == "consensus")
+    declared = {"ties": "ties=True", "gaps": "missing='bottom'"}[fault]
+    assert (declared in text) == (purpose == "consensus")
     assert text.count(". ") == 0 and text.endswith(".") and "\n" not in text
 
 
@@ -139,5 +140,5 @@ def test_random_completion_is_valid_for_groups_with_the_same_gaps_alone(fault):
 def test_a_consensus_takes_them_as_they_are(fault):
     rng = np.random.default_rng(0)
     frame = SPOIL[fault](MODEL.rvs(400, rng), rng)
-    fit = pr.PrivateRankAggregation(frame, partial=True).fit(5.0, rng=rng)
+    fit = pr.PrivateRankAggregation(frame, ties=True, missing="half").fit(5.0, rng=rng)
     assert fit.order == tuple(ITEMS)

@@ -165,7 +165,7 @@ CASES = {
         for kind in (pr.PrivateRankAggregation, pr.UniformityTest)
         for unit in UNITS
     },
-    "partial rankings": of_rankings(pr.PrivateRankAggregation, "row", partial=True),
+    "partial rankings": of_rankings(pr.PrivateRankAggregation, "row", ties=True, missing="half"),
     **{f"uniformity of choices, {unit}": of_choices(pr.UniformityTest, unit) for unit in UNITS},
     "uniformity of counts": counted(pr.UniformityTest),
     **{
@@ -189,7 +189,7 @@ QUESTIONS = {
     "BTLResult": ("conf_int", "pairwise", "ranks", "rank_conf_int", "cov_params"),
     "TopKResult": ("conf_int", "ranks", "rank_conf_int", "set_chances"),
     "BTLRegressionResult": ("conf_int", "worths", "wald_test_terms"),
-    "AggregationResult": ("borda",),
+    "AggregationResult": ("borda", "rank_conf_int"),
 }
 
 

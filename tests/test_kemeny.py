@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from privrank import Mallows
 from privrank.consensus import kemeny
-from privrank.consensus.orders import kemeny_score, local_search, order_of, pair_counts
+from privrank.consensus.orders import borda, kemeny_score, local_search, order_of, pair_counts
 
 ORDERS = {m: np.array(list(itertools.permutations(range(m)))) for m in range(1, 9)}
 
@@ -149,3 +149,13 @@ def test_gibbs_draws_of_many_rankings_are_the_best_order():
     pairs = pair_counts(Mallows(12, 0.7).rvs(3000, np.random.default_rng(9)))
     order = kemeny.gibbs_order(pairs, 1.0, np.full(12, 0.5))
     assert order.tolist() == order_of(-np.arange(12.0)).tolist()
+
+
+def test_large_components_are_left_to_local_search(monkeypatch):
+    noise = np.random.default_rng(8).normal(size=(102, 102))
+    found = []
+    monkeypatch.setattr(kemeny, "milp", lambda *a, **k: found.append(1))
+    best = kemeny.kemeny(noise)
+    assert not found and not best.proven
+    assert best.score < kemeny_score(order_of(borda(noise)), noise)
+    assert best.bound == pytest.approx(np.triu(np.minimum(noise, noise.T), 1).sum())

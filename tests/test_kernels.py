@@ -111,12 +111,6 @@ print(kernels.insertion_search(b[0] - 1, margins, 0.5).tolist())
 halves = rng.integers(0, 9, (2, 6, 8)).astype(float)
 print(kernels.subset_values(*halves, False).tolist())
 print(kernels.subset_values(*halves, True).round(12).tolist())
-fractions = counts / 5
-fractions[np.diag_indices(40)] = 0.5
-drawn = rng.standard_normal((5, 43)), 1 - rng.random((5, 124))
-shapes = np.array([0.3, 8.0])
-walk = kernels.score_walk(fractions, np.zeros(40), 0.05, shapes, np.zeros(2), 5.0, *drawn)
-print(walk.round(9).tolist())
 """
 
 

@@ -46,7 +46,7 @@ def test_ties_and_missing_alternatives(tmp_path, ending, orders, expected):
     pd.testing.assert_frame_equal(
         frame, pd.DataFrame(np.array(expected, dtype=float), columns=frame.columns)
     )
-    fitted = pr.PrivateRankAggregation(frame, partial=True).fit(np.inf)
+    fitted = pr.PrivateRankAggregation(frame, ties=True, missing="half").fit(np.inf)
     assert fitted.nobs == 5
     complete = pr.as_rankings(frame, ties="random", missing="random", rng=np.random.default_rng(1))
     np.testing.assert_array_equal(np.sort(complete.to_numpy()), np.tile([1, 2, 3], (5, 1)))

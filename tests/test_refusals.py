@@ -146,7 +146,7 @@ def samples():
         "a rank that is none": (consensus, engines(spoiled(ranks, "east", float(ODD), 0.0, 5.0))),
         "a tie": (consensus, [ranks.assign(east=ranks["west"]), ranks.replace(4.0, 3.5)]),
         "a partial rank": (
-            lambda frame: consensus(frame, partial=True),
+            lambda frame: consensus(frame, ties=True, missing="half"),
             engines(spoiled(ranks, "east", float(ODD), 1.25, -1.0)),
         ),
         "too many rankings": (crowd, [more, single]),
@@ -192,5 +192,5 @@ def test_a_column_without_values_is_as_good_as_one_with_a_single_answer(engine):
     model = pr.PrivateBTL(frame, items=["a", "b", "c"], respondent=None, ties=False)
     assert "3 items, 3 rows" in repr(model)
     frame = engine({"a": [None] * 3, "b": [1, 2, 1], "c": [2, 1, 2]})
-    model = pr.PrivateRankAggregation(frame, items=["a", "b", "c"], partial=True)
+    model = pr.PrivateRankAggregation(frame, items=["a", "b", "c"], missing="half")
     assert "3 items, 3 rows" in repr(model)

@@ -132,7 +132,7 @@ def consensus(frame, people, options):
 
 def partial_consensus(frame, people, options):
     unit = {"respondent": "who", "max_rows": 2} if people else {}
-    return pr.PrivateRankAggregation(frame, items=ITEMS, partial=True, **unit)
+    return pr.PrivateRankAggregation(frame, items=ITEMS, ties=True, missing="half", **unit)
 
 
 def compared(make, **extra):

@@ -1,10 +1,7 @@
 """Rank aggregation: do intervals cover?
 
 Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
-models with log worths drawn anew from a normal law for each replicate. Two camps are a share of
-Mallows rankings with phi .3, and the rest of the reverse. In two groups, or with one item
-ahead, log worths of Plackett-Luce items have a standard deviation of .02 but for the distance of
-the upper half, or of the first item, from the rest.
+models with log worths drawn anew from a normal law for each replicate.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from privrank.consensus.orders import kemeny_score, pair_counts
 
 COMMAND = "python validation/aggregation.py"
 DELTA = 1e-6
-AHEAD = {"Two groups": 0.5, "One ahead": 0.01}  # share of the items, the first at least
 # items, rankings, model, epsilon, delta, method
 CELLS = (
     (3, 300, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
@@ -47,22 +43,16 @@ CELLS = (
 
 def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
     """Return rankings and the true pair fractions; items stand in their true order."""
-    if family in ("Plackett-Luce", *AHEAD):
-        scale, distance = (0.02, spread) if family in AHEAD else (spread, 0.0)
-        worths = np.sort(rng.normal(scale=scale, size=m))[::-1]
-        worths = worths + distance * (np.arange(m) < AHEAD.get(family, 0.0) * m)
+    if family == "Plackett-Luce":
+        worths = np.sort(rng.normal(scale=spread, size=m))[::-1]
         scores = worths + rng.gumbel(size=(n, m))
         ranks = np.argsort(np.argsort(-scores, axis=1), axis=1) + 1
         return ranks, expit(worths[:, None] - worths)
-    model = pr.Mallows(m, 0.3 if family == "Two camps" else spread)
+    model = pr.Mallows(m, spread)
     apart = np.array([0.5, *(model.pair_probability(0, k) for k in range(1, m))])
     gap = np.arange(m) - np.arange(m)[:, None]
     ahead = np.where(gap >= 0, apart[np.abs(gap)], 1.0 - apart[np.abs(gap)])
-    ranks = model.rvs(n, rng)
-    if family == "Two camps":
-        ranks = np.where(rng.random((n, 1)) < spread, ranks, m + 1 - ranks)
-        ahead = spread * ahead + (1.0 - spread) * ahead.T
-    return ranks, ahead
+    return model.rvs(n, rng), ahead
 
 
 def statements(rng, m, n, model, epsilon, delta, method):
@@ -70,7 +60,9 @@ def statements(rng, m, n, model, epsilon, delta, method):
     ranks, truth = drawn(rng, m, n, *model)
     observed = pair_counts(ranks) / n
     np.fill_diagonal(observed, 0.5)
-    fit = pr.PrivateRankAggregation(ranks).fit(epsilon, delta, method=method, rng=rng)
+    options = {"releases": "pairs"} if method == "auto" else {}
+    options["score_share"] = 0.0 if method == "borda" else 0.1
+    fit = pr.PrivateRankAggregation(ranks).fit(epsilon, delta, method=method, rng=rng, **options)
     out: dict[str, float] = {}
     places, (first, second) = fit.places, np.triu_indices(m, 1)
     for target, real in (("population", truth), ("sample", observed)):
@@ -82,7 +74,7 @@ def statements(rng, m, n, model, epsilon, delta, method):
         )
         if fit.fractions is None:
             continue
-        pairs, p = said.pair_conf_int(), real[np.ix_(places, places)][first, second]
+        pairs, p = said.pairwise(), real[np.ix_(places, places)][first, second]
         out[f"pairs, {target}"] = np.mean((pairs["lower"] <= p) & (p <= pairs["upper"]))
         out[f"all pairs, {target}"] = np.all((pairs["all_lower"] <= p) & (p <= pairs["all_upper"]))
         low, high = said.score_conf_int()

@@ -25,8 +25,7 @@ STUDIES = (
     "closeness_power",
     "closeness_pvalues",
     "aggregation",
-    "aggregation_chances",
-    "aggregation_utility",
+    "aggregation_orders",
 )
 
 

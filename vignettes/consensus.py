@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Which order do they agree on? A consensus ranking
 #
-# A set of rankings asks for one order that stands for all, and for an answer to the question which of its places are more than chance and noise. This page finds both for the students of the University survey, without showing what any one of them prefers.
+# A set of rankings asks for one order that stands for all, and for an answer to the question which of its places are more than sampling error and noise. This page finds both for the students of the University survey, without showing what any one of them prefers.
 #
 # > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does.
 
@@ -15,12 +15,12 @@ rng = np.random.default_rng(2022)
 # %% [markdown]
 # ## Rankings with ties
 #
-# Students compared six universities pair by pair. `rankings(ties="shared")` orders the universities of each student by net wins; those with equally many share the mean of their places. `partial=True` declares that rankings may have ties and missing items: two items that are tied, or of which one is missing, get half a vote each. Such a vote lies between those of the two orders, so it moves no count by more than a complete ranking does, and the noise stays the same.
+# Students compared six universities pair by pair. `rankings(ties="shared")` orders the universities of each student by net wins; those with equally many share the mean of their places. `ties=True` declares that items may share a rank: two that do get half a vote each. (Where cells are missing, `missing=` says what that means: `"bottom"`, below all listed items, or `"half"`, half a vote against any other.) Such a vote lies between those of the two orders, so it moves no count by more than a complete ranking does, and the noise stays the same.
 
 # %%
 cems = pr.datasets.load_university()
 ranks = cems.rankings(ties="shared")
-model = pr.PrivateRankAggregation(ranks, respondent="respondent", partial=True)
+model = pr.PrivateRankAggregation(ranks, respondent="respondent", ties=True)
 print(ranks.head(3))
 print(model)
 
@@ -29,16 +29,16 @@ print(model)
 #
 # ## The consensus
 #
-# The default releases, with noise, how many students place each university before each other one. From these counts it takes the order with the fewest disagreements, Kemeny's; but first it shrinks them towards what scores of the universities would explain, as far as the noise calls for it, since an order that fits noisy counts best fits their noise, too. A small `delta` permits that with less noise where there are many items.
+# The default predicts, from the numbers of students and universities, which release an order loses least by: the sums of ranks (Borda totals), or how many students place each university before each other one, from which it takes the order with the fewest disagreements, Kemeny's. `releases="pairs"` asks for the second, because this page wants to say something about pairs. The counts are first shrunk towards what scores of the universities would explain, as far as the noise calls for it, since an order that fits noisy counts best fits their noise, too.
 
 # %%
 budget = pr.Budget(epsilon=6.0, delta=1e-5, unit="respondent")
-fit = model.fit(epsilon=1.0, delta=1e-6, budget=budget, rng=rng)
+fit = model.fit(epsilon=1.0, delta=1e-6, releases="pairs", budget=budget, rng=rng)
 print(fit.summary())
 figure = fit.plot_consensus()
 
 # %% [markdown]
-# Universities of one group follow each other without being separated: the interval of at least one pair of neighbours covers one half, where all intervals hold at once. That is a cautious statement. `P(right)` is about one pair at a time: the probability that the two are in the right order, given all noisy counts and how far the universities seem to lie apart. It is stated from .95 on, where it is too cautious by .05 at most; how cautious a smaller one should be cannot be told from a few items.
+# The column `ranks` says which ranks a university can have, by the mean rank that all students would give it. It is 1 plus the number of universities that are surely before it, up to 6 minus the number surely after it. All these intervals hold at once at the level of 95 %, whatever the students' opinions are like: in the worst case half of them think the opposite of the others. The figure draws them beside the order.
 #
 # ## Pair by pair
 #
@@ -49,9 +49,9 @@ print(fit.pairwise()[["fraction", "lower", "upper", "all_lower", "all_upper"]].r
 figure = fit.plot_pairwise()
 
 # %% [markdown]
-# ## Without a delta
+# ## By default
 #
-# With `delta=0` the default releases the counts only where their noise is small; else the Borda totals, the sums of ranks, which need far less noise. They give an order and mean ranks, and say nothing about single pairs. What more students or a delta would change, the summary works out from public numbers.
+# Without `releases="pairs"` the default releases Borda totals here, which need less noise. They give an order and mean ranks with their intervals, and say nothing about the majorities of pairs.
 
 # %%
 pure = model.fit(epsilon=1.0, budget=budget, rng=rng)
@@ -63,7 +63,7 @@ print(pure.summary())
 # Borda scores and ranks at three epsilons, the last without privacy:
 
 # %%
-fits = [model.fit(e, 1e-6 if e < np.inf else 0.0, rng=rng) for e in (1.0, 4.0, np.inf)]
+fits = [model.fit(e, rng=rng) for e in (1.0, 4.0, np.inf)]
 print(pr.summary_col(fits))
 
 # %% [markdown]
@@ -82,7 +82,7 @@ def turned(order):
 
 
 for method in ("auto", "kwiksort", "kwiksort-hay", "exponential"):
-    orders = [model.fit(0.5, method=method, score_share=0, rng=rng).order for _ in range(100)]
+    orders = [model.fit(0.5, method=method, rng=rng).order for _ in range(100)]
     print(f"{method:13}{np.mean([turned(order) for order in orders]):6.2f}")
 
 # %% [markdown]

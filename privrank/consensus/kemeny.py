@@ -37,6 +37,9 @@ IntArray = NDArray[np.int64]
 SUBSET_LIMIT = 18
 """Items up to which a component is solved over all its subsets (0.02 s, and 2^18 numbers)."""
 
+PROGRAMME_LIMIT = 100
+"""Items up to which integer programming is tried; beyond them it does not end in good time."""
+
 RESOLUTION = 1e-6
 """Gap, in units of the largest margin, below which HiGHS's tolerances cannot tell orders apart."""
 
@@ -107,7 +110,8 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     first is the least, over the last item i of A, of that of A - i plus the weight for i before
     A - i. Larger ones are the integer programme over x_ij = 1 when i precedes j with
     x_ij + x_jk + x_ki <= 2 for all triangles, added as they are violated, first without
-    integrality. Every optimum on the way is a lower bound.
+    integrality. Every optimum on the way is a lower bound. Components of more than 100 items are
+    left to local search.
 
     References
     ----------
@@ -125,7 +129,8 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
         if len(members) <= SUBSET_LIMIT:
             inner, inner_gap = _by_subsets(block), 0.0
         else:
-            inner, inner_gap = _by_programme(margins_of(block), deadline)
+            end = deadline if len(members) <= PROGRAMME_LIMIT else -math.inf
+            inner, inner_gap = _by_programme(margins_of(block), end)
         order.extend(int(item) for item in members[inner])
         gap += inner_gap
     best = np.array(order, dtype=np.int64)

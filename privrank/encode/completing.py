@@ -14,6 +14,12 @@ _RANDOM = {
     "gaps": "complete it at random with privrank.as_rankings(frame, missing=...)",
 }
 
+_DECLARED = {
+    "ties": "declare that it may be so with PrivateRankAggregation(..., ties=True)",
+    "gaps": "say what it means to be left out with PrivateRankAggregation(..., missing='bottom'), "
+    "to be below the listed items, or missing='half', nothing",
+}
+
 
 def remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
     """Return advice that keeps what is promised: the level of a test, or the votes of a consensus.
@@ -26,7 +32,7 @@ def remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
     and what is left out of them have the same law in all groups.
     """
     if purpose == "consensus":
-        return "declare that it may be so with PrivateRankAggregation(..., partial=True)"
+        return _DECLARED[fault]
     if purpose == "identity":
         return (
             "put each such ranking in an order drawn from the null among those that agree with "

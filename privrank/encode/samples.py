@@ -7,7 +7,7 @@ that item, 1 = best. A choices column holds one of the declared categories in ea
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from privrank import counting
 from privrank.budget import Unit
-from privrank.checks import check_count, check_items
+from privrank.checks import check_choice, check_count, check_items
 from privrank.design import Sample
-from privrank.encode.completing import Purpose, remedy
+from privrank.encode.completing import Purpose
 from privrank.encode.frames import (
     check_respondents,
-    numbers,
     refuse_copy,
     with_respondent_column,
 )
+from privrank.encode.ranks import Missing, check_partial, check_ranks, rank_cells
 from privrank.formula import parse
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
 
 LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
@@ -61,20 +60,34 @@ class EncodedSample:
         have respondents; or the counts by category, shape (k,), when a row is the unit.
     sizes : ndarray of int64 or None
         Where the unit is a respondent, the numbers of rows of each; the rows are in that order.
-    partial : bool
-        Whether rankings may have ties and missing items, as the user has declared: rows then hold
-        twice the ranks, and 0 where an item has none.
+    ties : bool
+        Whether items may share a rank, as the user has declared.
+    missing : {"bottom", "half"} or None
+        How items without a rank are read, as the user has declared; None if there may be none.
+        If this or `ties` is given rows hold twice the ranks. An item without one has 2 m + 2 where
+        it is read as below the others, and else 0.
     """
 
-    __slots__ = ("_rows", "_sizes", "partial", "sample")
+    __slots__ = ("_rows", "_sizes", "missing", "sample", "ties")
 
     def __init__(
-        self, sample: Sample, rows: IntArray, sizes: IntArray | None, partial: bool = False
+        self,
+        sample: Sample,
+        rows: IntArray,
+        sizes: IntArray | None,
+        ties: bool = False,
+        missing: Missing | None = None,
     ) -> None:
         self.sample = sample
-        self.partial = partial
+        self.ties = ties
+        self.missing = missing
         self._rows = rows
         self._sizes = sizes
+
+    @property
+    def partial(self) -> bool:
+        """Whether rankings may have ties or missing items, so that votes may be halves."""
+        return self.ties or self.missing is not None
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -90,7 +103,8 @@ def encode_rankings(
     items: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
-    partial: bool = False,
+    ties: bool = False,
+    missing: Missing | None = None,
     purpose: Purpose = "uniformity",
 ) -> EncodedSample:
     """Validate a rankings frame.
@@ -106,8 +120,10 @@ def encode_rankings(
         The column, or pandas index level, that names the respondent of each row.
     max_rows : int
         Public bound on a respondent's rows.
-    partial : bool, default False
-        Whether rankings may have ties and missing items.
+    ties : bool, default False
+        Whether items may share a rank.
+    missing : {"bottom", "half"}, optional
+        How a missing rank is read; by default none may be missing.
     purpose : str
         What the rankings are for, which decides what a message says about ties and missing items.
 
@@ -121,20 +137,51 @@ def encode_rankings(
         One sentence, for every way a frame can break the rules.
     """
     bound = check_count("max_rows", max_rows)
-    if not isinstance(partial, bool):
-        raise TypeError(f"partial must be True or False, got {type(partial).__name__}.")
+    if not isinstance(ties, bool):
+        raise TypeError(f"ties must be True or False, got {type(ties).__name__}.")
+    if missing is not None:
+        check_choice("missing", missing, Missing)
     declared = None if items is None else tuple(str(label) for label in check_items(items))
-    if isinstance(frame, np.ndarray) and frame.ndim == 2:
-        frame = _frame_of_array(frame, declared)
+    table = None
+    if _is_plain(frame) and respondent is None:
+        labels, given = _labels_of_array(frame, declared), frame
+        _check_labels(labels)
+    else:
+        if isinstance(frame, np.ndarray) and frame.ndim == 2:
+            frame = pd.DataFrame(frame, columns=list(_labels_of_array(frame, declared)))
+        table, labels = _rank_columns(frame, declared, respondent)
+        given = rank_cells(table[list(labels)])
+    ranks = check_partial(given, ties, missing) if ties or missing else check_ranks(given, purpose)
+    nobs, sizes, order = (
+        (_enough(len(ranks)), None, None) if table is None else _units(table, respondent, bound)
+    )
+    unit: Unit = "row" if respondent is None else "respondent"
+    sample = Sample("rankings", labels, nobs, unit, bound)
+    return EncodedSample(sample, ranks if order is None else ranks[order], sizes, ties, missing)
+
+
+def _is_plain(frame: object) -> TypeGuard[NDArray[Any]]:
+    """Return whether a frame is an array of numbers, which needs no table."""
+    return isinstance(frame, np.ndarray) and frame.ndim == 2 and frame.dtype.kind in "iuf"
+
+
+def _labels_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> tuple[str, ...]:
+    names = items or tuple(str(k) for k in range(ranks.shape[1]))
+    if len(names) != ranks.shape[1]:
+        raise ValueError(
+            f"items must name the {ranks.shape[1]} columns of the array, got {len(names)} names."
+        )
+    return names
+
+
+def _rank_columns(
+    frame: object, declared: tuple[str, ...] | None, respondent: str | None
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the columns of a rankings frame that are read, and the names of the items."""
     view = _open(frame, respondent, "rankings")
     names = counting.column_names(view)
     if declared is None:
         labels = tuple(name for name in names if name != respondent)
-        if len(labels) < 2:
-            raise ValueError(
-                "rankings must have a column for each of at least two items, got "
-                f"{len(labels)}: for one column of choices use from_formula('choice ~ 1', data)."
-            )
     else:
         labels = declared
         for label in labels:
@@ -142,6 +189,7 @@ def encode_rankings(
                 raise ValueError(f"rankings has no column {label!r}: items= names the columns.")
         if respondent in labels:
             raise ValueError("items= and respondent= must name different columns.")
+    _check_labels(labels)
     numeric = counting.numeric_columns(view, labels)
     for label in labels:
         if label not in numeric:
@@ -149,13 +197,15 @@ def encode_rankings(
                 f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
                 f"leave it out with items=[...], or convert the frame with privrank.as_rankings."
             )
-    table = counting.collect(view, [*labels, *_named(respondent)])
-    cells = numbers(table[list(labels)])
-    ranks = _check_partial(cells) if partial else _check_ranks(cells, purpose)
-    nobs, sizes, order = _units(table, respondent, bound)
-    unit: Unit = "row" if respondent is None else "respondent"
-    sample = Sample("rankings", labels, nobs, unit, bound)
-    return EncodedSample(sample, ranks if order is None else ranks[order], sizes, partial)
+    return counting.collect(view, [*labels, *_named(respondent)]), labels
+
+
+def _check_labels(labels: tuple[str, ...]) -> None:
+    if len(labels) < 2:
+        raise ValueError(
+            "rankings must have a column for each of at least two items, got "
+            f"{len(labels)}: for one column of choices use from_formula('choice ~ 1', data)."
+        )
 
 
 def encode_choices(
@@ -319,7 +369,8 @@ def sample_of_formula(
     formula: object,
     data: object,
     arguments: Mapping[str, Any],
-    partial: bool = False,
+    ties: bool = False,
+    missing: Missing | None = None,
     purpose: Purpose = "uniformity",
 ) -> EncodedSample:
     """Encode what a formula names: rankings ``"a + b + c ~ 1"``, or choices ``"choice ~ 1"``."""
@@ -337,7 +388,7 @@ def sample_of_formula(
         )
     if rankings:
         return encode_rankings(
-            data, items=parsed.left, partial=partial, purpose=purpose, **arguments
+            data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **arguments
         )
     return encode_choices(data, parsed.left[0], **arguments)
 
@@ -354,15 +405,6 @@ def _open(frame: object, respondent: object, name: str) -> counting.Frame:
             f"{name} has no column {respondent!r}: name the right one with respondent=."
         )
     return view
-
-
-def _frame_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> pd.DataFrame:
-    names = items or tuple(str(k) for k in range(ranks.shape[1]))
-    if len(names) != ranks.shape[1]:
-        raise ValueError(
-            f"items must name the {ranks.shape[1]} columns of the array, got {len(names)} names."
-        )
-    return pd.DataFrame(ranks, columns=list(names))
 
 
 def _enough(nobs: int, least: int = FEWEST_UNITS) -> int:
@@ -385,46 +427,3 @@ def _units(
     check_respondents(person, None, respondent, max_rows)
     sizes = np.bincount(person)
     return _enough(len(sizes), least), sizes, np.argsort(person, kind="stable")
-
-
-def _check_ranks(cells: FloatArray, purpose: Purpose) -> IntArray:
-    """Return the ranks as integers; refuse rows that are no permutation of 1..m."""
-    n, m = cells.shape
-    if n == 0:
-        raise ValueError("rankings must have at least one row.")
-    if np.isnan(cells).any():
-        raise ValueError(
-            f"every row of rankings must hold the ranks 1 to {m}, and at least one is incomplete: "
-            f"{remedy(purpose, 'gaps')}."
-        )
-    inside = (cells >= 1) & (cells <= m)
-    if not inside.all():
-        raise ValueError(
-            f"every row of rankings must hold the ranks 1 to {m}, and at least one cell is not "
-            f"among them: rank the {m} items anew, or name the item columns with items=[...]."
-        )
-    ranks = cells.astype(np.int64)
-    seen = np.zeros(n * m, dtype=bool)
-    seen[(np.arange(n)[:, None] * m + ranks - 1).ravel()] = True
-    if not (seen.all() and (ranks == cells).all()):
-        raise ValueError(
-            f"every row of rankings must hold each of the ranks 1 to {m} once, and at least one "
-            f"has a tie: {remedy(purpose, 'ties')}."
-        )
-    return ranks
-
-
-def _check_partial(cells: FloatArray) -> IntArray:
-    """Return twice the ranks, 0 where one is missing; refuse numbers that are no ranks."""
-    m = cells.shape[1]
-    if len(cells) == 0:
-        raise ValueError("rankings must have at least one row.")
-    codes = np.nan_to_num(2 * cells, nan=0.0, posinf=-1.0, neginf=-1.0)
-    inside = np.isnan(cells) | ((codes >= 2) & (codes <= 2 * m) & (codes % 1 == 0))
-    if not inside.all():
-        raise ValueError(
-            f"rankings must hold ranks from 1 to {m} (2.5 for two items that share the places 2 "
-            f"and 3) or missing values, and at least one cell is neither: name the item columns "
-            f"with items=[...]."
-        )
-    return codes.astype(np.int64)

@@ -25,7 +25,6 @@ from privrank.kernels.rankings import (
     shuffled_ranks,
     shuffles,
 )
-from privrank.kernels.scores import score_walk
 
 __all__ = [
     "differing_bits",
@@ -40,7 +39,6 @@ __all__ = [
     "packed_pairs",
     "pair_counts",
     "pivot_sort",
-    "score_walk",
     "shuffled_ranks",
     "shuffles",
     "subset_values",

@@ -4,7 +4,7 @@ Each unit has one vote on every pair of items, in whole steps. With L = lcm(1..m
 respondent with k rankings casts, for each of them, L / k steps for the item it places before the
 other; so all their rows are used, and nobody has more weight than another. Where partial rankings
 are allowed, L is twice as large, and a ranking in which two items are tied, or one of them is left
-out, casts half of its steps for each.
+out and nothing else is known, casts half of its steps for each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from privrank.noise import (
     DiscreteLaplace,
     draw_below,
     draw_permutation,
-    secret_generator,
     source_of,
 )
 from privrank.ranknoise import PermutohedronNoise
@@ -37,7 +36,6 @@ from privrank.sensitivity import RankingReach
 __all__ = ["release_aggregation"]
 
 IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 def release_aggregation(
@@ -92,9 +90,11 @@ def release_aggregation(
     nobody learns who has ranked what from the number of votes.
 
     - The order of noisy counts or totals is a function of them and of a public permutation.
-    - A score with a draw of its own is that of an order already released, at its own share of
-      epsilon: counts and score together spend epsilon, by adaptive composition.
-    - Gaussian counts are private as they are drawn. What `_thin` does to them is post-processing.
+    - A score is that of an order already released, at its own share of epsilon: counts and score
+      together spend epsilon, by adaptive composition.
+    - Gaussian totals are private at the l2 distance of opposite rankings
+      (:func:`privrank.rankchoice.totals_scale`), their coordinates each moving by at most
+      L (m - 1).
     - Of a sort and of the exponential mechanism the order alone is released; a fallback is drawn
       at its own share, and is spent on whether it is used or not.
     """
@@ -124,8 +124,10 @@ def release_aggregation(
         constants = {"gap": found.gap} if plan.rule in ("Kemeny", "EB-Kemeny") else {}
     else:
         parts = _draw_totals(plan, counts, weight, tie_break, rng)
-    if encoded.partial:
-        constants["half votes"] = 1.0
+    if encoded.ties:
+        constants["ties"] = 1.0
+    if encoded.missing is not None:
+        constants[f"missing {encoded.missing}"] = 1.0
     if plan.share and not math.isinf(epsilon):
         constants["score share"] = plan.share
     return Release(
@@ -164,63 +166,24 @@ def _draw_pairs(
 ) -> tuple[dict[str, Part], KemenyOrder]:
     """Return noisy pair counts, their order and its score."""
     noisy = plan.law.draw(counts[np.triu_indices(len(counts), 1)], rng)
-    law, held_back = plan.law, None
-    if plan.thinning is not None:
-        noisy, held_back, law = _thin(plan, noisy, rng)
     step = 1.0 / plan.steps
-    main = Part(noisy, step, law, plan.steps, plan.epsilon)
+    main = Part(noisy, step, plan.law, plan.steps, plan.epsilon)
     fractions = pair_matrix(np.asarray(noisy * (step / nobs)))
     found = consensus_of(cast(Rule, plan.rule), fractions, main.noise_variance / nobs**2, tie_break)
     parts = {PAIRS: main, ORDER: _order_part(found.order)}
-    if held_back is not None:
-        parts[SCORE] = _score_held_back(plan, held_back, found.order, nobs)
-    elif plan.score is not None:
+    if plan.score is not None:
         parts[SCORE] = _draw_score(plan, counts, found.order, rng)
     return parts, found
 
 
 def _concentrated(plan: RankPlan, items: int) -> float | None:
-    """Return the zero-concentrated privacy of Gaussian counts, which all move by `steps`."""
+    """Return the zero-concentrated privacy of Gaussian counts or totals, with a score's own."""
     if not isinstance(plan.law, DiscreteGaussian):
         return None
-    return 0.5 * RankingReach(items).pairs_l1 * (plan.steps / plan.law.scale) ** 2
-
-
-def _thin(
-    plan: RankPlan, noisy: IntArray, rng: np.random.Generator | None
-) -> tuple[IntArray, FloatArray, DiscreteGaussian]:
-    """Divide Gaussian counts into two independent ones: for the order, and for its score.
-
-    Notes
-    -----
-    **Privacy.** Post-processing: the counts that came in are private by their own noise, and what
-    is put in here does not depend on the data. It would do no harm if it were known, so it comes
-    from a generator with a secret key, which is many times faster than exact secure noise.
-
-    **Statistic.** Let Y have variance v about the counts, and Z be independent with variance
-    v r / (1 - r), r the share. Then Y + Z has variance v / (1 - r), Y - Z (1 - r) / r has v / r,
-    and their covariance v - v vanishes: precision 1 / v is divided as 1 - r and r. Normal noise
-    would make them independent; discrete Gaussian noise at these scales differs from it by less
-    than 10^-3 in every respect. So the second part knows nothing of which order the noise of the
-    first has favoured, and scores it without bias.
-    """
-    assert isinstance(plan.law, DiscreteGaussian) and plan.thinning is not None
-    extra = plan.thinning.simulate(noisy.shape, secret_generator() if rng is None else rng)
-    held_back = noisy - extra * ((1.0 - plan.share) / plan.share)
-    return noisy + extra, held_back, DiscreteGaussian(plan.law.scale / math.sqrt(1.0 - plan.share))
-
-
-def _score_held_back(plan: RankPlan, held_back: FloatArray, order: IntArray, nobs: int) -> Part:
-    """Return the score of an order by counts that had no part in it; its noise is a sum over pairs.
-
-    Rounded to whole steps, which adds nothing to a noise of this size.
-    """
-    assert isinstance(plan.law, DiscreteGaussian)
-    fractions = pair_matrix(held_back / (nobs * plan.steps))
-    score = kemeny_score(order, fractions) * nobs * plan.steps
-    pairs = RankingReach(len(order)).pairs_l1
-    law = DiscreteGaussian(plan.law.scale * math.sqrt(pairs / plan.share))
-    return Part(np.array([round(score)]), 1.0 / plan.steps, law, pairs * plan.steps, 0.0)
+    reach = RankingReach(items)
+    moved = reach.pairs_l2 if plan.releases == "pairs" else plan.fineness * reach.borda_l2
+    rho = 0.5 * (moved * plan.steps / plan.law.scale) ** 2
+    return rho + 0.5 * plan.score_epsilon**2
 
 
 def _draw_score(
@@ -242,14 +205,17 @@ def _draw_totals(
     rng: np.random.Generator | None,
 ) -> dict[str, Part]:
     """Return noisy Borda totals, their order and, if asked for, its score."""
-    assert isinstance(plan.law, PermutohedronNoise)
     # an item's rank is one more than the number of items before it
-    totals = plan.law.draw(counts.sum(axis=0) + weight, rng)
-    fineness = plan.law.fineness
+    exact, fineness = counts.sum(axis=0) + weight, plan.fineness
+    if isinstance(plan.law, PermutohedronNoise):
+        totals, sensitivity = plan.law.draw(exact, rng), fineness * plan.steps
+    else:
+        totals = plan.law.draw(fineness * exact, rng)
+        sensitivity = fineness * plan.steps * RankingReach(len(exact)).borda_linf
     step = 1.0 / (fineness * plan.steps)
     order = by_score(-totals.astype(np.float64), tie_break)
     parts = {
-        TOTALS: Part(totals, step, plan.law, fineness * plan.steps, plan.epsilon),
+        TOTALS: Part(totals, step, plan.law, sensitivity, plan.epsilon),
         ORDER: _order_part(order),
     }
     if plan.score is not None:

@@ -84,7 +84,7 @@ def chapter_html(found: Findings, out: Path) -> str:
         agreed.plot_consensus(),
         out,
         f"{name}-consensus",
-        f"Borda scores with {level} intervals, in the order of the consensus.",
+        f"Ranks by Borda score, with {level} intervals that hold for all items at once.",
     )
     spent = ", ".join(f"{line.epsilon:g}" for line in found.budget.spendings)
     return f"""
@@ -105,7 +105,7 @@ def chapter_html(found: Findings, out: Path) -> str:
 <p>Worths suppose a model; a consensus does not. Each respondent's answers make a ranking by net
 wins, in which items may be tied, and a tie is half a vote for each order. The votes on all pairs
 are released once more, at an epsilon of their own, and the consensus is the order with the fewest
-disagreements (Kemeny's).</p>
+disagreements (Kemeny's), after noise is taken out of them as far as it explains them.</p>
 {consensus}
 {consensus_figure}
 <h3>What epsilon buys</h3>

@@ -148,10 +148,10 @@ def _fit_worths(survey: datasets.Survey, epsilon: float, budget: Budget) -> BTLR
 
 
 def _fit_consensus(survey: datasets.Survey, epsilon: float, budget: Budget) -> AggregationResult:
-    # the pairs themselves, and not Borda totals, which would say nothing of who is separated
+    # the pairs themselves, for a figure of them
     ranks = survey.rankings(ties="shared")
-    model = PrivateRankAggregation(ranks, respondent="respondent", partial=True)
-    return model.fit(epsilon=epsilon, method="kemeny", score_share=0, budget=budget)
+    model = PrivateRankAggregation(ranks, respondent="respondent", ties=True)
+    return model.fit(epsilon=epsilon, releases="pairs", budget=budget)
 
 
 _Fit = Callable[[datasets.Survey, float, Budget], BTLResult | AggregationResult]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,23 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank import __version__, tables
-from privrank.arrays import own
 from privrank.checks import check_alpha
+from privrank.consensus.rankintervals import rank_threshold
 from privrank.consensus.rules import pair_matrix
-from privrank.consensus.spacing import FEWEST_ITEMS, MOST_ITEMS
-from privrank.consensus.statements import (
-    STATED,
-    SUPPRESSED,
-    Target,
-    chances,
-    fraction_interval,
-    reliability,
-    reliable_from,
-    score_interval,
-    separated_groups,
-)
+from privrank.consensus.statements import Target, fraction_interval, score_interval
+from privrank.inference import rank_sets
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.ranknoise import CubeNoise
+from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.release import ORDER, PAIRS, SCORE, TOTALS, Part, Release
 from privrank.results.guarantee import caption, column_name, release_facts
 
@@ -48,26 +37,9 @@ def released_fractions(pairs: Part, units: int) -> FloatArray:
     return pair_matrix(np.asarray(pairs.values * (pairs.step / units)))
 
 
-@lru_cache(maxsize=16)
-def _chances(release: Release, target: Target) -> FloatArray | None:
-    """Return the chances of orders from released pairs, or None where they are not calibrated.
-
-    Those nearer to 1/2 than is stated are missing.
-    """
-    part, n = release.parts[PAIRS], release.sample.nobs
-    variance, fractions = part.noise_variance / n**2, released_fractions(part, n)
-    small = FEWEST_ITEMS <= len(fractions) <= MOST_ITEMS
-    if not small or math.sqrt(variance) > SUPPRESSED:
-        return None
-    if reliability(fractions, variance, n, target) < reliable_from(len(fractions)):
-        return None
-    found = chances(fractions, variance, n, target)
-    return own(np.where(np.abs(found - 0.5) >= STATED - 0.5, found, np.nan), np.float64)
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AggregationResult:
-    """A private consensus: the order, pair fractions with intervals, scores, what is separated.
+    """A private consensus: the order, intervals of ranks, scores and pair fractions.
 
     Parameters
     ----------
@@ -138,8 +110,8 @@ class AggregationResult:
         """Return the released pairs, and the fractions with items in the consensus order."""
         if self.fractions is None:
             raise ValueError(
-                f"{self.release.mechanism} releases no pair fractions: fit with delta > 0 or "
-                f"method='kemeny' for statements about pairs."
+                f"{self.release.mechanism} releases no pair fractions: fit with releases='pairs' "
+                f"for statements about pairs."
             )
         return self.release.parts[PAIRS], self.fractions[np.ix_(self.places, self.places)]
 
@@ -148,28 +120,6 @@ class AggregationResult:
         """Standard deviation of the privacy noise in a pair fraction."""
         part, _ = self._fractions()
         return math.sqrt(part.noise_variance) / self.nobs
-
-    @property
-    def chances(self) -> FloatArray | None:
-        """Probability that the row item is preferred to the column item, items as in the list.
-
-        None where pairs were not released, or where it would not be calibrated: with fewer than
-        four items or more than a hundred, with too much noise, and where the reliability is below
-        .7 (with four to six items .77, .74 and .71). Missing between .05 and .95: how cautious it
-        should be there depends on how evenly items lie apart, which few pairs do not tell.
-        """
-        return None if self.fractions is None else _chances(self.release, self.target)
-
-    @property
-    def reliability(self) -> float:
-        """Share of the variance of the Borda scores that is not error, estimated by moments.
-
-        Error is the privacy noise and, for the population, sampling, as much of it as complete
-        rankings have at most: where items are left out, or respondents have several rankings, it
-        is a lower bound. It takes released pairs.
-        """
-        _, fractions = self._fractions()
-        return reliability(fractions, self.noise_sd**2, self.nobs, self.target)
 
     def fraction_frame(self) -> pd.DataFrame:
         """Return the noisy fractions that place row before column, in the consensus order."""
@@ -190,21 +140,8 @@ class AggregationResult:
         DataFrame
             Indexed by ``ahead`` and ``behind``: the fraction that agrees, its standard error, an
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
-            (``all_lower``, ``all_upper``), ``separated``, whether the latter excludes 1/2, and
-            ``probability``, that the pair is ordered rightly. That is missing where it is between
-            0.05 and 0.95, and for all pairs with fewer than four items, with more than a hundred,
-            where the noise has a standard deviation above 0.3, and where the reliability of the
-            scores is too small: below 0.7, and a little more with fewer than seven items.
+            (``all_lower``, ``all_upper``), and ``separated``, whether the latter excludes 1/2.
         """
-        stated, bounds = self.chances, self.pair_conf_int(alpha)
-        if stated is not None:
-            stated = stated[np.ix_(self.places, self.places)]
-        pairs = np.triu_indices(len(self.places), 1)
-        bounds["probability"] = np.nan if stated is None else stated[pairs]
-        return bounds
-
-    def pair_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return the intervals of :meth:`pairwise`, without its probability."""
         level = self.alpha if alpha is None else check_alpha(alpha)
         part, matrix = self._fractions()
         law, n = part.law, self.nobs
@@ -233,20 +170,45 @@ class AggregationResult:
             ),
         )
 
-    def _neighbours(self, pairs: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of the pairs of items next to each other in the consensus."""
-        m = len(self.places)
-        k = np.arange(m - 1)
-        return pairs.iloc[k * m - k * (k + 1) // 2]
+    def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return simultaneous confidence intervals of the ranks by mean rank.
 
-    @property
-    def groups(self) -> tuple[tuple[str, ...], ...]:
-        """The consensus in groups: neighbours within one are not separated at the level alpha."""
-        separated = self._neighbours(self.pair_conf_int())["separated"].to_numpy()
-        return tuple(
-            tuple(self.items[place] for place in group)
-            for group in separated_groups(self.places, separated)
-        )
+        The rank of an item is that of its Borda score, its mean rank, in the population or, for
+        ``target="sample"``, among the units of this survey. Its interval is 1 plus the number of
+        items surely before it, to m minus the number surely after it. All intervals hold at once,
+        for any distribution of rankings (:func:`privrank.consensus.rankintervals.rank_threshold`).
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level; by default that of the fit.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``lower`` and ``upper``, one row per item, in the declared order.
+        """
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        part, scores, pairs = self._scores()
+        law = part.law
+        assert isinstance(law, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
+        m, n = len(self.items), self.nobs
+        gap = rank_threshold(law, part.step, m, n, level, self.target, pairs)
+        # equal scores may differ by the rounding of a sum
+        low, high = rank_sets(scores, np.full((m, m), gap + m * 2.0**-40))
+        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+
+    def _scores(self) -> tuple[Part, FloatArray, bool]:
+        """Return what Borda scores are from, the scores as in the list, and if it is pairs."""
+        if TOTALS in self.release.parts:
+            part = self.release.parts[TOTALS]
+            return part, np.asarray(len(self.items) - part.values * (part.step / self.nobs)), False
+        if self.fractions is None:
+            raise ValueError(
+                f"{self.release.mechanism} releases an order alone: fit with method='auto' for "
+                f"Borda scores and intervals of ranks."
+            )
+        return self.release.parts[PAIRS], np.asarray(self.fractions.sum(axis=1) - 0.5), True
 
     def borda(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the Borda scores: the mean number of items that an item is placed before.
@@ -267,15 +229,8 @@ class AggregationResult:
 
         level = self.alpha if alpha is None else check_alpha(alpha)
         m, n = len(self.items), self.nobs
-        if TOTALS in self.release.parts:
-            part = self.release.parts[TOTALS]
-            score = m - part.values * (part.step / n)
-            noise = math.sqrt(part.noise_variance) / n
-        else:
-            part, matrix = self._fractions()
-            score = np.empty(m)
-            score[self.places] = matrix.sum(axis=1) - 0.5
-            noise = math.sqrt((m - 1) * part.noise_variance) / n
+        part, score, pairs = self._scores()
+        noise = math.sqrt((m - 1 if pairs else 1) * part.noise_variance) / n
         score = score[self.places]
         half = -float(ndtri(0.5 * level)) * noise
         bounds = np.array(
@@ -331,9 +286,9 @@ class AggregationResult:
         Returns
         -------
         DataFrame
-            The rank; the Borda score with standard error and interval; where pairs were released
-            also the group of items that are not separated, and of the next item the fraction that
-            agrees and the probability that the two are ordered rightly.
+            The rank in the consensus; the Borda score with standard error and interval; the
+            limits of the rank by mean rank, ``rank_lower`` and ``rank_upper``; where pairs were
+            released also the fraction that places the item before the next one.
         """
         frame = self.consensus.to_frame()
         if set(self.release.parts) == {ORDER}:
@@ -341,16 +296,15 @@ class AggregationResult:
         frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
             ["score", "std_err", "lower", "upper"]
         ]
+        ranks = self.rank_conf_int().loc[list(self.order)]
+        frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
         if PAIRS in self.release.parts:
-            sizes = [len(group) for group in self.groups]
-            near = self._neighbours(self.pairwise())
-            frame["group"] = np.repeat(np.arange(1, len(sizes) + 1), sizes)
-            frame["over_next"] = [*near["fraction"], np.nan]
-            frame["probability"] = [*near["probability"], np.nan]
+            _, fractions = self._fractions()
+            frame["over_next"] = [*np.diagonal(fractions, 1), np.nan]
         return frame
 
     def summary(self) -> tables.Table:
-        """Return the table a paper can print: consensus, what separates it, the guarantee."""
+        """Return the table a paper can print: consensus, intervals of ranks, the guarantee."""
         from privrank.results.consensustable import consensus_table
 
         return consensus_table(self)
@@ -360,7 +314,7 @@ class AggregationResult:
         return self.plot_consensus(ax)
 
     def plot_consensus(self, ax: Axes | None = None) -> Figure:
-        """Draw the consensus with Borda scores and marks between separated neighbours."""
+        """Draw the consensus with Borda scores and, beside it, the intervals of the ranks."""
         from privrank import plots
 
         return plots.consensus(self.to_frame(), self.alpha, caption(self.release), ax=ax)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import pandas as pd
+import numpy as np
 
 from privrank import tables
-from privrank.consensus.spacing import FEWEST_ITEMS, MOST_ITEMS
-from privrank.consensus.statements import FLAGGED, STATED, SUPPRESSED, reliable_from
 from privrank.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.ranknoise import CubeNoise, PermutohedronNoise
 from privrank.rankplan import cautions, remedy
 from privrank.release import PAIRS, SCORE, TOTALS, Part
-from privrank.results.guarantee import noise_source, promise, seed_notes, spent, title, units
+from privrank.results.guarantee import (
+    noise_source,
+    promise,
+    rank_range,
+    seed_notes,
+    spent,
+    title,
+    units,
+)
 
 if TYPE_CHECKING:
     from privrank.results.aggregation import AggregationResult
@@ -30,26 +37,25 @@ _LAWS: dict[type, str] = {
 
 
 def consensus_table(result: AggregationResult) -> tables.Table:
-    """Return the table a paper can print: consensus, what separates it, the guarantee."""
+    """Return the table a paper can print: consensus, intervals of ranks, the guarantee."""
     frame = result.to_frame()
-    heads = {
-        "borda": "Borda",
-        "std_err": "std err",
-        "lower": f"[{result.alpha / 2:.3g}",
-        "upper": f"{1 - result.alpha / 2:.4g}]",
-        "over_next": "over next",
-        "probability": "P(right)",
-    }
-    columns = [c for c in frame if c != "probability" or result.chances is not None]
-    if "probability" in columns:
-        frame["probability"] = [*map(_chance, frame["probability"].iloc[:-1]), ""]
-    rows = tuple(
-        (
-            str(item),
-            *(_cell(str(column), value) for column, value in zip(columns, row, strict=True)),
-        )
-        for item, row in zip(frame.index, frame[columns].itertuples(index=False), strict=True)
-    )
+    limits = (f"[{result.alpha / 2:.3g}", f"{1 - result.alpha / 2:.4g}]")
+    heads = {"rank": "place", "borda": "Borda", "std_err": "std err"}
+    heads |= {"lower": limits[0], "upper": limits[1]}
+    columns = [str(name) for name in frame if name not in ("rank_lower", "rank_upper", "over_next")]
+    cells = [
+        [str(item), str(row["rank"]), *(f"{row[name]:.3f}" for name in columns[1:])]
+        for item, row in zip(frame.index, frame.to_dict("records"), strict=True)
+    ]
+    names = ["", *(heads[name] for name in columns)]
+    if "rank_lower" in frame:
+        names.append("ranks")
+        for line, low, high in zip(cells, frame["rank_lower"], frame["rank_upper"], strict=True):
+            line.append(rank_range(int(low), int(high)))
+    if "over_next" in frame:
+        names.append("over next")
+        for line, fraction in zip(cells, frame["over_next"], strict=True):
+            line.append("" if math.isnan(fraction) else f"{fraction:.3f}")
     return tables.Table(
         title=title("Rank Aggregation", result.release),
         header=(
@@ -62,28 +68,10 @@ def consensus_table(result: AggregationResult) -> tables.Table:
             ("Noise source:", noise_source(result.release)),
             *spent(result.release),
         ),
-        columns=("", *(heads.get(str(c), str(c)) for c in columns)),
-        rows=rows,
+        columns=tuple(names),
+        rows=tuple(tuple(line) for line in cells),
         notes=tuple(_notes(result)),
     )
-
-
-def _chance(value: float) -> str:
-    """Return a probability as it is printed: never as 1 or 0, and as a bound if not stated."""
-    if pd.isna(value):
-        return f"<{STATED:.2f}".replace("0.", ".")
-    if 0.0005 <= value < 0.9995:
-        return f"{value:.3f}"
-    return ">.999" if value > 0.5 else "<.001"
-
-
-def _cell(column: str, value: float | str) -> str:
-    """Return a cell as it is printed."""
-    if isinstance(value, str):
-        return value
-    if pd.isna(value):
-        return ""
-    return f"{value:.0f}" if column in ("rank", "group") else f"{value:.3f}"
 
 
 def _found(result: AggregationResult) -> str:
@@ -128,12 +116,15 @@ def _notes(result: AggregationResult) -> list[str]:
                 else "allow for the privacy noise."
             )
         )
-    if "half votes" in release.constants:
-        notes.append("Ties and items left out count as half a vote for each order of a pair.")
+        whose = "population" if wide else "sample"
+        notes.append(
+            f"Ranks: what the rank of an item by Borda score in the {whose} can be; all intervals "
+            f"hold at once at {level}. {_separated(result)}"
+        )
+    notes += _reading(release.constants)
     if PAIRS in release.parts:
         notes.append("Over next: fraction of the rankings that place an item before the next one.")
-        notes.append(_group_words(result, level))
-        notes += _chance_words(result)
+    notes += _contradiction(result)
     if TOTALS in release.parts:
         notes.append(remedy(release))
     if SCORE in release.parts:
@@ -158,61 +149,44 @@ def _notes(result: AggregationResult) -> list[str]:
             f"{sample.max_rows} rows is protected at {result.epsilon * sample.max_rows:g}."
         )
     if "score share" in release.constants:
-        share = f"{release.constants['score share']:.0%}"
-        held_back = PAIRS in release.parts and isinstance(
-            release.parts[PAIRS].law, DiscreteGaussian
-        )
         notes.append(
-            f"The Kemeny score takes {share} of the precision of the counts."
-            if held_back
-            else f"Epsilon includes {share} for the Kemeny score."
+            f"Epsilon includes {release.constants['score share']:.0%} for the Kemeny score."
         )
     return notes + seed_notes([release])
 
 
-def _group_words(result: AggregationResult, level: str) -> str:
-    groups = result.groups
-    if len(groups) == 1:
-        return (
-            f"No neighbours are separated: all simultaneous {level} intervals of theirs cover 1/2."
-        )
-    words = "; ".join(", ".join(group) for group in groups if len(group) > 1)
-    if not words:
-        return f"All neighbours are separated by simultaneous {level} intervals."
-    return f"Not separated, as simultaneous {level} intervals of neighbours cover 1/2: {words}."
+def _separated(result: AggregationResult) -> str:
+    """Return how many pairs of items the intervals of ranks put in an order."""
+    ranks = result.rank_conf_int()
+    m = len(ranks)
+    # every pair that is separated takes one rank off the upper end of one item
+    known = round((m - ranks["upper"]).sum())
+    return f"They order {known} of {m * (m - 1) // 2} pairs of items by score."
 
 
-def _chance_words(result: AggregationResult) -> list[str]:
-    if len(result.items) < FEWEST_ITEMS:
+def _reading(constants: Mapping[str, float]) -> list[str]:
+    """Return how ties and missing items were declared to be read."""
+    words = {
+        "ties": "A shared rank counts as half a vote for each order of the two items.",
+        "missing bottom": "An item left out counts as below all listed ones, and tied with others.",
+        "missing half": "An item left out counts as half a vote for each order of a pair.",
+    }
+    return [text for name, text in words.items() if name in constants]
+
+
+def _contradiction(result: AggregationResult) -> list[str]:
+    """Return why the order contradicts a printed majority, or Borda scores, where it does."""
+    frame, rule = result.to_frame(), result.release.mechanism.rpartition(", ")[2]
+    near = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
+    if near and rule == "EB-Kemeny":
         return [
-            f"A probability that a pair is ordered rightly is given from {FEWEST_ITEMS} items on: "
-            f"it supposes that the pairs show how far items lie apart."
+            "Where over next is below 1/2, the other pairs say that this majority is due to noise."
         ]
-    if len(result.items) > MOST_ITEMS:
-        return [f"A probability that a pair is ordered rightly is given up to {MOST_ITEMS} items."]
-    if result.noise_sd > SUPPRESSED:
-        return ["The noise is too large for a probability that a pair is ordered rightly."]
-    sampled = result.target == "population"
-    share = (
-        f"reliability of the Borda scores, the share of their variance that is not "
-        f"{'sampling or noise' if sampled else 'noise'}, is {_share(result)}"
-    )
-    if result.chances is None:
-        needed = f"{reliable_from(len(result.items)):.2f}"
-        return [f"The {share}; a probability that a pair is ordered rightly takes {needed}."]
-    words = (
-        f"P(right): posterior probability that an item is rightly before the next, for one pair at "
-        f"a time; how far, and how evenly, items lie apart is learnt from all pairs. It is stated "
-        f"from {STATED:.2f} on, where it is too cautious by {1 - STATED:.2g} at most. The {share}"
-    )
-    rough = result.noise_sd > FLAGGED
-    return [words + (". At this much noise P(right) may be overconfident." if rough else ".")]
-
-
-def _share(result: AggregationResult) -> str:
-    """Return the reliability, rounded down as it is compared with a threshold."""
-    release = result.release
-    several = release.sample.unit == "respondent" and release.sample.max_rows > 1
-    bound = result.target == "population" and (several or "half votes" in release.constants)
-    digits = f"{math.floor(100 * result.reliability + 1e-9) / 100:.2f}"
-    return f"at least {digits}" if bound else digits
+    if near and rule in ("Borda", "Copeland"):
+        return [f"Where over next is below 1/2: {rule}'s order need not follow every majority."]
+    if "borda" in frame and rule in ("Kemeny", "EB-Kemeny") and np.any(np.diff(frame["borda"]) > 0):
+        return [
+            "Where Borda scores rise, the majorities of pairs, which this order follows, are not "
+            "those of mean ranks."
+        ]
+    return []

@@ -1,0 +1,255 @@
+"""Ranks of items by mean rank: how far two mean ranks must differ for their order to be certain.
+
+The rank of an item is that of its mean rank (its Borda score), in the population the units were
+drawn from or among these units. All items are judged at once, from the released noise and public
+numbers alone, for any distribution of rankings.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainccinv, ndtr
+
+from privrank.consensus.statements import Target
+from privrank.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.nulltables import public_generator
+from privrank.ranknoise import CubeNoise, PermutohedronNoise
+
+__all__ = ["BordaLaw", "difference_variance", "rank_threshold"]
+
+FloatArray = NDArray[np.float64]
+
+BordaLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
+
+_FEWEST, _MOST, _CELLS = 400, 20_000, 2**25
+"""Draws of a vector of noise: at least, at most, and the cells of all of them."""
+
+_BLOCK = 2**22
+"""Cells that are held at a time."""
+
+_DISTANCES = 64
+"""Distances of two items in a ranking that are told apart."""
+
+_POINTS, _FEWEST_POINTS = 2**21, 20
+"""Cells of the points of a permutohedron that are drawn, and the fewest points."""
+
+_SIZES, _RADII, _RADII_OF_RANGES = 200, 29, 64
+"""Sizes of a difference of their entries, and values of the radius, that are told apart."""
+
+_FARTHEST = 7.0
+"""Standard deviations out to which a normal variable is integrated; half of one at a step."""
+
+
+def difference_variance(law: BordaLaw, items: int, pairs: bool) -> float:
+    """Return the variance of the noise in the difference of two Borda totals, in squared steps.
+
+    Parameters
+    ----------
+    law : Law
+        Of the noise in the pair counts, or in the totals.
+    items : int
+        Number of items m.
+    pairs : bool
+        Whether it is in pair counts, whose rows are summed up.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    **Statistic.** With variance v per count, two row sums share one pair, which enters with both
+    signs, and differ in 2 (m - 2) others: (4 + 2 (m - 2)) v = 2 m v. Two totals with independent
+    noise: 2 v. K-norm noise adds up to 0 and treats all items alike, so two of its coordinates have
+    the covariance -v / (m - 1).
+    """
+    if pairs:
+        return 2.0 * items * law.variance
+    alike = isinstance(law, PermutohedronNoise)
+    return 2.0 * law.variance * (items / (items - 1) if alike else 1.0)
+
+
+@lru_cache(maxsize=64)
+def rank_threshold(
+    law: BordaLaw,
+    step: float,
+    items: int,
+    units: int,
+    alpha: float,
+    target: Target,
+    pairs: bool,
+) -> float:
+    """Return the difference of two estimated mean ranks from which on their order is certain.
+
+    Parameters
+    ----------
+    law : Law
+        Of the noise in the pair counts, or in the Borda totals.
+    step : float
+        Size of its lattice step, in votes or ranks.
+    items, units : int
+        Numbers m and n.
+    alpha : float
+        Probability that any pair of items is said to be in an order that it is not in.
+    target : {"population", "sample"}
+        Whose mean ranks: of the population the units were drawn from, or of the units themselves.
+    pairs : bool
+        Whether the noise is in pair counts.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    **Statistic, sample.** The threshold is the 1 - alpha quantile of the range, the largest less
+    the smallest, of the noise in the Borda scores: no pair is then off by more. The range is
+    simulated from the law of the noise by a public sequence.
+
+    **Statistic, population.** Let X be the difference of the ranks of two items in the (mean)
+    ranking of one unit, and v its variance. With a normal sampling error the pair is stated wrongly
+    with a probability of at most h(v) = P(|N(0, v / n) + noise| > t), both signs counted: an order
+    that is right needs no error, and a wrong one the more the farther the mean of X is from 0. The
+    threshold t is such that the h(v) of all pairs add up to at most alpha whatever the distribution
+    of rankings. v is at most E X^2. The ranks of a unit are a point of the permutohedron, a mean of
+    rankings s, so X^2 is at most the mean of their (s_i - s_j)^2, and the vector of E X^2 over all
+    pairs is at most one in the convex hull of the vectors of (s_i - s_j)^2. h does not fall with v,
+    as noise is symmetric and unimodal, and where it is convex the sum over pairs is largest at a
+    vertex, that is one ranking s: it is the sum over d of (m - d) h(d^2), as m - d pairs are d
+    places apart. A fair coin between a ranking and its reverse attains that. h is convex where
+    t^2 is three times the variance of a normal error at least, as it is at usual alpha; where its
+    slopes between the d^2 fall, they are replaced by the largest before, which gives a larger
+    function that is convex.
+
+    It holds for ties, split opinions and lists of a few items alike. That the mean over n units is
+    normal is its only approximation. In the worst case it is a mean of fair coins, whose tails are
+    lighter than normal ones but for their steps, so t is lowered by half of one in h.
+
+    **Noise.** K-norm noise is a Gamma(m) radius, by quadrature, times a uniform point of a body, by
+    a public sample of the differences of its entries, rounded up. A row sum of cube noise is, given
+    the radius, a sum of independent uniform variables, taken as normal with its variance, which has
+    the heavier tails. Laplace noise is a normal variable with a variance drawn from an exponential
+    distribution.
+    """
+    if target == "sample":
+        if law.variance == 0:
+            return 0.0
+        ranges = _noise_ranges(law, items, pairs)
+        return float(np.quantile(ranges, 1.0 - alpha, method="higher")) * step / units
+    # where there are many distances, each counts as the next of some
+    apart = np.unique(np.ceil(np.linspace(1, items - 1, _DISTANCES)))
+    every = np.arange(1, items)
+    count = np.bincount(np.searchsorted(apart, every), items - every)
+    squares = apart**2
+
+    def allowed(t: float) -> bool:
+        # means of n units that are d or -d come in steps of 2 d / n
+        inner = np.maximum(t - apart / units, 0.0)
+        tails = _tails(law, step / units, items, pairs, inner, apart / math.sqrt(units))
+        slopes = np.maximum.accumulate(np.diff(tails) / np.diff(squares))
+        convex = tails[0] + np.append(0.0, np.cumsum(slopes * np.diff(squares)))
+        return float(count @ convex) <= alpha
+
+    low, high = 0.0, (items - 1) / math.sqrt(units)
+    while not allowed(high):
+        low, high = high, 2.0 * high
+    while high - low > 1e-4 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if allowed(middle) else (middle, high)
+    return high
+
+
+def _tails(
+    law: BordaLaw, step: float, items: int, pairs: bool, t: FloatArray, sds: FloatArray
+) -> FloatArray:
+    """Return P(|Z + noise| > t) for a difference of two scores and normal Z of these deviations."""
+    t, sds = t[:, None], sds[:, None]
+    if isinstance(law, PermutohedronNoise):
+        sizes, mass = _body_differences(items)
+        moved = step / law.rate * sizes
+        return np.asarray((ndtr((moved - t) / sds) + ndtr((-moved - t) / sds)) @ mass)
+    noise, mass = np.array([difference_variance(law, items, pairs)]), np.ones(1)
+    if pairs:
+        noise, mass = _row_variances(law, items)
+    return np.asarray(2.0 * ndtr(-t / np.sqrt(sds**2 + step**2 * noise)) @ mass)
+
+
+@lru_cache(maxsize=8)
+def _bodies(items: int) -> FloatArray:
+    """Return public uniform points of twice the permutohedron, shape (draws, m)."""
+    law = PermutohedronNoise(items, 2.0**-10, 1)
+    draws = min(max(_POINTS // items**2, _FEWEST_POINTS), _MOST)
+    return law.bodies(draws, public_generator("permutohedra", items))
+
+
+@lru_cache(maxsize=8)
+def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
+    """Return sizes of the difference of two entries of K-norm noise at rate 1, and their masses."""
+    first, second = np.triu_indices(items, 1)
+    count = np.zeros(_SIZES)
+    for point in _bodies(items):
+        size = np.abs(point[first] - point[second]) * (0.5 * _SIZES / (items - 1))
+        count += np.bincount(np.minimum(size.astype(np.int64), _SIZES - 1), minlength=_SIZES)
+    ends = np.arange(1, _SIZES + 1) * (2.0 * (items - 1) / _SIZES)
+    # the trapezoidal rule, which is exact to double precision for normal densities at such steps
+    nodes = np.linspace(-_FARTHEST, _FARTHEST, _RADII)
+    weights = np.exp(-0.5 * nodes**2)
+    radii = gammainccinv(items, ndtr(-nodes))
+    mass = np.outer(count / count.sum(), weights / weights.sum())
+    return np.outer(ends, radii).ravel(), mass.ravel()
+
+
+def _row_variances(law: BordaLaw, items: int) -> tuple[FloatArray, FloatArray]:
+    """Return variances of the difference of two row sums of noise, with their probabilities."""
+    if isinstance(law, CubeNoise) and law.variance > 0:
+        radii, mass = law.radii()
+        return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
+    if isinstance(law, DiscreteLaplace) and law.variance > 0:
+        rng = public_generator("Laplace variances", items)
+        shared, others = rng.exponential(size=4000), np.zeros(4000)
+        if items > 2:
+            others = rng.gamma(2.0 * (items - 2), size=4000)
+        return law.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)
+    return np.array([difference_variance(law, items, True)]), np.ones(1)
+
+
+def _noise_ranges(law: BordaLaw, items: int, pairs: bool) -> FloatArray:
+    """Return public draws of the range of the noise in the Borda totals, in lattice steps."""
+    if isinstance(law, DiscreteGaussian):
+        # centred, the row sums of independent noise are m^(1/2) times independent numbers
+        return _normal_ranges(items) * math.sqrt(law.variance * (items if pairs else 1))
+    if isinstance(law, PermutohedronNoise):
+        return _body_ranges(items) / law.rate
+    assert isinstance(law, CubeNoise | DiscreteLaplace)
+    first, second = np.triu_indices(items, 1)
+    rng = public_generator("ranges of row sums", items)
+    found, block = [], max(1, _BLOCK // items**2)
+    for size in _blocks(items**2, block):
+        table = np.zeros((size, items, items))
+        table[:, first, second] = law.simulate((size, len(first)), rng)
+        found.append(np.ptp(table.sum(axis=2) - table.sum(axis=1), axis=1))
+    return np.concatenate(found)
+
+
+def _blocks(cells: int, block: int) -> list[int]:
+    """Return the sizes of the blocks in which draws of so many cells are made."""
+    draws = min(max(_CELLS // cells, _FEWEST), _MOST)
+    return [min(block, draws - start) for start in range(0, draws, block)]
+
+
+@lru_cache(maxsize=8)
+def _normal_ranges(items: int) -> FloatArray:
+    rng = public_generator("ranges of normal numbers", items)
+    sizes = _blocks(items, max(1, _BLOCK // items))
+    return np.concatenate([np.ptp(rng.standard_normal((size, items)), axis=1) for size in sizes])
+
+
+@lru_cache(maxsize=8)
+def _body_ranges(items: int) -> FloatArray:
+    """Return ranges of K-norm noise at rate 1: those of points of the body, times radii."""
+    radii = gammainccinv(items, (np.arange(_RADII_OF_RANGES) + 0.5) / _RADII_OF_RANGES)
+    return np.outer(np.ptp(_bodies(items), axis=1), radii).ravel()
