@@ -45,8 +45,8 @@ class PrivateTopK:
     """The k most preferred items under differential privacy.
 
     Items are ranked by their win rate: the share of its comparisons that an item wins, ties as
-    half. All of it, the set, win rates with intervals, rank sets, the separation p-value and each
-    item's chance of being among the k best, comes from one noisy vector of net wins.
+    half, against the opponents it met. All of it, the set, win rates with intervals, rank sets and
+    the separation p-value, comes from one noisy vector of net wins.
 
     Parameters
     ----------

@@ -21,7 +21,6 @@ LAYERS = (
     + ("zerosum",),
     ("conversion", "covariates", "design", "linear", "losses", "mallows")
     + (
-        "membership",
         "noisyerrors",
         "nulls",
         "nulltables",

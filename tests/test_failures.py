@@ -140,7 +140,6 @@ METHODS = {
     "quasi_se": lambda r: r.quasi_se(),
     "cov_params": lambda r: r.cov_params(),
     "worths": lambda r: r.worths() if callable(r.worths) else None,
-    "set_chances": lambda r: r.set_chances(),
     "to_frame": lambda r: r.to_frame(),
 }
 

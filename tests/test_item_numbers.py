@@ -187,7 +187,7 @@ FEWER = {2: 2, 201: 51, 1000: 101}
 
 QUESTIONS = {
     "BTLResult": ("conf_int", "pairwise", "ranks", "rank_conf_int", "cov_params"),
-    "TopKResult": ("conf_int", "ranks", "rank_conf_int", "set_chances"),
+    "TopKResult": ("conf_int", "ranks", "rank_conf_int"),
     "BTLRegressionResult": ("conf_int", "worths", "wald_test_terms"),
     "AggregationResult": ("borda", "rank_conf_int"),
 }

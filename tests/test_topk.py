@@ -12,10 +12,8 @@ from scipy.stats import norm
 import privrank as pr
 from privrank.design import Design, PairCounts
 from privrank.mechanisms.comparisons import Plan, release_comparisons
-from privrank.membership import set_chances
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.noise import DiscreteLaplace
 from privrank.release import Part, Release
-from privrank.zerosum import ZeroSumLaplace
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -343,83 +341,6 @@ def test_relabelling_items_permutes_the_selection():
     assert other.pvalue == pytest.approx(one.pvalue)
 
 
-def rates_with_noise(rng, m, each, law, worth_sd, studies):
-    """Noisy win rates of round robins of items with random worths, and the true ranks."""
-    theta = rng.choice(worth_sd, (studies, 1)) * rng.standard_normal((studies, m))
-    net = np.zeros((studies, m), dtype=np.int64)
-    for i, j in combinations(range(m), 2):
-        margin = 2 * rng.binomial(each, 1 / (1 + np.exp(theta[:, j] - theta[:, i]))) - each
-        net[:, i] += margin
-        net[:, j] -= margin
-    rates = 0.5 + 0.5 * (net + law.simulate(net.shape, rng)) / (each * (m - 1))
-    return rates, np.argsort(np.argsort(-theta, axis=1), axis=1)
-
-
-def chances_of(rates, each, law, k, noise=1.0):
-    """Chances of being among the k best, as a result computes them, or with less noise."""
-    m = len(rates)
-    degree = np.full(m, each * (m - 1.0))
-    weight = 0.5 * noise / degree
-    return set_chances(rates, 1 / degree, np.zeros(m), law, weight, k, fixed_pairs=True)
-
-
-def largest_gap(stated, true):
-    """Largest distance of the mean probability from the frequency over tenths."""
-    tenth = np.minimum(10 * stated, 9).astype(int)
-    cells = [tenth == cell for cell in range(10) if (tenth == cell).sum() >= 200]
-    return max(abs(stated[cell].mean() - true[cell].mean()) for cell in cells)
-
-
-@pytest.mark.parametrize(
-    "law",
-    [DiscreteLaplace(24.0), DiscreteGaussian(36), ZeroSumLaplace(8, 24.0)],
-    ids=["laplace", "gaussian", "zero-sum"],
-)
-def test_chances_of_the_set_are_calibrated(law):
-    # standard error of a tenth with 200 items: at most .035
-    m, each, k = 8, 10, 3
-    rates, place = rates_with_noise(seeded(8), m, each, law, [0.5, 1.0, 2.0], 400)
-    stated = np.array([chances_of(row, each, law, k) for row in rates])
-    np.testing.assert_allclose(stated.sum(axis=1), k)
-    assert largest_gap(stated, place < k) <= 0.1
-    # what supposes half of the noise is too sure of itself
-    fault = np.array([chances_of(row, each, law, k, 0.5) for row in rates])
-    assert largest_gap(fault, place < k) > 0.12
-
-
-def test_chances_follow_the_release_alone():
-    result = university().fit(0.5, rng=seeded())
-    chances = result.set_chances()
-    again = pr.from_json(result.to_json()).set_chances()
-    pd.testing.assert_series_equal(chances, again)
-    assert chances.sum() == pytest.approx(2) and chances.between(0, 1).all()
-    pd.testing.assert_series_equal(
-        result.to_frame()["p_in_set"], chances.loc[result.to_frame().index], check_names=False
-    )
-    assert "P(top 2)" in str(result.summary())
-
-
-def test_chances_at_both_ends():
-    # without noise and with a great many answers all is known; with little but noise, little is
-    sure = university().fit(np.inf).set_chances()
-    assert sure["London"] > 0.99 and sure["Stockholm"] < 0.01
-    unsure = chances_of(np.linspace(0.45, 0.55, 6), 10, DiscreteLaplace(20.0), 2)
-    np.testing.assert_allclose(unsure, 1 / 3, atol=0.1)
-    drowned = university().fit(0.01, rng=seeded())
-    assert drowned.set_chances().isna().all()
-    assert "P(top 2) is given while noise moves win rates by at most 0.15" in " ".join(
-        drowned.summary().notes
-    )
-
-
-def test_chances_need_six_items():
-    frame = pr.simulate.bradley_terry([0.5, 0, 0, 0, -0.5], repeats=5, rng=seeded())
-    result = pr.PrivateTopK(frame, 2, items=range(5)).fit(np.inf)
-    assert result.to_frame()["p_in_set"].isna().all()
-    text = str(result.summary())
-    assert "P(top 2) is given from 6 items on" in text and "nan" not in text
-
-
 def test_standard_errors_hold_the_noise_of_a_win_matrix():
     model = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, pair_counts="release")
     release = model.fit(0.5, method="counts", rng=seeded()).release
@@ -435,3 +356,31 @@ def test_one_shot_noise_is_refused():
     with pytest.raises(ValueError, match="noise='gumbel' would name items .* noise='auto'"):
         university(1).fit(1.0, noise="gumbel", budget=budget)
     assert budget.spent == (0.0, 0.0)
+
+
+def strong_and_weak(opponents):
+    """Two equal items, 0 and 1, that meet strong and weak items as often as is said."""
+    theta = np.array([0.0, 0.0, 2.0, -2.0])
+    (first, second), rng = np.triu_indices(4, 1), seeded(3)
+    often = np.array([opponents.get((i, j), 40) for i, j in zip(first, second, strict=True)])
+    first, second = np.repeat(first, often), np.repeat(second, often)
+    won = rng.random(len(first)) < 1 / (1 + np.exp(theta[second] - theta[first]))
+    frame = {"item1": first, "item2": second, "outcome": np.where(won, 1, -1)}
+    return pd.DataFrame(frame)
+
+
+@pytest.mark.parametrize(("opponents", "warned"), [({}, False), ({(0, 2): 5, (1, 3): 5}, True)])
+def test_unequal_opponents_are_warned_of_from_public_counts(opponents, warned):
+    frame = strong_and_weak(opponents)
+    model = pr.PrivateTopK(frame, 2, items=range(4), ties=False, design="public")
+    text = str(model.fit(1.0, rng=seeded()).summary())
+    assert "against opponents met" in text
+    assert ("did not meet all opponents equally often" in text) == warned
+
+
+def test_win_rates_that_noise_carries_away_are_printed_as_rates():
+    frame = pr.simulate.bradley_terry([1.0, 0, -1.0], repeats=1, rng=seeded())
+    model = pr.PrivateTopK(frame, 1, items=range(3), ties=False, design="public")
+    result = model.fit(0.05, rng=seeded())
+    assert np.abs(result.win_rate - 0.5).max() > 0.5
+    assert result.params.between(0, 1).all() and result.to_frame()["win_rate"].between(0, 1).all()

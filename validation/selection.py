@@ -4,10 +4,7 @@ Separation: items tied across the boundary of the top k, so every rejection is w
 all worths equal. Win rates: coverage of 95 % intervals. Rank sets: chance that all items' true
 ranks lie in their sets, from top-k and from Bradley-Terry fits.
 
-A second table has, for every law of noise, the level of the separation test, and P(in set): the
-largest gap between a stated probability of being among the k best and how often it is so, over
-tenths of the probability with at least 200 items. Worths are normal there, with a standard
-deviation of 1/2, 1 or 2 at random.
+A second table has the level of the separation test for every law of noise.
 """
 
 from __future__ import annotations
@@ -64,35 +61,12 @@ def law(noise: str) -> dict[str, Any]:
     return {"noise": noise, "delta": 1e-6 if noise == "gaussian" else 0.0}
 
 
-def chance(
-    rng: np.random.Generator, items: int, repeats: int, epsilon: float, design: str, noise: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the stated chances of being among the best third, and which items are."""
-    theta = rng.choice([0.5, 1.0, 2.0]) * rng.standard_normal(items)
-    k = max(1, items // 3)
-    frame = pr.simulate.bradley_terry(theta, repeats=repeats, rng=rng)
-    model = pr.PrivateTopK(frame, k, items=range(items), ties=False, design=design)
-    stated = model.fit(epsilon=epsilon, rng=rng, **law(noise)).set_chances().to_numpy()
-    return stated, (theta[None, :] > theta[:, None]).sum(axis=1) < k
-
-
-def calibration(found: list[tuple[np.ndarray, np.ndarray]]) -> str:
-    """Return the largest gap between probability and frequency, over tenths with 200 items."""
-    stated, true = (np.concatenate(part) for part in zip(*found, strict=True))
-    if np.isnan(stated).any():
-        return "-"
-    tenth = np.minimum(10 * stated, 9).astype(int)
-    apart = np.bincount(tenth, stated - true, 10) / np.maximum(np.bincount(tenth, None, 10), 1)
-    return f"{np.abs(apart[np.bincount(tenth, None, 10) >= 200]).max():.3f}"
-
-
 def laws(replicates: int) -> None:
-    """Write the table of the separation test and P(in set) by law of noise."""
+    """Write the table of the separation test by law of noise."""
     started = time.time()
     rows = []
     for number, cell in enumerate(LAW_CELLS):
         separation = np.array(study.replicate(tied, replicates, *cell, cell=500 + 2 * number))
-        found = study.replicate(chance, replicates // 2, *cell, cell=501 + 2 * number)
         rows.append(
             {
                 "items": cell[0],
@@ -103,13 +77,12 @@ def laws(replicates: int) -> None:
                 "replicates": replicates,
                 "separation, type I at .05": f"{(separation <= 0.05).mean():.4f}",
                 "SE at .05": f"{np.sqrt(0.05 * 0.95 / replicates):.4f}",
-                "P(in set), largest gap": calibration(found),
             }
         )
         print(rows[-1], flush=True)
     study.write(
         "selection_laws",
-        "Separation and P(in set) by law of noise",
+        "Separation by law of noise",
         "python validation/selection.py",
         rows,
         started,

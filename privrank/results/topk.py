@@ -14,7 +14,6 @@ from scipy.special import ndtr
 from privrank import __version__, inference, tables
 from privrank.checks import check_alpha
 from privrank.evidence import Evidence, evidence
-from privrank.membership import FEWEST_ITEMS, LARGEST_NOISE, set_chances
 from privrank.release import NET, Release
 from privrank.results.guarantee import (
     caption,
@@ -39,12 +38,16 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+UNEVEN = 0.05
+"""Share of an item's comparisons with opponents it met more often than others, before a warning"""
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TopKResult:
     """The private top k: the set, win rates with intervals, ranks and a separation p-value.
 
-    Also, item by item, the chance that it is among the k best. `params` are win rates tau: the
-    share of its comparisons an item is expected to win.
+    `params` are win rates tau: the share of its comparisons that an item is expected to win against
+    the opponents it met. Where opponents were unequal that is no order of worths.
 
     Parameters
     ----------
@@ -55,7 +58,7 @@ class TopKResult:
     alpha : float
         Significance level of intervals and rank sets.
     win_rate : ndarray, shape (m,)
-        Estimated win rates.
+        Estimated win rates, which noise can carry beyond 0 and 1.
     sampling_sd : ndarray, shape (m,)
         Sampling standard errors of the win rates.
     degrees : ndarray, shape (m,)
@@ -131,8 +134,8 @@ class TopKResult:
 
     @property
     def params(self) -> pd.Series[float]:
-        """Win rates tau."""
-        return self._series(self.win_rate, "win rate")
+        """Win rates tau, brought into [0, 1]."""
+        return self._series(np.clip(self.win_rate, 0.0, 1.0), "win rate")
 
     @property
     def bse(self) -> pd.Series[float]:
@@ -143,7 +146,7 @@ class TopKResult:
     @property
     def tvalues(self) -> pd.Series[float]:
         """Distance of the win rates from one half over their standard errors."""
-        return ((self.params - 0.5) / self.bse).rename("z")
+        return self._series((self.win_rate - 0.5) / self.bse.to_numpy(), "z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -268,34 +271,6 @@ class TopKResult:
         sd = np.sqrt(np.maximum(variance, 1e-18))
         return self._tail(np.abs(self.win_rate - rate), sd)
 
-    def set_chances(self) -> pd.Series[float]:
-        """Return the probability, given the release, that an item is among the k best.
-
-        That is, that its true win rate is one of the k largest: by empirical Bayes, with normal
-        sampling error, the exact law of the noise, and true rates that are normal with a spread
-        learnt from the noisy ones (:func:`privrank.membership.set_chances`). The probabilities add
-        up to k. With fewer than six items, or where the noise of a win rate has a standard
-        deviation above 0.15, that spread is hardly known, and they are missing.
-
-        Returns
-        -------
-        Series
-            One probability per item.
-        """
-        facts = self._facts
-        if self._untold():
-            return self._series(np.full(len(self.items), np.nan), "P(in set)")
-        found = set_chances(
-            self.win_rate,
-            self._effects / self.degrees,
-            self._cell_variance(),
-            facts.item_law,
-            facts.item_step / self.degrees,
-            self.k,
-            fixed_pairs=not facts.random_pairs,
-        )
-        return self._series(found, "P(in set)")
-
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = highest win rate."""
         rank = np.empty(len(self.items), dtype=np.int64)
@@ -325,7 +300,6 @@ class TopKResult:
         frame["net_wins"] = self.net_wins
         frame["rank"] = self.ranks()
         frame["rank_lower"], frame["rank_upper"] = sets["lower"], sets["upper"]
-        frame["p_in_set"] = self.set_chances()
         frame["selected"] = frame["rank"] <= self.k
         return frame.sort_values("rank")
 
@@ -342,13 +316,11 @@ class TopKResult:
                 f"{row.lower:.3f}",
                 f"{row.upper:.3f}",
                 f"{row.net_wins:.0f}",
-                "-" if np.isnan(chance) else f"{chance:.2f}",
                 rank_range(low, high),
             )
-            for item, row, chance, low, high in zip(
+            for item, row, low, high in zip(
                 frame.index,
                 frame.itertuples(),
-                frame["p_in_set"].to_numpy(dtype=np.float64),
                 frame["rank_lower"],
                 frame["rank_upper"],
                 strict=True,
@@ -356,21 +328,21 @@ class TopKResult:
         )
         verdict = "is" if self.pvalue <= self.alpha else "is not"
         notes = [
-            "H0: at least one selected item is no better than one left out. H1: the selected "
-            "items are the k best.",
+            "H0: at least one selected item has no higher win rate, against the opponents it met, "
+            "than one left out. H1: the selected items have the k highest.",
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} "
             f"between ranks {self.k} and {self.k + 1}, {format_pvalue(self.pvalue)}.",
             f"With {level} confidence each interval covers the item's win rate against the "
             f"opponents it met; the rank sets hold for all items at once, so they are wider than "
             f"the test of one set.",
-            self._chance_words(),
+            *self._opponent_words(),
             *count_notes(self.release, "win rates towards one half"),
             *privacy_notes(self.release),
         ]
         return tables.Table(
             title=title(f"Top-{self.k} Results", self.release),
             header=(
-                ("Model:", "win rates (Copeland)"),
+                ("Win rates:", "against opponents met"),
                 *guarantee(self.release, self.design_effect),
             ),
             columns=(
@@ -381,30 +353,27 @@ class TopKResult:
                 f"[{self.alpha / 2:.3g}",
                 f"{1 - self.alpha / 2:.4g}]",
                 "net wins",
-                f"P(top {self.k})",
                 "rank",
             ),
             rows=rows,
             notes=tuple(notes),
         )
 
-    def _untold(self) -> str:
-        """Return why no chances are given, or nothing; a matter of public numbers alone."""
-        if len(self.items) < FEWEST_ITEMS:
-            return f"is given from {FEWEST_ITEMS} items on"
-        noise = self._facts.item_variance / self.degrees**2 + self._cell_variance()
-        if noise.max() > LARGEST_NOISE**2:
-            return f"is given while noise moves win rates by at most {LARGEST_NOISE:g} (one sd)"
-        return ""
-
-    def _chance_words(self) -> str:
-        name, why = f"P(top {self.k})", self._untold()
-        if why:
-            return f"{name} {why}: it supposes that the win rates show how far items lie apart."
-        return (
-            f"{name}: probability that an item's true win rate is among the {self.k} largest, by "
-            f"empirical Bayes: it supposes true rates that are normal about their mean."
-        )
+    def _opponent_words(self) -> list[str]:
+        """Return a warning where items met different opponents; a matter of public numbers."""
+        pairs, m = self._facts.pairs, len(self.items)
+        met = np.zeros((m, m))
+        met[pairs.first, pairs.second] = pairs.count
+        met += met.T
+        share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
+        even = (1.0 - np.eye(m)) / max(m - 1, 1)
+        if 0.5 * np.abs(share - even).sum(axis=1).max() <= UNEVEN:
+            return []
+        return [
+            "Warning: items did not meet all opponents equally often, so a higher win rate may be "
+            "one against weaker opponents, and equally good items can be separated: order items by "
+            "the worths of PrivateBTL.from_release(result.release)."
+        ]
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the win rates with intervals, the selected items marked."""
