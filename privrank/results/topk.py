@@ -38,8 +38,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-UNEVEN = 0.05
-"""Share of an item's comparisons with opponents it met more often than others, before a warning"""
+TYPICAL_SPREAD = 0.5
+"""How far an item's chances against strong and weak opponents are supposed to lie apart"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -360,18 +360,25 @@ class TopKResult:
         )
 
     def _opponent_words(self) -> list[str]:
-        """Return a warning where items met different opponents; a matter of public numbers."""
+        """Return a warning where other opponents could move a win rate by its standard error.
+
+        An item that met some opponents more often than others by a share s of its comparisons has
+        a win rate that is off by s times the spread of its chances against them.
+        """
         pairs, m = self._facts.pairs, len(self.items)
         met = np.zeros((m, m))
         met[pairs.first, pairs.second] = pairs.count
         met += met.T
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
         even = (1.0 - np.eye(m)) / max(m - 1, 1)
-        if 0.5 * np.abs(share - even).sum(axis=1).max() <= UNEVEN:
+        uneven = 0.5 * np.abs(share - even).sum(axis=1)
+        noise = self._facts.item_variance / self.degrees**2 + self._cell_variance()
+        errors = np.sqrt(self._null_sd(self.degrees) ** 2 + noise)
+        if (TYPICAL_SPREAD * uneven <= errors).all():
             return []
         return [
             "Warning: items did not meet all opponents equally often, so a higher win rate may be "
-            "one against weaker opponents, and equally good items can be separated: order items by "
+            "one against weaker opponents, and equally good items can be separated: order them by "
             "the worths of PrivateBTL.from_release(result.release)."
         ]
 
