@@ -14,9 +14,8 @@ import os
 import platform
 import subprocess
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
 from itertools import combinations
@@ -26,6 +25,7 @@ import numpy as np
 import pandas as pd
 import pwlistorder
 from numpy.typing import NDArray
+from run import processor_seconds as seconds
 
 import privrank as pr
 from privrank.consensus.bayes import eb_kemeny
@@ -35,17 +35,6 @@ from privrank.ranknoise import CubeNoise, PermutohedronNoise
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-aggregation.md"
 RUNS = 10  # pwlistorder's default: the best of ten
-
-
-def seconds(work: Callable[[], object], repeats: int) -> float:
-    """Return the least processor time of a call, after one that is not counted."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def broadcast(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
