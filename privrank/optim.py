@@ -267,20 +267,26 @@ def _fit_cvxpy(target: FloatArray, pairs: PairCounts, gamma: float) -> FloatArra
     import cvxpy as cp
 
     m, edges = len(target), len(pairs.first)
-    rows = np.tile(np.arange(edges), 2)
-    columns = np.concatenate((pairs.first, pairs.second))
-    signs = np.repeat((1.0, -1.0), edges)
-    contrast = coo_array((signs, (rows, columns)), (edges, m)).tocsr()
-    theta = cp.Variable(m)
-    t = contrast @ theta
-    loss = pairs.count @ (cp.logistic(t) - 0.5 * t) - target @ theta
-    problem: Any = cp.Problem(
-        cp.Minimize(loss + 0.5 * gamma * cp.sum_squares(theta)),
-        [cp.norm_inf(theta) <= LOGIT.exact.far] if gamma == 0 else [],
-    )
+
+    def solved() -> Any:
+        # stating the problem may fail, too: some versions know no matrix without rows
+        rows = np.tile(np.arange(edges), 2)
+        columns = np.concatenate((pairs.first, pairs.second))
+        signs = np.repeat((1.0, -1.0), edges)
+        contrast = coo_array((signs, (rows, columns)), (edges, m)).tocsr()
+        theta = cp.Variable(m)
+        t = contrast @ theta
+        loss = pairs.count @ (cp.logistic(t) - 0.5 * t) - target @ theta
+        problem: Any = cp.Problem(
+            cp.Minimize(loss + 0.5 * gamma * cp.sum_squares(theta)),
+            [cp.norm_inf(theta) <= LOGIT.exact.far] if gamma == 0 else [],
+        )
+        problem.solve(solver=cp.CLARABEL)
+        return theta.value
+
     with warnings.catch_warnings():
         # a complaint would depend on the data
         warnings.simplefilter("ignore")
-        attempt(lambda: problem.solve(solver=cp.CLARABEL), lambda: None)
-    solution = np.zeros(m) if theta.value is None else np.asarray(theta.value)
+        found = attempt(solved, lambda: None)
+    solution = np.zeros(m) if found is None else np.asarray(found)
     return solution if gamma > 0 else solution - solution.mean()

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.integrate import trapezoid
 from scipy.stats import chi2, laplace, norm
 
 import privrank as pr
@@ -33,7 +34,7 @@ def normal_laplace_tail(x, sd, scale):
     t = np.linspace(-60 * scale, 60 * scale, 200_001)
     weight = laplace.pdf(t, scale=scale)
     tails = norm.sf((x - t) / sd) + norm.cdf((-x - t) / sd)
-    return float(np.trapezoid(weight * tails, t))
+    return float(trapezoid(weight * tails, t))
 
 
 @pytest.mark.parametrize("sd", [0.05, 1.0, 20.0])
