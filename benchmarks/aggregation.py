@@ -31,7 +31,7 @@ import privrank as pr
 from privrank.consensus.bayes import eb_kemeny
 from privrank.consensus.kemeny import kemeny
 from privrank.consensus.orders import kemeny_score, kwiksort, pair_counts
-from privrank.ranknoise import CubeNoise, PermutohedronNoise
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-aggregation.md"
 RUNS = 10  # pwlistorder's default: the best of ten

@@ -17,9 +17,9 @@ import numpy as np
 from run import seconds
 
 import privrank as pr
-from privrank.noise import draw_cells
-from privrank.statistics.gram import DIAMETER, gram_blocks
-from privrank.statistics.permutation import (
+from privrank.hypotheses.smoothing import noise_cell, round_up, smoothed_pvalue, smoothing_scale
+from privrank.mechanisms.statistics.gram import DIAMETER, gram_blocks
+from privrank.mechanisms.statistics.permutation import (
     chi_square,
     chi_square_reach,
     kernel_distance,
@@ -27,7 +27,7 @@ from privrank.statistics.permutation import (
     permuted_statistics,
     total_variation,
 )
-from privrank.statistics.smoothing import noise_cell, round_up, smoothed_pvalue, smoothing_scale
+from privrank.privacy.noise import draw_cells
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-closeness.md"
 EPSILON = 1.0

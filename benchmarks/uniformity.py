@@ -17,8 +17,8 @@ import pandas as pd
 from run import seconds
 
 import privrank as pr
-from privrank.nulltables import public_generator, uniform_rankings
-from privrank.statistics.borda import borda_norm
+from privrank.hypotheses.nulltables import public_generator, uniform_rankings
+from privrank.mechanisms.statistics.borda import borda_norm
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-uniformity.md"
 N = 1000

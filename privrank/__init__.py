@@ -12,21 +12,20 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from privrank import datasets as datasets
-    from privrank import simulate as simulate
     from privrank.aggregation import PrivateRankAggregation as PrivateRankAggregation
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
-    from privrank.budget import Budget as Budget
-    from privrank.budget import BudgetExceeded as BudgetExceeded
-    from privrank.checks import PrivrankWarning as PrivrankWarning
     from privrank.closeness import ClosenessTest as ClosenessTest
-    from privrank.conversion import as_rankings as as_rankings
+    from privrank.distributions import simulate as simulate
+    from privrank.distributions.links import Link as Link
+    from privrank.distributions.mallows import Mallows as Mallows
+    from privrank.distributions.mallows import tolerance_to_phi as tolerance_to_phi
+    from privrank.distributions.simulate import PlackettLuce as PlackettLuce
+    from privrank.encode.conversion import as_rankings as as_rankings
+    from privrank.encode.preflib import read_preflib as read_preflib
     from privrank.identity import IdentityTest as IdentityTest
-    from privrank.links import Link as Link
-    from privrank.mallows import Mallows as Mallows
-    from privrank.mallows import tolerance_to_phi as tolerance_to_phi
-    from privrank.preflib import read_preflib as read_preflib
-    from privrank.release import Release as Release
+    from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
+    from privrank.release.release import Release as Release
     from privrank.results import AggregationResult as AggregationResult
     from privrank.results import BTLRegressionResult as BTLRegressionResult
     from privrank.results import BTLResult as BTLResult
@@ -34,45 +33,46 @@ if TYPE_CHECKING:
     from privrank.results import RankTestResult as RankTestResult
     from privrank.results import TopKResult as TopKResult
     from privrank.results import summary_col as summary_col
-    from privrank.simulate import PlackettLuce as PlackettLuce
+    from privrank.results.ledger import Budget as Budget
     from privrank.topk import PrivateTopK as PrivateTopK
     from privrank.uniformity import UniformityTest as UniformityTest
+    from privrank.util.checks import PrivrankWarning as PrivrankWarning
 
 _HOME = {
     "AggregationResult": "privrank.results",
     "BTLRegressionResult": "privrank.results",
     "BTLResult": "privrank.results",
-    "Budget": "privrank.budget",
-    "BudgetExceeded": "privrank.budget",
+    "Budget": "privrank.results.ledger",
+    "BudgetExceeded": "privrank.privacy.budget",
     "ClosenessResult": "privrank.results",
     "ClosenessTest": "privrank.closeness",
     "IdentityTest": "privrank.identity",
-    "Link": "privrank.links",
-    "Mallows": "privrank.mallows",
-    "PlackettLuce": "privrank.simulate",
+    "Link": "privrank.distributions.links",
+    "Mallows": "privrank.distributions.mallows",
+    "PlackettLuce": "privrank.distributions.simulate",
     "PrivateBTL": "privrank.btl",
     "PrivateRankAggregation": "privrank.aggregation",
     "PrivateTopK": "privrank.topk",
-    "PrivrankWarning": "privrank.checks",
+    "PrivrankWarning": "privrank.util.checks",
     "RankTestResult": "privrank.results",
-    "Release": "privrank.release",
+    "Release": "privrank.release.release",
     "TopKResult": "privrank.results",
     "UniformityTest": "privrank.uniformity",
-    "as_rankings": "privrank.conversion",
+    "as_rankings": "privrank.encode.conversion",
     "from_json": "privrank.archive",
-    "read_preflib": "privrank.preflib",
+    "read_preflib": "privrank.encode.preflib",
     "summary_col": "privrank.results",
-    "tolerance_to_phi": "privrank.mallows",
+    "tolerance_to_phi": "privrank.distributions.mallows",
 }
 
-_MODULES = ("datasets", "simulate")
+_MODULES = {"datasets": "privrank.datasets", "simulate": "privrank.distributions.simulate"}
 
 __all__ = [*sorted(_HOME), *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"privrank.{name}")
+        return import_module(_MODULES[name])
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value

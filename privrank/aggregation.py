@@ -8,21 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from privrank.arrays import own
-from privrank.budget import Budget
-from privrank.checks import (
-    PrivrankWarning,
-    check_alpha,
-    check_choice,
-    check_delta,
-    check_epsilon,
-    check_rng,
-)
 from privrank.consensus.statements import Target
 from privrank.encode.ranks import Missing
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
-from privrank.rankplan import (
+from privrank.planning.aggregation import (
     LARGEST_SHARE,
     LEAST_SHARE,
     AggregationMethod,
@@ -30,8 +20,18 @@ from privrank.rankplan import (
     cautions,
     plan_aggregation,
 )
-from privrank.release import ORDER, PAIRS, Release, check_release
+from privrank.release.release import ORDER, PAIRS, Release, check_release
 from privrank.results.aggregation import AggregationResult, released_fractions
+from privrank.results.ledger import Budget
+from privrank.util.arrays import own
+from privrank.util.checks import (
+    PrivrankWarning,
+    check_alpha,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_rng,
+)
 
 __all__ = ["PrivateRankAggregation", "infer"]
 
@@ -73,9 +73,9 @@ class PrivateRankAggregation:
     noisy pair counts, noisy Borda totals, or one order; see :mod:`privrank.mechanisms.aggregation`.
 
     **Statistic.** The default releases what is predicted to lose least at these numbers of items
-    and units and this epsilon and delta (:mod:`privrank.rankchoice`): the counts of all pairs, of
-    which it takes the order with the fewest disagreements (Kemeny's), after shrinking the counts as
-    far as noise explains them (:mod:`privrank.consensus.bayes`); or Borda totals, whose noise is
+    and units and this epsilon and delta (:mod:`privrank.planning.excess`): the counts of all pairs,
+    of which it takes the order with the fewest disagreements (Kemeny's), after shrinking the counts
+    as far as noise explains them (:mod:`privrank.consensus.bayes`); or Borda totals, whose noise is
     less, for an order by mean rank.
 
     References

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from privrank import aggregation, btl, btlregression, closeness, identity, topk, uniformity
-from privrank.links import Link
-from privrank.release import Release, archived_link
+from privrank import aggregation, btl, closeness, identity, topk, uniformity
+from privrank.distributions.links import Link
+from privrank.release.release import Release, archived_link
 from privrank.results import (
     AggregationResult,
     BTLRegressionResult,
@@ -15,6 +15,7 @@ from privrank.results import (
     RankTestResult,
     TopKResult,
 )
+from privrank.results import covariatefit as btlregression
 
 __all__ = ["from_json"]
 

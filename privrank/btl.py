@@ -9,10 +9,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privrank import btlregression
-from privrank.arrays import own
-from privrank.budget import Budget
-from privrank.checks import (
+from privrank.bradley_terry.evidence import attainable, default_ridge, evidence, nominal_information
+from privrank.bradley_terry.optim import Solver, fit_ridge
+from privrank.distributions.links import LOGIT, Link, find
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.planning.comparisons import DesignEffect, Method, Noise, plan_fit
+from privrank.release.release import WORTHS, Release, check_release
+from privrank.release.survey import DesignKind
+from privrank.results import BTLRegressionResult, BTLResult
+from privrank.results import covariatefit as btlregression
+from privrank.results.guarantee import UNFINISHED, delta_notes
+from privrank.results.ledger import Budget
+from privrank.util.arrays import own
+from privrank.util.checks import (
     PrivrankWarning,
     check_alpha,
     check_choice,
@@ -21,16 +31,6 @@ from privrank.checks import (
     check_penalty,
     check_rng,
 )
-from privrank.design import DesignKind
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.evidence import attainable, default_ridge, evidence, nominal_information
-from privrank.links import LOGIT, Link, find
-from privrank.mechanisms.comparisons import release_comparisons
-from privrank.optim import Solver, fit_ridge
-from privrank.plan import DesignEffect, Method, Noise, plan_fit
-from privrank.release import WORTHS, Release, check_release
-from privrank.results import BTLRegressionResult, BTLResult
-from privrank.results.guarantee import UNFINISHED, delta_notes
 
 __all__ = ["PrivateBTL", "infer"]
 
@@ -86,11 +86,12 @@ class PrivateBTL:
     Notes
     -----
     **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are
-    proved in :class:`privrank.sensitivity.Reach`; the guarantee is proved in
+    proved in :class:`privrank.privacy.sensitivity.Reach`; the guarantee is proved in
     :func:`privrank.mechanisms.release_comparisons`. Everything in the result is computed from that
     release and public facts. Method ``"counts"`` releases the same under every link; method
     ``"objective"`` perturbs the log-likelihood of links whose log-loss has bounded slopes (A1), and
-    the matching loss for the probit, which has none (:func:`privrank.losses.loss_bounds`).
+    the matching loss for the probit, which has none
+    (:func:`privrank.bradley_terry.losses.loss_bounds`).
 
     References
     ----------
@@ -172,10 +173,10 @@ class PrivateBTL:
         -----
         **Privacy.** Covariates cut the units into groups by their declared levels, and net wins are
         released by group and item. A unit is in one group, so this costs no more noise than one
-        group does (:attr:`privrank.sensitivity.Reach.net_l1`). A numeric covariate, scaled to
-        [-1, 1] by its bounds, multiplies net wins once more, and the noise with the number of such
-        sums. Under a public design it is public who has which covariates; under a private one the
-        sizes of the groups are released with noise, which has a share of epsilon.
+        group does (:attr:`privrank.privacy.sensitivity.Reach.net_l1`). A numeric covariate, scaled
+        to [-1, 1] by its bounds, multiplies net wins once more, and the noise with the number of
+        such sums. Under a public design it is public who has which covariates; under a private one
+        the sizes of the groups are released with noise, which has a share of epsilon.
         """
         model = cls.__new__(cls)
         model._link = find(arguments.pop("link", "logit"))

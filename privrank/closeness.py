@@ -10,8 +10,20 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from privrank.budget import Budget
-from privrank.checks import (
+from privrank.encode.groups import (
+    SECRET_LABELS,
+    EncodedGroups,
+    encode_count_tables,
+    encode_samples,
+    groups_of_formula,
+)
+from privrank.mechanisms.closeness import release_comparison
+from privrank.mechanisms.statistics.comparison import ClosenessMethod, compare
+from privrank.release.release import Release, check_release
+from privrank.release.survey import Sample
+from privrank.results.closeness import ClosenessResult
+from privrank.results.ledger import Budget
+from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_count,
@@ -19,17 +31,6 @@ from privrank.checks import (
     check_epsilon,
     check_rng,
 )
-from privrank.design import Sample
-from privrank.encode.groups import (
-    EncodedGroups,
-    encode_count_tables,
-    encode_samples,
-    groups_of_formula,
-)
-from privrank.mechanisms.closeness import release_comparison
-from privrank.release import Release, check_release
-from privrank.results.closeness import ClosenessResult
-from privrank.statistics.comparison import SECRET_LABELS, ClosenessMethod, compare
 
 __all__ = ["ClosenessTest", "Labels", "infer"]
 
@@ -71,8 +72,8 @@ class ClosenessTest:
     **Privacy.** Neighbours replace one unit within its group (with ``labels="private"`` in any
     group). What is released is one number: the p-value of a permutation test, computed from a noisy
     statistic and smoothed over the noise. The statistic, its rank among the permuted ones and their
-    quantiles stay secret. Proofs: :mod:`privrank.statistics.smoothing` and
-    :mod:`privrank.statistics.permutation`.
+    quantiles stay secret. Proofs: :mod:`privrank.hypotheses.smoothing` and
+    :mod:`privrank.mechanisms.statistics.permutation`.
 
     **Validity.** If the groups have the same law, the p-value is uniform but for its rounding up to
     the next multiple of 1e-4: exactly, for all sizes and numbers of permutations, with ties.

@@ -7,8 +7,26 @@ from typing import Any, Self
 
 import numpy as np
 
-from privrank.budget import Budget, pure_epsilon
-from privrank.checks import (
+from privrank.encode.nulls import purpose_of, read_null
+from privrank.encode.samples import (
+    EncodedSample,
+    encode_counts,
+    encode_data,
+    sample_of_formula,
+)
+from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulltables import FULL
+from privrank.hypotheses.statistic import Statistic
+from privrank.mechanisms.samples import release_sample
+from privrank.mechanisms.statistics.binary import Alternative
+from privrank.privacy.budget import pure_epsilon
+from privrank.published.identity import IdentityMethod, ask, reduction
+from privrank.release.release import Release, check_release
+from privrank.results.finding import find, impossible
+from privrank.results.ledger import Budget
+from privrank.results.ranktest import RankTestResult
+from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_count,
@@ -17,22 +35,6 @@ from privrank.checks import (
     check_rng,
     check_tolerance,
 )
-from privrank.encode.nulls import purpose_of, read_null
-from privrank.encode.samples import (
-    EncodedSample,
-    encode_counts,
-    encode_data,
-    sample_of_formula,
-)
-from privrank.mechanisms.samples import release_sample
-from privrank.nulls import Null
-from privrank.nulltables import FULL
-from privrank.release import Release, check_release
-from privrank.results.finding import find, impossible
-from privrank.results.ranktest import RankTestResult
-from privrank.statistics.binary import Alternative
-from privrank.statistics.identity import IdentityMethod, NullModel, ask, reduction
-from privrank.statistics.statistic import Statistic
 
 __all__ = ["IdentityTest", "infer"]
 
@@ -72,7 +74,7 @@ class IdentityTest:
 
     **Validity.** The law of the noisy statistic under H0 is known, so the p-value accounts for the
     noise at any epsilon and any sample size. Observations to which H0 gives probability 0 are seen:
-    :mod:`privrank.statistics.impossible`. With one row per respondent the rows used are
+    :mod:`privrank.mechanisms.statistics.impossible`. With one row per respondent the rows used are
     independent if respondents are; how many rows one has must not depend on what they say.
 
     References
@@ -254,7 +256,7 @@ class IdentityTest:
             epsilon=epsilon,
             delta=delta,
             by="IdentityTest",
-            reduced=reduction(method, self._null),
+            reduction=reduction(method, self._null),
             budget=budget,
             rng=rng,
         )
@@ -295,7 +297,7 @@ def infer(
     release : Release
         Of a test of identity.
     null : mapping
-        Record of the null hypothesis (:class:`privrank.statistics.identity.NullModel`).
+        Record of the null hypothesis (:class:`privrank.hypotheses.nullmodel.NullModel`).
     method, alternative, tolerance
         Those of the fit.
     alpha : float

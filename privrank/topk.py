@@ -8,24 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank import inference
-from privrank.arrays import own
+from privrank.bradley_terry import inference
+from privrank.bradley_terry.evidence import Evidence, evidence
 from privrank.btl import infer as infer_btl
-from privrank.budget import Budget
-from privrank.checks import (
-    check_alpha,
-    check_choice,
-    check_count,
-    check_delta,
-    check_epsilon,
-    check_rng,
-)
-from privrank.design import DesignKind
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.evidence import Evidence, evidence
-from privrank.mechanisms.comparisons import Plan, release_comparisons
-from privrank.plan import DesignEffect, Noise, main_noise, side_shares
-from privrank.release import (
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.planning.comparisons import DesignEffect, Noise, main_noise, side_shares
+from privrank.release.plan import Plan
+from privrank.release.release import (
     DESIGN_EFFECT,
     MOMENTS,
     NET,
@@ -34,7 +24,18 @@ from privrank.release import (
     Release,
     check_release,
 )
+from privrank.release.survey import DesignKind
 from privrank.results import TopKResult
+from privrank.results.ledger import Budget
+from privrank.util.arrays import own
+from privrank.util.checks import (
+    check_alpha,
+    check_choice,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_rng,
+)
 
 __all__ = ["PrivateTopK", "infer"]
 
@@ -65,9 +66,10 @@ class PrivateTopK:
     Notes
     -----
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
-    reversal, a respondent by :attr:`privrank.sensitivity.Reach.net_l1`, with bounds in other norms
-    beside it; noise calibrated to them (:func:`privrank.netnoise.net_noise`) protects the whole
-    vector, so the order, the set and every interval are post-processing, whatever k is.
+    reversal, a respondent by :attr:`privrank.privacy.sensitivity.Reach.net_l1`, with bounds in
+    other norms beside it; noise calibrated to them (:func:`privrank.privacy.netnoise.net_noise`)
+    protects the whole vector, so the order, the set and every interval are post-processing,
+    whatever k is.
 
     References
     ----------

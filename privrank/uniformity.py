@@ -7,8 +7,24 @@ from typing import Any, Self
 
 import numpy as np
 
-from privrank.budget import Budget, pure_epsilon
-from privrank.checks import (
+from privrank.encode.samples import (
+    EncodedSample,
+    encode_counts,
+    encode_data,
+    sample_of_formula,
+)
+from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulltables import FULL
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.mechanisms.samples import release_sample
+from privrank.privacy.budget import pure_epsilon
+from privrank.published.uniformity import UniformityMethod, ask, asked_of, remarks
+from privrank.release.release import Release, check_release
+from privrank.release.survey import Sample
+from privrank.results.finding import find
+from privrank.results.ledger import Budget
+from privrank.results.ranktest import RankTestResult
+from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_count,
@@ -17,21 +33,6 @@ from privrank.checks import (
     check_rng,
     check_tolerance,
 )
-from privrank.design import Sample
-from privrank.encode.samples import (
-    EncodedSample,
-    encode_counts,
-    encode_data,
-    sample_of_formula,
-)
-from privrank.mechanisms.samples import release_sample
-from privrank.nulls import Null
-from privrank.nulltables import FULL
-from privrank.release import Release, check_release
-from privrank.results.finding import find
-from privrank.results.ranktest import RankTestResult
-from privrank.statistics.statistic import RandomBit, Statistic
-from privrank.statistics.uniform import UniformityMethod, ask, asked_of, remarks
 
 __all__ = ["UniformityTest", "infer"]
 
@@ -63,7 +64,7 @@ class UniformityTest:
     -----
     **Privacy.** Neighbours replace one unit; the number of units is public. Each method's statistic
     is a whole number with a proved bound on what one row can change, and discrete Laplace noise in
-    proportion; see :mod:`privrank.statistics` and :mod:`privrank.mechanisms.samples`.
+    proportion; see :mod:`privrank.mechanisms.statistics` and :mod:`privrank.mechanisms.samples`.
 
     **Validity.** The law of the noisy statistic under H0 is a function of public numbers, so the
     p-value is post-processing, and it accounts for the noise. Monte Carlo tables come from one

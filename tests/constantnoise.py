@@ -4,7 +4,7 @@ Replaced is the smallest surface that makes every release a constant:
 
 - ``draw`` of every distribution of noise, unless it has no variance: a statistic that is released
   without noise stays what it is, and is seen;
-- the random sources of `privrank.noise`, whose numbers do not depend on data: permutations,
+- the random sources of `privrank.privacy.noise`, whose numbers do not depend on data: permutations,
   completions and re-labellings then are the same for all data of a shape;
 - ``draw_bit``, unless the bit is certain: its probability is secret, one draw of it is not;
 - `SECRET`: functions inside a mechanism whose arguments are secret and hold the noise already, and
@@ -18,11 +18,12 @@ from functools import partial
 
 import numpy as np
 
-from privrank import noise, release
 from privrank.consensus import kemeny
-from privrank.ranknoise import PermutohedronNoise
-from privrank.statistics import smoothing
-from privrank.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.hypotheses import smoothing
+from privrank.privacy import noise
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.release import release
 
 # in standard deviations of the noise
 PATTERN = np.array([0.7, -1.3, 0.4, -0.2, 1.6, -1.1, 0.9, -2.1, 0.1, 1.2, -0.6])

@@ -11,9 +11,9 @@ import pytest
 import privrank as pr
 from privrank.consensus.orders import kemeny_score, pair_counts
 from privrank.consensus.statements import fraction_interval
-from privrank.design import Sample
-from privrank.noise import DiscreteLaplace
-from privrank.ranknoise import CubeNoise
+from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.survey import Sample
 
 CEMS = pr.datasets.load_university()
 

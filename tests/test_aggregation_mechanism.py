@@ -12,18 +12,18 @@ from scipy.stats import chisquare
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank import rankplan
 from privrank.consensus.orders import kemeny_score
-from privrank.design import Sample
 from privrank.encode.samples import EncodedSample, encode_rankings
-from privrank.gaussian import gaussian_delta, integer_delta, lattice_delta
 from privrank.mechanisms import aggregation as mechanism
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.radius import SLACK
-from privrank.rankchoice import totals_scale, unit_steps
-from privrank.ranknoise import CubeNoise, PermutohedronNoise
-from privrank.rankplan import plan_aggregation
-from privrank.release import ORDER, PAIRS, SCORE, TOTALS
+from privrank.planning import aggregation as rankplan
+from privrank.planning.aggregation import plan_aggregation
+from privrank.planning.excess import totals_scale, unit_steps
+from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.radius import SLACK
+from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS
+from privrank.release.survey import Sample
 
 PRIVATE = ["auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"]
 CASES = [(method, delta) for method in PRIVATE for delta in (0.0, 1e-6)]

@@ -12,11 +12,11 @@ import privrank as pr
 from privrank.consensus.orders import half_votes, kemeny_score, pair_counts
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
-from privrank.noise import DiscreteLaplace
-from privrank.radius import SLACK
-from privrank.rankchoice import unit_steps
-from privrank.ranknoise import CubeNoise
-from privrank.rankplan import plan_aggregation
+from privrank.planning.aggregation import plan_aggregation
+from privrank.planning.excess import unit_steps
+from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.radius import SLACK
 
 GAP = np.nan
 METHODS = ("auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential")

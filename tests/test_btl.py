@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import chi2, norm
 
 import privrank as pr
-from privrank import optim
-from privrank.checks import PrivrankWarning
-from privrank.design import PairCounts
-from privrank.evidence import nominal_information
-from privrank.noise import DiscreteLaplace
+from privrank.bradley_terry import optim
+from privrank.bradley_terry.evidence import nominal_information
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.survey import PairCounts
+from privrank.util.checks import PrivrankWarning
 
 REFERENCE = json.loads(
     (Path(__file__).parent / "reference" / "btl.json").read_text(encoding="utf-8")

@@ -15,16 +15,16 @@ import pytest
 
 import privrank as pr
 from privrank import btl
-from privrank.budget import pure_epsilon, split
 from privrank.mechanisms import comparisons as mechanisms
-from privrank.ranknoise import PermutohedronNoise
-from privrank.zerosum import ZeroSumLaplace
+from privrank.privacy.budget import pure_epsilon, split
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.zerosum import ZeroSumLaplace
 
 COMPARISONS = pd.DataFrame(
     [(who, *pair, outcome) for who, outcome in ((1, 1), (2, -1), (3, 0)) for pair in ("ab", "bc")],
     columns=["respondent", "item1", "item2", "outcome"],
 )
-pytestmark = pytest.mark.filterwarnings("ignore::privrank.checks.PrivrankWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning")
 
 UNIT = {None: "row", "respondent": "respondent"}
 FITS = {

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank import inference
-from privrank.evidence import Evidence
+from privrank.bradley_terry import inference
+from privrank.bradley_terry.evidence import Evidence
 
 
 def comparisons(rng, theta, repeats):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privrank import Mallows
-from privrank.capped import GAP, CappedNorm, _theory, capped_norm
+from privrank.mechanisms.capped import GAP, CappedNorm, _theory, capped_norm
 
 SMALL = [CappedNorm(0.7, 0.8, 1.5), CappedNorm(0.6, 0.4, 1.5), CappedNorm(1.0, 0.0, 1.5)]
 """For three items, whose records have length sqrt(2): the plain norm moves by 2.83."""

@@ -237,7 +237,7 @@ def test_every_neighbour_of_secret_labels_is_within_reach():
     # all data of four people, two categories: T at re-labellings that differ in one place
     from itertools import product
 
-    from privrank.statistics.permutation import total_variation
+    from privrank.mechanisms.statistics.permutation import total_variation
 
     def distance(values, labels):
         table = np.zeros((1, 2, 2), dtype=np.int32)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.contrasts import adjusted_pvalues, quasi_variances
+from privrank.bradley_terry.contrasts import adjusted_pvalues, quasi_variances
 
 REFERENCE = json.loads(
     (Path(__file__).parent / "reference" / "covariates.json").read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def test_predictions_are_those_of_the_pairs():
 def test_many_items_are_bounded_without_simulation():
     from scipy.stats import norm
 
-    from privrank import inference
+    from privrank.bradley_terry import inference
 
     class Facts:
         items = 300

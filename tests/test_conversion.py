@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import chisquare
 
 import privrank as pr
-from privrank.noise import draw_orders
+from privrank.privacy.noise import draw_orders
 
 ITEMS = ("tea", "coffee", "juice")
 # Respondents and wrong names carry a canary, so that messages are searched for a cell of the data.
@@ -358,7 +358,7 @@ def test_seeded_runs_repeat_and_secure_ones_do_not():
 
 
 def test_batches_do_not_repeat_draws(monkeypatch):
-    monkeypatch.setattr("privrank.simulate.CELLS", 40)
+    monkeypatch.setattr("privrank.distributions.simulate.CELLS", 40)
     result = pr.as_rankings(
         wide(*[(None,) * 8] * 50), missing="random", rng=np.random.default_rng(1)
     )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privrank as pr
-from privrank import counting
+from privrank.encode import counting
 
 ITEMS = ["a", "b", "c", "d"]
 

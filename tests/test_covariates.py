@@ -13,11 +13,11 @@ from searching import CANARY, has_canary, reachable
 from test_encode import check_refusal
 
 import privrank as pr
-from privrank import regression
-from privrank.covariates import FINENESS, Covariates
+from privrank.bradley_terry import regression
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import statistic
-from privrank.release import GROUP_SIZES, NET, ORDER_EFFECT
+from privrank.release.covariates import FINENESS, Covariates
+from privrank.release.release import GROUP_SIZES, NET, ORDER_EFFECT
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.release import GROUP_SIZES
+from privrank.release.release import GROUP_SIZES
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))

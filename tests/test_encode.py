@@ -479,7 +479,7 @@ def test_budget_exceeded_reads_and_draws_nothing(monkeypatch, model, fit):
     def no_noise(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("privrank.noise.DiscreteLaplace.draw", no_noise)
+    monkeypatch.setattr("privrank.privacy.noise.DiscreteLaplace.draw", no_noise)
     monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", no_noise)
     monkeypatch.setattr("privrank.mechanisms.objective.net_wins", no_noise)
     unit = "row" if model is btl else "respondent"

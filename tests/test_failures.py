@@ -22,9 +22,11 @@ from scipy.linalg import LinAlgError
 
 import privrank as pr
 from privrank import btl as btl_module
-from privrank import btlregression, inference, newton, optim, regression
-from privrank.budget import Budget
-from privrank.capped import GAP, capped_norm
+from privrank.bradley_terry import inference, optim, regression
+from privrank.mechanisms.capped import GAP, capped_norm
+from privrank.results import covariatefit as btlregression
+from privrank.results.ledger import Budget
+from privrank.util import newton
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = list(combinations(ITEMS, 2))

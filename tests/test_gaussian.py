@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privrank.gaussian import gaussian_delta, gaussian_scale, lattice_delta, lattice_scale
+from privrank.privacy.gaussian import gaussian_delta, gaussian_scale, lattice_delta, lattice_scale
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])

@@ -11,7 +11,7 @@ from scipy.stats import binomtest, kstest
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank import nulltables
+from privrank.hypotheses import nulltables
 
 SHARES = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
 
@@ -247,7 +247,7 @@ def test_bad_input_is_refused_in_one_sentence(case):
 
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_the_bit_of_two_categories_is_private_and_answers(epsilon):
-    from privrank.statistics.classical import binary_bit
+    from privrank.published.asz18 import binary_bit
 
     n, p = 12, 0.3
     bit = binary_bit(n, p, epsilon, 0.2)

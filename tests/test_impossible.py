@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.noise import DiscreteLaplace
-from privrank.release import IMPOSSIBLE
-from privrank.statistics.fit import (
+from privrank.mechanisms.statistics.fit import (
     of_ranks,
     omnibus_choices_from,
     omnibus_of_orders,
     total_variation_from,
 )
-from privrank.statistics.impossible import beside
+from privrank.mechanisms.statistics.impossible import beside
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.release import IMPOSSIBLE
 
 SHARES = {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1, "e": 0.0}
 ORDERS = pd.DataFrame(list(permutations([1, 2, 3])), columns=list("xyz"))

@@ -16,8 +16,8 @@ from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
 from privrank.encode.comparisons import Encoded
-from privrank.plan import plan_choices
-from privrank.radius import Radius
+from privrank.planning.comparisons import plan_choices
+from privrank.privacy.radius import Radius
 
 # Four items named like anybody's, and a canary in every place a user's frame can hold one.
 ITEMS = ("north", "east", "south", "west")

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privrank as pr
-from privrank.gaussian import zcdp_epsilon
+from privrank.privacy.gaussian import zcdp_epsilon
 
 WIN = pd.DataFrame({"item1": ["a", "b"], "item2": ["b", "a"], "outcome": [1, 1]})
 
-pytestmark = pytest.mark.filterwarnings("ignore::privrank.checks.PrivrankWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning")
 forks = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork"
 )

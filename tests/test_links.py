@@ -14,12 +14,12 @@ from scipy.special import expit, ndtr
 from scipy.stats import hypsecant, logistic, norm
 
 import privrank as pr
-from privrank import optim
-from privrank.checks import PrivrankWarning
-from privrank.design import PairCounts
-from privrank.evidence import evidence
-from privrank.links import BUILT_IN, LOGIT, PROBIT, SECH, Link, find
-from privrank.losses import LOGISTIC_READING, EdgeLoss, Reading, loss_bounds
+from privrank.bradley_terry import optim
+from privrank.bradley_terry.evidence import evidence
+from privrank.bradley_terry.losses import LOGISTIC_READING, EdgeLoss, Reading, loss_bounds
+from privrank.distributions.links import BUILT_IN, LOGIT, PROBIT, SECH, Link, find
+from privrank.release.survey import PairCounts
+from privrank.util.checks import PrivrankWarning
 
 REFERENCE = json.loads(
     (Path(__file__).parent / "reference" / "links.json").read_text(encoding="utf-8")

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare, norm
 
-from privrank import Mallows, distances, tolerance_to_phi
-from privrank.mallows import tolerance_to_theta
+from privrank import Mallows, tolerance_to_phi
+from privrank.distributions import kendall
+from privrank.distributions.mallows import tolerance_to_theta
 
 PHIS = [0.0, 1e-6, 0.3, 0.9, 0.999999, 1.0]
 SIZES = [2, 3, 4, 5, 6]
@@ -142,14 +143,14 @@ def test_the_two_ways_to_the_characteristic_function_agree(m, monkeypatch):
     def numbers():
         out = []
         for theta in thetas:
-            centre, sd = distances.mean(m, theta), math.sqrt(distances.variance(m, theta))
-            at = np.floor(distances.mean(m, theta) + sd * np.array([-6.0, -2.0, 0.0, 1.0, 3.0]))
-            out += [*distances.distribution(m, theta, at), centre / m**2]
-            out.append(distances.total_variation(m, theta, 1.1 * theta + m**-1.5))
+            centre, sd = kendall.mean(m, theta), math.sqrt(kendall.variance(m, theta))
+            at = np.floor(kendall.mean(m, theta) + sd * np.array([-6.0, -2.0, 0.0, 1.0, 3.0]))
+            out += [*kendall.distribution(m, theta, at), centre / m**2]
+            out.append(kendall.total_variation(m, theta, 1.1 * theta + m**-1.5))
         return out
 
     fast = numbers()
-    monkeypatch.setattr(distances, "_DIRECT", 10**9)
+    monkeypatch.setattr(kendall, "_DIRECT", 10**9)
     np.testing.assert_allclose(fast, numbers(), atol=5e-12)
 
 
@@ -195,7 +196,7 @@ def plain_from_scores(rankings):
 
 def test_draws_are_batched_without_a_seam(monkeypatch):
     whole = Mallows(5, 0.5).rvs(50, np.random.default_rng(1))
-    monkeypatch.setattr("privrank.simulate.CELLS", 15)
+    monkeypatch.setattr("privrank.distributions.simulate.CELLS", 15)
     np.testing.assert_array_equal(Mallows(5, 0.5).rvs(50, np.random.default_rng(1)), whole)
 
 

@@ -18,17 +18,19 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from privrank import Budget, optim
-from privrank.design import Design, PairCounts
+from privrank import Budget
+from privrank.bradley_terry import optim
+from privrank.bradley_terry.optim import fit_ridge, rounding_bound
+from privrank.distributions.links import LOGIT
 from privrank.encode.comparisons import ComparisonColumns, Encoded, encode_comparisons
-from privrank.links import LOGIT
 from privrank.mechanisms import comparisons as mechanisms
 from privrank.mechanisms import objective, tallies
-from privrank.mechanisms.comparisons import Plan, release_comparisons
-from privrank.noise import DiscreteLaplace
-from privrank.optim import fit_ridge, rounding_bound
-from privrank.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, WINS
-from privrank.sensitivity import Reach, objective_loss, objective_scale
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
+from privrank.release.plan import Plan
+from privrank.release.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, WINS
+from privrank.release.survey import Design, PairCounts
 
 PAIRS = list(combinations("abc", 2))
 OBJECTIVE = "objective perturbation"

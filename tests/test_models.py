@@ -11,8 +11,8 @@ import pytest
 from scipy.special import expit
 
 import privrank as pr
-from privrank.noise import DiscreteGaussian
-from privrank.release import NET, WINS
+from privrank.privacy.noise import DiscreteGaussian
+from privrank.release.release import NET, WINS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
 ITEMS = ("a", "b", "c", "d")

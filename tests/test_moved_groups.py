@@ -14,11 +14,11 @@ import pytest
 from scipy.special import logsumexp
 
 import privrank as pr
-from privrank import netnoise
-from privrank.gaussian import integer_delta
-from privrank.netnoise import LAW_NAMES, MOST_ITEMS, NetNoise, net_noise
-from privrank.ranknoise import PermutohedronNoise
-from privrank.sensitivity import Reach
+from privrank.privacy import netnoise
+from privrank.privacy.gaussian import integer_delta
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import LAW_NAMES, MOST_ITEMS, NetNoise, net_noise
+from privrank.privacy.sensitivity import Reach
 
 DELTA = 1e-6
 EPSILONS = (0.02, 0.054, 0.06, 0.1, 0.18, 0.25, 0.4, 0.63, 1.0, 1.7, 3.0, 5.0)

@@ -10,15 +10,16 @@ from scipy.special import gammaincinv
 from scipy.stats import chisquare, norm
 
 import privrank as pr
-from privrank.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
-from privrank.mechanisms.comparisons import Plan, release_comparisons
-from privrank.netnoise import LAW_NAMES, cell_noise, net_noise, noise_choices
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.ranknoise import PermutohedronNoise
-from privrank.release import Release
-from privrank.sensitivity import Reach
-from privrank.tails import noisy_tail
-from privrank.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.hypotheses.tails import noisy_tail
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.privacy.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import LAW_NAMES, cell_noise, net_noise, noise_choices
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.sensitivity import Reach
+from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.release.plan import Plan
+from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}

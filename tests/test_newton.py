@@ -12,11 +12,11 @@ from scipy.optimize import linprog
 from scipy.special import expit
 
 import privrank as pr
-from privrank.design import PairCounts
-from privrank.linear import fit_linear
-from privrank.links import LOGIT
-from privrank.losses import EdgeLoss, Reading
-from privrank.optim import fit_ridge
+from privrank.bradley_terry.linear import fit_linear
+from privrank.bradley_terry.losses import EdgeLoss, Reading
+from privrank.bradley_terry.optim import fit_ridge
+from privrank.distributions.links import LOGIT
+from privrank.release.survey import PairCounts
 
 SETS = 1_000
 

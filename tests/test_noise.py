@@ -10,7 +10,7 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2, chisquare
 
-from privrank.noise import (
+from privrank.privacy.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     draw_below,

@@ -9,7 +9,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import chi2, laplace, norm
 
 import privrank as pr
-from privrank.noisyerrors import NoisyErrors
+from privrank.bradley_terry.errors import NoisyErrors
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")

@@ -8,10 +8,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chisquare, kstest, laplace, norm
 
-from privrank import nulltables, progress
-from privrank.noise import DiscreteLaplace
-from privrank.nulls import Null, normal_laplace_tail
-from privrank.nulltables import null_draws, public_generator, uniform_rankings
+from privrank.hypotheses import nulltables
+from privrank.hypotheses.nulls import Null, normal_laplace_tail
+from privrank.hypotheses.nulltables import null_draws, public_generator, uniform_rankings
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.util import progress
 
 
 def convolved(x, sd, scale):

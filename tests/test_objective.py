@@ -13,15 +13,23 @@ import pytest
 from scipy.special import expit
 
 import privrank as pr
-from privrank import links, losses
-from privrank.design import Design, PairCounts
+from privrank.bradley_terry import losses
+from privrank.bradley_terry.losses import EdgeLoss, Reading, loss_bounds
+from privrank.bradley_terry.optim import fit_ridge, rounding_bound
+from privrank.distributions import links
+from privrank.distributions.links import PROBIT, SECH, Link
 from privrank.encode.comparisons import Encoded
-from privrank.links import PROBIT, SECH, Link
-from privrank.losses import EdgeLoss, Reading, loss_bounds
 from privrank.mechanisms import objective, tallies
-from privrank.mechanisms.comparisons import Plan, release_comparisons
-from privrank.optim import fit_ridge, rounding_bound
-from privrank.sensitivity import LOGISTIC, LossBounds, Reach, objective_loss, objective_scale
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.privacy.sensitivity import (
+    LOGISTIC,
+    LossBounds,
+    Reach,
+    objective_loss,
+    objective_scale,
+)
+from privrank.release.plan import Plan
+from privrank.release.survey import Design, PairCounts
 
 
 def steep_density(t):

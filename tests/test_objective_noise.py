@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from test_objective import LINKS, counts_only, exact_slope, problem
 
-from privrank.design import PairCounts
-from privrank.links import LOGIT, SECH
-from privrank.losses import loss_bounds
+from privrank.bradley_terry.losses import loss_bounds
+from privrank.bradley_terry.optim import fit_ridge, rounding_bound
+from privrank.distributions.links import LOGIT, SECH
 from privrank.mechanisms import objective
-from privrank.optim import fit_ridge, rounding_bound
+from privrank.release.survey import PairCounts
 
 SHARES = {"worths": 0.99, "output": 0.01}
 FINE = 2.0**-60

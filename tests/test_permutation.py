@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from privrank import kernels, noise
-from privrank.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
-from privrank.statistics import gram as gram_module
-from privrank.statistics import permutation as permutation_module
-from privrank.statistics.gram import DIAMETER, LARGEST_GRAM, check_gram, gram_blocks
-from privrank.statistics.permutation import (
+from privrank import kernels
+from privrank.mechanisms.statistics import gram as gram_module
+from privrank.mechanisms.statistics import permutation as permutation_module
+from privrank.mechanisms.statistics.gram import DIAMETER, LARGEST_GRAM, check_gram, gram_blocks
+from privrank.mechanisms.statistics.permutation import (
     LARGEST_DEAL,
     chi_square,
     chi_square_reach,
@@ -24,6 +23,8 @@ from privrank.statistics.permutation import (
     permuted_statistics,
     total_variation,
 )
+from privrank.privacy import noise
+from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
 # Seeded tests give the same answer every time; secure ones fail by chance this often.
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}

@@ -9,7 +9,7 @@ import pytest
 from privrank import Mallows
 from privrank.consensus.orders import kwiksort, pair_counts
 from privrank.consensus.pivoting import hay_cap, noisy_kwiksort, query_cap
-from privrank.noise import DiscreteLaplace
+from privrank.privacy.noise import DiscreteLaplace
 
 
 def exact(values):

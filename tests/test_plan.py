@@ -9,11 +9,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import privrank as pr
-from privrank import plan
-from privrank.design import Design, PairCounts
-from privrank.links import find
-from privrank.losses import Reading
+from privrank.bradley_terry.losses import Reading
+from privrank.distributions.links import find
 from privrank.mechanisms.comparisons import release_comparisons
+from privrank.planning import comparisons as plan
+from privrank.release.survey import Design, PairCounts
 
 UNIVERSITY, IMMIGRATION = pr.datasets.load_university(), pr.datasets.load_immigration()
 LAWS = ("laplace", "zero-sum-laplace", "spherical", "permutohedron", "gaussian")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.design import Sample
-from privrank.noise import DiscreteGaussian
-from privrank.rankchoice import PAIR_KINDS, TIE, TIE_SHARE, predicted_excesses
-from privrank.ranknoise import CubeNoise, PermutohedronNoise
-from privrank.rankplan import plan_aggregation, predicted_excess, remedy
+from privrank.planning.aggregation import plan_aggregation, predicted_excess, remedy
+from privrank.planning.excess import PAIR_KINDS, TIE, TIE_SHARE, predicted_excesses
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian
+from privrank.release.survey import Sample
 
 
 def public(m, n):

@@ -9,8 +9,8 @@ from scipy.special import ndtr
 import privrank as pr
 from privrank.consensus import rankintervals
 from privrank.consensus.rankintervals import difference_variance, rank_threshold
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.ranknoise import CubeNoise, PermutohedronNoise
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
 NOTHING = DiscreteLaplace(0.0)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from privrank.radius import SLACK, Radius
-from privrank.ranknoise import CubeNoise, PermutohedronNoise, spanning_tree, tree_point
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, spanning_tree, tree_point
+from privrank.privacy.radius import SLACK, Radius
 
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
 

@@ -15,15 +15,15 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.capped import capped_norm
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import closeness, samples
-from privrank.plan import Method, Noise
-from privrank.rankplan import AggregationMethod
-from privrank.statistics import permutation
-from privrank.statistics.comparison import ClosenessMethod
-from privrank.statistics.identity import IdentityMethod
-from privrank.statistics.uniform import UniformityMethod, ask
+from privrank.mechanisms.capped import capped_norm
+from privrank.mechanisms.statistics import permutation
+from privrank.mechanisms.statistics.comparison import ClosenessMethod
+from privrank.planning.aggregation import AggregationMethod
+from privrank.planning.comparisons import Method, Noise
+from privrank.published.identity import IdentityMethod
+from privrank.published.uniformity import UniformityMethod, ask
 
 ITEMS = list("abc")
 

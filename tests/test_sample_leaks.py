@@ -10,11 +10,11 @@ import pytest
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank.design import Sample
 from privrank.encode.samples import EncodedSample
-from privrank.noise import DiscreteLaplace
-from privrank.statistics.statistic import Statistic
-from privrank.statistics.uniform import ask
+from privrank.hypotheses.statistic import Statistic
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.published.uniformity import ask
+from privrank.release.survey import Sample
 
 PEOPLE = 60
 RANKINGS = ["auto", "pairs", "laplace", "mallows", "omnibus", "bucket"]

@@ -10,11 +10,11 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from privrank import noise, samplers, zerosum
-from privrank.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, draw_cells
-from privrank.ranknoise import CubeNoise
-from privrank.samplers import digits, gaussian, geometric, laplace
-from privrank.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy import noise, samplers, zerosum
+from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, draw_cells
+from privrank.privacy.samplers import digits, gaussian, geometric, laplace
+from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
 
 FALSE_ALARM = 1e-4
 ENDS = np.iinfo(np.int64)

@@ -15,7 +15,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
-from privrank.sensitivity import RankingReach, Reach
+from privrank.privacy.sensitivity import RankingReach, Reach
 
 ADJACENCIES = ["outcome", "replace"]
 DISTINCT = [

@@ -8,10 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import kstest, laplace
 
-from privrank.noise import draw_cells
-from privrank.statistics.gram import gram_blocks
-from privrank.statistics.permutation import kernel_distance, permuted_statistics, total_variation
-from privrank.statistics.smoothing import (
+from privrank.hypotheses.smoothing import (
     RELEASED_STEPS,
     kim_schrab_reject,
     kim_schrab_scale,
@@ -21,6 +18,13 @@ from privrank.statistics.smoothing import (
     smoothed_pvalue,
     smoothing_scale,
 )
+from privrank.mechanisms.statistics.gram import gram_blocks
+from privrank.mechanisms.statistics.permutation import (
+    kernel_distance,
+    permuted_statistics,
+    total_variation,
+)
+from privrank.privacy.noise import draw_cells
 
 S3 = np.array(list(itertools.permutations((1, 2, 3))), dtype=np.int64)
 

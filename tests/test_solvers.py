@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError, eigh
 
-from privrank import solvers
+from privrank.util import solvers
 
 
 def fails(*_, **__):

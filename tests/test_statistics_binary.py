@@ -8,10 +8,10 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from privrank.noise import DiscreteLaplace
-from privrank.nulltables import public_generator
-from privrank.statistics.binary import Tulap, binomial, binomial_interval, ump_pvalue
-from privrank.statistics.fit import binomial_law
+from privrank.hypotheses.nulltables import public_generator
+from privrank.mechanisms.statistics.binary import Tulap, binomial, binomial_interval, ump_pvalue
+from privrank.mechanisms.statistics.fit import binomial_law
+from privrank.privacy.noise import DiscreteLaplace
 
 
 def law_of(epsilon):

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privrank import nulltables
-from privrank.noise import DiscreteLaplace
-from privrank.nulltables import public_generator
-from privrank.statistics.categories import (
+from privrank.hypotheses import nulltables
+from privrank.hypotheses.interval import tv_interval
+from privrank.hypotheses.nulltables import public_generator
+from privrank.mechanisms.statistics.categories import (
     max_count,
     omnibus_choices,
     omnibus_rankings,
     total_variation,
 )
-from privrank.statistics.interval import tv_interval
+from privrank.privacy.noise import DiscreteLaplace
 
 SMALL = [(2, 2), (3, 2), (2, 3), (4, 3), (6, 3), (3, 5), (5, 4), (7, 4), (2, 6), (4, 6)]
 
@@ -168,7 +168,7 @@ def test_quantiles_come_from_a_sequence_of_their_own():
             names.append(name)
             return original(name, *arguments)
 
-        patch.setattr("privrank.statistics.categories.null_draws", noted)
+        patch.setattr("privrank.mechanisms.statistics.categories.null_draws", noted)
         omnibus.null(640)
     assert len(names) == len(set(names)) == 2
 

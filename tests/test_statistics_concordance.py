@@ -8,9 +8,9 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from privrank import distances
-from privrank.nulltables import public_generator, uniform_rankings
-from privrank.statistics.concordance import (
+from privrank.distributions import kendall
+from privrank.hypotheses.nulltables import public_generator, uniform_rankings
+from privrank.mechanisms.statistics.concordance import (
     central_distance,
     two_rankings,
     two_rankings_tolerance,
@@ -72,18 +72,18 @@ def test_a_floor_moves_by_at_most_the_quotient_rounded_up():
 )
 @pytest.mark.parametrize(("origin", "cell"), [(0, 1), (7, 1)])
 def test_sum_of_distances_agrees_with_convolution(m, copies, origin, cell):
-    one, law = distances.pmf(m, 0.0), np.ones(1)
+    one, law = kendall.pmf(m, 0.0), np.ones(1)
     for _ in range(copies):
         law = np.convolve(law, one)
-    values, weights = distances.uniform_sum(m, copies, origin, cell)
+    values, weights = kendall.uniform_sum(m, copies, origin, cell)
     assert weights == pytest.approx(law[values + origin], abs=1e-15)
     assert law[values + origin].sum() == pytest.approx(1, abs=1e-14)
 
 
 @pytest.mark.parametrize(("m", "copies", "origin", "cell"), [(300, 1, 0, 3), (250, 4, 61, 7)])
 def test_cells_hold_the_sum_of_their_points(m, copies, origin, cell):
-    fine, weights = distances.uniform_sum(m, copies, 0, 1)
-    cells, coarse = distances.uniform_sum(m, copies, origin, cell)
+    fine, weights = kendall.uniform_sum(m, copies, 0, 1)
+    cells, coarse = kendall.uniform_sum(m, copies, origin, cell)
     place = (fine - origin) // cell - cells[0]
     inside = (place >= 0) & (place < len(cells))
     summed = np.bincount(place[inside], weights[inside], minlength=len(cells))
@@ -97,7 +97,7 @@ def test_law_agrees_with_the_distribution_function(m):
     cumulated = np.cumsum(null.weights)
     picked = np.linspace(0, len(cumulated) - 1, 40).astype(int)
     ends = (null.values[picked] + 1) * cell - 1
-    expected = distances.distribution(m, 0.0, ends.astype(float))
+    expected = kendall.distribution(m, 0.0, ends.astype(float))
     assert cumulated[picked] == pytest.approx(expected, abs=1e-11)
 
 
@@ -121,7 +121,7 @@ def test_large_nulls_have_the_known_variance(n, m):
     null, cell = statistic.null(99), statistic.step / 2
     assert len(null.values) < 2**20
     middle = (null.values + 0.5) * cell
-    assert middle**2 @ null.weights == pytest.approx(n * distances.variance(m, 0.0), rel=2e-3)
+    assert middle**2 @ null.weights == pytest.approx(n * kendall.variance(m, 0.0), rel=2e-3)
     assert null.weights.sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -132,7 +132,7 @@ def test_tolerance_at_which_two_rankings_are_proved_enough():
     # the condition is met at that model and not closer to uniform
     m, alpha = 60, 0.05
     phi = 1 - 8 / (m + 7 - math.sqrt(12 * m * math.log(2 / alpha)))
-    expected = distances.total_variation(m, -math.log(phi), 0.0)
+    expected = kendall.total_variation(m, -math.log(phi), 0.0)
     assert two_rankings_tolerance(m, alpha) == pytest.approx(expected, abs=1e-13)
 
 

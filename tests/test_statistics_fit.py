@@ -9,20 +9,20 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from privrank import nulltables
-from privrank.noise import DiscreteLaplace
-from privrank.nulls import Null
-from privrank.nulltables import fingerprint, public_generator
-from privrank.statistics import categories, fit
-from privrank.statistics.classical import COINS, paninski, reduce_to_uniform, sigmoid_bit
-from privrank.statistics.fit import (
+from privrank.hypotheses import nulltables
+from privrank.hypotheses.interval import interval_from, tv_interval
+from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulltables import fingerprint, public_generator
+from privrank.mechanisms.statistics import categories, fit
+from privrank.mechanisms.statistics.fit import (
     kendall_norm_from,
     largest_excess,
     omnibus_choices_from,
     omnibus_rankings_from,
     total_variation_from,
 )
-from privrank.statistics.interval import interval_from, tv_interval
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.published.asz18 import COINS, paninski, reduce_to_uniform, sigmoid_bit
 
 CASES = [
     (2, (0.7, 0.3)),
@@ -36,6 +36,10 @@ CASES = [
     (5, (0.4, 0.3, 0.2, 0.1)),
 ]
 SKEWED = tuple(float(w) for w in np.arange(1, 7) / 21)
+
+
+def released_interval(noisy, n, p, law, alpha):
+    return interval_from(total_variation_from(n, p), noisy, n, p, law, alpha)
 
 
 def compositions(n, k):
@@ -250,7 +254,7 @@ def test_omnibus_takes_quantiles_from_a_sequence_of_their_own():
             names.append(name)
             return original(name, *arguments)
 
-        patch.setattr("privrank.statistics.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.statistics.omnibus.null_draws", noted)
         null = statistic.null(640)
     assert len(names) == len(set(names)) == 2
     assert isinstance(null, Null) and null.draws == 640
@@ -311,7 +315,7 @@ def test_interval_covers(cells):
     hits = 0
     for row in rng.multinomial(n, truth, 60):
         noisy = statistic.value(row, ()) + int(law.simulate((), rng))
-        low, high = interval_from(noisy, n, SKEWED, law, 0.05)
+        low, high = released_interval(noisy, n, SKEWED, law, 0.05)
         hits += low <= tau <= high
         assert high - low < 0.33
     assert hits >= 59
@@ -321,7 +325,7 @@ def test_interval_deviation_is_a_bound_and_sharper_than_two():
     n, law, alpha = 300, DiscreteLaplace(1024 / 0.5), 0.05
     statistic = total_variation_from(n, SKEWED)
     noisy = 120_000
-    low, high = interval_from(noisy, n, SKEWED, law, alpha)
+    low, high = released_interval(noisy, n, SKEWED, law, alpha)
     deviation = high / statistic.step - noisy - 1
     assert noisy - low / statistic.step == pytest.approx(
         deviation + math.sqrt(5 / n) / 2 / statistic.step, abs=1
@@ -337,11 +341,13 @@ def test_interval_deviation_is_a_bound_and_sharper_than_two():
 
 def test_interval_ends_stay_within_what_can_be():
     law = DiscreteLaplace(2048.0)
-    ends = [interval_from(noisy, 100, (0.5, 0.3, 0.2), law, 0.1) for noisy in (-(10**6), 0, 10**6)]
+    ends = [
+        released_interval(noisy, 100, (0.5, 0.3, 0.2), law, 0.1) for noisy in (-(10**6), 0, 10**6)
+    ]
     assert ends[0] == (0.0, 0.0) and ends[2] == (0.8, 0.8)
     assert ends[1][0] == 0.0 < ends[1][1] < 0.8
     uniform = tv_interval(150, 60, 3, DiscreteLaplace(6.0), 0.1)
-    assert interval_from(150, 60, (1 / 3,) * 3, DiscreteLaplace(6.0), 0.1) == uniform
+    assert released_interval(150, 60, (1 / 3,) * 3, DiscreteLaplace(6.0), 0.1) == uniform
 
 
 # Published tests

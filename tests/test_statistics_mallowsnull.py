@@ -7,11 +7,16 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from privrank import Mallows, distances
-from privrank.noise import DiscreteLaplace
-from privrank.nulltables import FULL, null_draws, public_generator
-from privrank.statistics import mallowsnull
-from privrank.statistics.mallowsnull import clipped_distance, clipped_kernel, omnibus_mallows
+from privrank import Mallows
+from privrank.distributions import kendall
+from privrank.hypotheses.nulltables import FULL, null_draws, public_generator
+from privrank.mechanisms.statistics import mallowsnull
+from privrank.mechanisms.statistics.mallowsnull import (
+    clipped_distance,
+    clipped_kernel,
+    omnibus_mallows,
+)
+from privrank.privacy.noise import DiscreteLaplace
 
 
 def centred(m, seed):
@@ -67,7 +72,7 @@ def test_window_holds_the_quantiles(m, phi):
     model = Mallows(m, phi)
     low, high, mean = mallowsnull._window(m, model.theta)
     at = np.array([low - 1, low, high - 1, high], dtype=float)
-    below = distances.distribution(m, model.theta, at)
+    below = kendall.distribution(m, model.theta, at)
     assert below[0] < 0.001 <= below[1] and below[2] < 0.999 <= below[3]
     assert mean == pytest.approx(model.mean_distance, rel=1e-3)
 
@@ -202,8 +207,8 @@ def test_quantiles_and_radius_come_from_sequences_of_their_own():
             names.append(name)
             return null_draws(name, *arguments)
 
-        patch.setattr("privrank.statistics.omnibus.null_draws", noted)
-        patch.setattr("privrank.statistics.mallowsnull.null_draws", noted)
+        patch.setattr("privrank.mechanisms.statistics.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.statistics.mallowsnull.null_draws", noted)
         mallowsnull._radius.cache_clear()
         mallowsnull._reach.cache_clear()
         statistic.null(640)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from privrank.noise import DiscreteLaplace
-from privrank.statistics.onebit import Buckets, Ramp
-from privrank.statistics.pairs import pair_norm, pair_squares, pair_sums
+from privrank.mechanisms.statistics.pairs import pair_norm, pair_squares, pair_sums
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.published.bfz21 import Buckets, Ramp
 
 SMALL = [(2, 2), (2, 3), (3, 2), (3, 3), (4, 3), (2, 4)]
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.tables import Table, column_table
+from privrank.results.tables import Table, column_table
 
 # names that break a format which does not escape them
 NASTY = ("A&B_<i>%", r"C\D{x}~^", "$5 #1", "Übü")

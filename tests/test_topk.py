@@ -10,10 +10,11 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import privrank as pr
-from privrank.design import Design, PairCounts
-from privrank.mechanisms.comparisons import Plan, release_comparisons
-from privrank.noise import DiscreteLaplace
-from privrank.release import Part, Release
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.plan import Plan
+from privrank.release.release import Part, Release
+from privrank.release.survey import Design, PairCounts
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")

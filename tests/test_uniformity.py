@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import binomtest, friedmanchisquare, kendalltau, kstest
 
 import privrank as pr
-from privrank import nulltables
-from privrank.noise import DiscreteLaplace
-from privrank.nulls import Null
-from privrank.nulltables import uniform_rankings
-from privrank.statistics.borda import borda_norm
+from privrank.hypotheses import nulltables
+from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulltables import uniform_rankings
+from privrank.mechanisms.statistics.borda import borda_norm
+from privrank.privacy.noise import DiscreteLaplace
 
 CEMS = pr.datasets.load_university()
 

@@ -20,24 +20,21 @@ from searching import reachable
 from visible import differences, everything, said, stored
 
 import privrank as pr
-from privrank import (
-    btl,
-    closeness,
-    design,
-    noise,
-    optim,
-    paircounts,
-    plan,
-    ranknoise,
-    rankplan,
-    uniformity,
-    zerosum,
-)
+from privrank import btl, closeness, uniformity
+from privrank.bradley_terry import optim
 from privrank.consensus import statements
-from privrank.design import PairCounts
+from privrank.distributions.links import BUILT_IN
 from privrank.encode.comparisons import Encoded
-from privrank.links import BUILT_IN
-from privrank.statistics import binary, comparison, identity, uniform
+from privrank.mechanisms.statistics import binary, comparison
+from privrank.planning import aggregation as rankplan
+from privrank.planning import comparisons as plan
+from privrank.privacy import knorm as ranknoise
+from privrank.privacy import noise, zerosum
+from privrank.published import identity
+from privrank.published import uniformity as uniform
+from privrank.release import paircounts
+from privrank.release import survey as design
+from privrank.release.survey import PairCounts
 
 NAMES = list(CATALOGUE)
 ERROR = "['error']"
@@ -181,7 +178,7 @@ def certain_bit(patch):
     def probability(self, ranks, order):
         return float(ranks[:, 0].mean() > 2)
 
-    patch.setattr("privrank.statistics.onebit.Buckets.reject_probability", probability)
+    patch.setattr("privrank.published.bfz21.Buckets.reject_probability", probability)
 
 
 PLANTED = {

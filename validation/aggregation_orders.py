@@ -31,9 +31,9 @@ import privrank as pr
 from privrank.consensus.kemeny import kemeny
 from privrank.consensus.orders import half_votes, kemeny_score, pair_counts
 from privrank.consensus.rules import by_score, consensus_of, pair_matrix
-from privrank.design import Sample
 from privrank.mechanisms.aggregation import _draw_order
-from privrank.rankplan import plan_aggregation
+from privrank.planning.aggregation import plan_aggregation
+from privrank.release.survey import Sample
 
 COMMAND = "python validation/aggregation_orders.py"
 DELTA = 1e-6

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from study import OUT
 
-from privrank.design import PairCounts
-from privrank.optim import fit_ridge
-from privrank.sensitivity import Reach, objective_loss
+from privrank.bradley_terry.optim import fit_ridge
+from privrank.privacy.sensitivity import Reach, objective_loss
+from privrank.release.survey import PairCounts
 
 SMALL_RIDGE = "CCW estimate, ridge 1/epsilon"
 THEIR_RIDGE = "CCW estimate, authors' ridge"

@@ -42,7 +42,7 @@ from ccw import (
 )
 
 import privrank as pr
-from privrank.sensitivity import Reach, objective_loss
+from privrank.privacy.sensitivity import Reach, objective_loss
 
 EPSILONS = (0.5, 1.0, 2.5, 5.0)
 SHARES = (0.2, 0.4, 0.6, 0.8)

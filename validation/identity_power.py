@@ -9,10 +9,11 @@ import numpy as np
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.design import Sample
-from privrank.noise import DiscreteLaplace
-from privrank.power import chance
-from privrank.statistics.identity import NullModel, ask
+from privrank.hypotheses.nullmodel import NullModel
+from privrank.planning.simulation import chance
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.published.identity import ask
+from privrank.release.survey import Sample
 
 ALPHA = 0.05
 

@@ -14,8 +14,8 @@ import numpy as np
 import study
 
 import privrank as pr
-from privrank.links import find
-from privrank.losses import Reading
+from privrank.bradley_terry.losses import Reading
+from privrank.distributions.links import find
 
 SETTINGS = [
     # items, repeats

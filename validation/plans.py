@@ -22,9 +22,10 @@ import study
 
 import privrank as pr
 from privrank import btl
-from privrank.mechanisms.comparisons import Plan, release_comparisons
-from privrank.netnoise import LAW_NAMES
-from privrank.plan import plan_choices, predicted_error
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.planning.comparisons import plan_choices, predicted_error
+from privrank.privacy.netnoise import LAW_NAMES
+from privrank.release.plan import Plan
 
 EPSILONS = (0.25, 1.0, 4.0)
 SPREAD = 0.6

@@ -14,10 +14,10 @@ import numpy as np
 from study import OUT, arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.noise import DiscreteLaplace
-from privrank.statistics.borda import plain_norm
-from privrank.statistics.concordance import central_distance, two_rankings
-from privrank.statistics.pairs import pair_squares, pair_sums
+from privrank.mechanisms.statistics.borda import plain_norm
+from privrank.mechanisms.statistics.concordance import central_distance, two_rankings
+from privrank.mechanisms.statistics.pairs import pair_squares, pair_sums
+from privrank.privacy.noise import DiscreteLaplace
 
 ALPHA = 0.05
 NO_NOISE = DiscreteLaplace(0.0)

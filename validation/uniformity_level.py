@@ -10,15 +10,15 @@ import numpy as np
 from scipy.stats import kstest, norm
 from study import arguments, mean_and_error, replicate, write
 
-from privrank.budget import pure_epsilon
-from privrank.design import Sample
-from privrank.noise import DiscreteLaplace
-from privrank.nulls import Null
-from privrank.nulltables import uniform_rankings
-from privrank.power import chance
-from privrank.statistics.borda import borda_norm
-from privrank.statistics.statistic import Statistic
-from privrank.statistics.uniform import ask
+from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulltables import uniform_rankings
+from privrank.hypotheses.statistic import Statistic
+from privrank.mechanisms.statistics.borda import borda_norm
+from privrank.planning.simulation import chance
+from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.published.uniformity import ask
+from privrank.release.survey import Sample
 
 ITEMS = (2, 3, 5, 10, 100, 1000)
 SIZES = (2, 10, 100, 1000)

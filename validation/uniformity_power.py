@@ -9,12 +9,12 @@ import numpy as np
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.budget import pure_epsilon
-from privrank.design import Sample
-from privrank.noise import DiscreteLaplace
-from privrank.power import chance
-from privrank.statistics.statistic import Statistic
-from privrank.statistics.uniform import ask
+from privrank.hypotheses.statistic import Statistic
+from privrank.planning.simulation import chance
+from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.published.uniformity import ask
+from privrank.release.survey import Sample
 
 # 1 - phi of the Mallows models, by (items, rankings)
 SETTINGS = {

@@ -17,7 +17,7 @@ from scipy.special import expit, logit
 
 from privrank.consensus.kemeny import KemenyOrder, kemeny
 from privrank.consensus.orders import local_search, order_of
-from privrank.solvers import solve
+from privrank.util.solvers import solve
 
 __all__ = ["Shrunk", "eb_kemeny", "fit_scores", "shrink"]
 

@@ -27,7 +27,7 @@ from privrank.consensus.orders import (
     margins_of,
     order_of,
 )
-from privrank.solvers import attempt
+from privrank.util.solvers import attempt
 
 __all__ = ["KemenyOrder", "gibbs_order", "kemeny"]
 

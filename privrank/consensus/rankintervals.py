@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import gammainccinv, ndtr
 
 from privrank.consensus.statements import Target
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.nulltables import public_generator
-from privrank.ranknoise import CubeNoise, PermutohedronNoise
+from privrank.hypotheses.nulltables import public_generator
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
 __all__ = ["BordaLaw", "difference_variance", "rank_threshold"]
 

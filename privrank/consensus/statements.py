@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.ranknoise import CubeNoise
+from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
 __all__ = ["PairLaw", "Target", "fraction_interval", "score_interval"]
 

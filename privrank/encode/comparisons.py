@@ -15,11 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import counting
-from privrank.budget import Unit
-from privrank.checks import check_choice, check_count, check_flag
-from privrank.covariates import Covariates
-from privrank.design import Design, DesignKind
+from privrank.bradley_terry.linear import check_identified
+from privrank.encode import counting
+from privrank.encode.formula import parse
 from privrank.encode.frames import (
     check_respondents,
     declared_items,
@@ -27,9 +25,11 @@ from privrank.encode.frames import (
     with_respondent_column,
 )
 from privrank.encode.predictor import Predictor, check_constant, patterns_of, read_predictor
-from privrank.formula import parse
-from privrank.linear import check_identified
-from privrank.paircounts import check_connected, public_pairs
+from privrank.privacy.budget import Unit
+from privrank.release.covariates import Covariates
+from privrank.release.paircounts import check_connected, public_pairs
+from privrank.release.survey import Design, DesignKind
+from privrank.util.checks import check_choice, check_count, check_flag
 
 __all__ = [
     "ComparisonColumns",

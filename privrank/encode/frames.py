@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import counting
-from privrank.checks import check_items
+from privrank.encode import counting
+from privrank.util.checks import check_items
 
 __all__ = [
     "check_respondents",

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privrank import counting
-from privrank.checks import check_items
-from privrank.design import Sample
+from privrank.encode import counting
+from privrank.encode.formula import parse
 from privrank.encode.frames import refuse_copy, with_respondent_column
 from privrank.encode.samples import (
     FEWEST_UNITS,
@@ -20,10 +19,22 @@ from privrank.encode.samples import (
     encode_counts,
     encode_rankings,
 )
-from privrank.formula import parse
-from privrank.statistics.comparison import SECRET_LABELS
+from privrank.release.survey import Sample
+from privrank.util.checks import check_items
 
-__all__ = ["EncodedGroups", "encode_count_tables", "encode_samples", "groups_of_formula"]
+__all__ = [
+    "SECRET_LABELS",
+    "EncodedGroups",
+    "encode_count_tables",
+    "encode_samples",
+    "groups_of_formula",
+]
+
+SECRET_LABELS = (
+    "labels='private' is available for two samples of choices with method='tv': use "
+    "labels='public' where who is in which sample is known."
+)
+"""What is said where secret labels are asked for and there is no proof of their sensitivity."""
 
 
 class EncodedGroups:

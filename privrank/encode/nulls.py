@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privrank.design import Sample
+from privrank.distributions.counts import count_orders
+from privrank.distributions.mallows import Mallows
 from privrank.encode.completing import Purpose
-from privrank.mallows import Mallows
-from privrank.statistics.identity import NullModel
-from privrank.statistics.orders import count_orders
+from privrank.hypotheses.nullmodel import NullModel
+from privrank.release.survey import Sample
 
 __all__ = ["purpose_of", "read_null"]
 

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import counting
-from privrank.covariates import Covariates, scaled_position
-from privrank.formula import Factor, columns_of, factors_of, terms_of
+from privrank.encode import counting
+from privrank.encode.formula import Factor, columns_of, factors_of, terms_of
+from privrank.release.covariates import Covariates, scaled_position
 
 __all__ = ["FIRST", "Predictor", "check_constant", "patterns_of", "read_predictor"]
 

@@ -5,12 +5,6 @@ Imported only where a loop is about to run. Every function also runs uncompiled
 ties in every row.
 """
 
-from privrank.kernels.orders import (
-    insertion_search,
-    pivot_sort,
-    subset_values,
-    weight_against,
-)
 from privrank.kernels.rankings import (
     differing_bits,
     distance_pmf,
@@ -24,6 +18,12 @@ from privrank.kernels.rankings import (
     pair_counts,
     shuffled_ranks,
     shuffles,
+)
+from privrank.kernels.search import (
+    insertion_search,
+    pivot_sort,
+    subset_values,
+    weight_against,
 )
 
 __all__ = [

@@ -15,23 +15,23 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.budget import Budget, check_budget
 from privrank.consensus.kemeny import KemenyOrder, gibbs_order
 from privrank.consensus.orders import half_votes, kemeny_score, kwiksort, pair_counts
 from privrank.consensus.pivoting import noisy_kwiksort
 from privrank.consensus.rules import Rule, by_score, consensus_of, pair_matrix
 from privrank.encode.samples import EncodedSample
-from privrank.noise import (
+from privrank.planning.aggregation import RankPlan
+from privrank.privacy.budget import Ledger, check_budget
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     draw_below,
     draw_permutation,
     source_of,
 )
-from privrank.ranknoise import PermutohedronNoise
-from privrank.rankplan import RankPlan
-from privrank.release import ORDER, PAIRS, SCORE, TOTALS, Part, Release
-from privrank.sensitivity import RankingReach
+from privrank.privacy.sensitivity import RankingReach
+from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Part, Release
 
 __all__ = ["release_aggregation"]
 
@@ -44,7 +44,7 @@ def release_aggregation(
     *,
     epsilon: float,
     delta: float,
-    budget: Budget | None,
+    budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
     """Spend the budget and release what `plan` asks for.
@@ -57,7 +57,7 @@ def release_aggregation(
         What to release, by which laws.
     epsilon, delta : float
         The guarantee.
-    budget : Budget or None
+    budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
         None for secure noise.
@@ -73,14 +73,14 @@ def release_aggregation(
 
     Notes
     -----
-    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. A
-    unit adds to the count of each pair some number of steps between 0 and L, so every count moves
-    by at most L, the l1 distance of the counts is at most L D, D = m (m - 1) / 2, and the score of
-    any one order moves by at most L D. To the Borda totals, the sums of ranks, a unit adds L times
-    a mean of rankings, a point of the permutohedron: they move by L times a point of K, twice the
-    centred one (:class:`privrank.ranknoise.PermutohedronNoise`). These are the sensitivities of
-    one ranking (:class:`privrank.sensitivity.RankingReach`) times L, attained by a respondent
-    whose rankings are all reversed; the plan's laws are calibrated to them.
+    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. A unit
+    adds to the count of each pair some number of steps between 0 and L, so every count moves by at
+    most L, the l1 distance of the counts is at most L D, D = m (m - 1) / 2, and the score of any
+    one order moves by at most L D. To the Borda totals, the sums of ranks, a unit adds L times a
+    mean of rankings, a point of the permutohedron: they move by L times a point of K, twice the
+    centred one (:class:`privrank.privacy.knorm.PermutohedronNoise`). These are the sensitivities of
+    one ranking (:class:`privrank.privacy.sensitivity.RankingReach`) times L, attained by a
+    respondent whose rankings are all reversed; the plan's laws are calibrated to them.
 
     Partial rankings change nothing of this. The steps of a unit for all pairs are L times a point
     of the cube [0, 1]^D; a complete ranking is one of its vertices. So counts move by at most L
@@ -93,7 +93,7 @@ def release_aggregation(
     - A score is that of an order already released, at its own share of epsilon: counts and score
       together spend epsilon, by adaptive composition.
     - Gaussian totals are private at the l2 distance of opposite rankings
-      (:func:`privrank.rankchoice.totals_scale`), their coordinates each moving by at most
+      (:func:`privrank.planning.excess.totals_scale`), their coordinates each moving by at most
       L (m - 1).
     - Of a sort and of the exponential mechanism the order alone is released; a fallback is drawn
       at its own share, and is spent on whether it is used or not.

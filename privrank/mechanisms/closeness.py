@@ -11,22 +11,9 @@ from itertools import permutations as all_orders
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.budget import Budget, check_budget, pure_epsilon, split
-from privrank.design import Sample
 from privrank.encode.groups import EncodedGroups
 from privrank.encode.samples import EncodedSample
-from privrank.noise import DiscreteLaplace, draw_bit, draw_cells, draw_permutation, source_of
-from privrank.release import DECISION, PVALUE, STATISTIC, Part, Release
-from privrank.statistics.comparison import Comparison
-from privrank.statistics.gram import check_gram, gram_blocks
-from privrank.statistics.permutation import (
-    check_deal,
-    chi_square,
-    kernel_distance,
-    permuted_statistics,
-    total_variation,
-)
-from privrank.statistics.smoothing import (
+from privrank.hypotheses.smoothing import (
     RELEASED_STEPS,
     kim_schrab_reject,
     kim_schrab_scale,
@@ -36,6 +23,25 @@ from privrank.statistics.smoothing import (
     smoothed_pvalue,
     smoothing_scale,
 )
+from privrank.mechanisms.statistics.comparison import Comparison
+from privrank.mechanisms.statistics.gram import check_gram, gram_blocks
+from privrank.mechanisms.statistics.permutation import (
+    check_deal,
+    chi_square,
+    kernel_distance,
+    permuted_statistics,
+    total_variation,
+)
+from privrank.privacy.budget import Ledger, check_budget, pure_epsilon, split
+from privrank.privacy.noise import (
+    DiscreteLaplace,
+    draw_bit,
+    draw_cells,
+    draw_permutation,
+    source_of,
+)
+from privrank.release.release import DECISION, PVALUE, STATISTIC, Part, Release
+from privrank.release.survey import Sample
 
 __all__ = ["release_comparison"]
 
@@ -66,7 +72,7 @@ def release_comparison(
     effect_epsilon: float | None,
     alpha: float,
     permutations: int,
-    budget: Budget | None,
+    budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
     """Spend the budget and release what `asked` says.
@@ -85,7 +91,7 @@ def release_comparison(
         Level of a decision.
     permutations : int
         Number of re-labellings.
-    budget : Budget or None
+    budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
         None for secure noise.
@@ -104,12 +110,13 @@ def release_comparison(
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
     their sample; who is in which sample is public, unless the reach of `asked` is that of secret
     labels. The statistic is Lipschitz with the reach of `asked` at every re-labelling
-    (:mod:`privrank.statistics.permutation`, :class:`privrank.statistics.comparison.Comparison`),
-    the re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
-    private at its share (:mod:`privrank.statistics.smoothing`). The effect is the statistic itself
-    on a grid of reach / 1024, floor, with independent discrete Laplace noise for 1026 steps: two
-    floors differ by at most 1025, and one step allows for floating-point arithmetic. The two
-    compose to xi = epsilon + effect_epsilon - log(1 - delta).
+    (:mod:`privrank.mechanisms.statistics.permutation`,
+    :class:`privrank.mechanisms.statistics.comparison.Comparison`), the re-labellings are secret and
+    drawn without looking at the data, and the smoothed p-value is private at its share
+    (:mod:`privrank.hypotheses.smoothing`). The effect is the statistic itself on a grid of reach /
+    1024, floor, with independent discrete Laplace noise for 1026 steps: two floors differ by at
+    most 1025, and one step allows for floating-point arithmetic. The two compose to xi = epsilon +
+    effect_epsilon - log(1 - delta).
     """
     sample = encoded.sample
     total = epsilon + (effect_epsilon or 0.0)

@@ -7,23 +7,21 @@ budget, and only then read the counts and draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
-from privrank.budget import Budget, check_budget, pure_epsilon, split
-from privrank.design import Design
+from privrank.bradley_terry.linear import check_identified
+from privrank.bradley_terry.optim import Solver
 from privrank.encode.comparisons import Encoded
-from privrank.linear import check_identified
-from privrank.links import LOGIT, Link
-from privrank.mechanisms.objective import OUTPUT, draw_worths, perturbation
+from privrank.mechanisms.objective import draw_worths, perturbation
 from privrank.mechanisms.tallies import met, moments, statistic, units, wins_met
-from privrank.netnoise import NetNoise, NoiseName, cell_noise, net_noise
-from privrank.noise import DiscreteLaplace, draw_permutation, source_of
-from privrank.optim import Solver
-from privrank.paircounts import check_connected
-from privrank.release import (
+from privrank.privacy.budget import Ledger, check_budget, pure_epsilon, split
+from privrank.privacy.netnoise import NetNoise, NoiseName, cell_noise, net_noise
+from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
+from privrank.release.paircounts import check_connected
+from privrank.release.plan import OUTPUT, Plan
+from privrank.release.release import (
     DESIGN_EFFECT,
     GROUP_SIZES,
     NET,
@@ -31,53 +29,14 @@ from privrank.release import (
     PAIR_COUNTS,
     WINS,
     WORTHS,
-    Mechanism,
     Part,
     Release,
 )
+from privrank.release.survey import Design
 
-__all__ = ["DEFAULT_SHARES", "Plan", "release_comparisons"]
-
-DEFAULT_SHARES = {
-    DESIGN_EFFECT: 0.10,
-    PAIR_COUNTS: 0.30,
-    OUTPUT: 0.01,
-    GROUP_SIZES: 0.10,
-    ORDER_EFFECT: 0.15,
-}
-"""Default shares of epsilon for the side releases of a fit."""
+__all__ = ["release_comparisons"]
 
 _WORTHS_SHARES = {WORTHS, OUTPUT}
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a fit is going to release, fixed from public numbers.
-
-    Parameters
-    ----------
-    mechanism : {"net wins", "win matrix", "objective perturbation"}
-        The main release.
-    shares : mapping of str to float
-        Shares of epsilon of the side releases that are wanted: ``"design_effect"``,
-        ``"pair_counts"``, ``"output"``, ``"group_sizes"``, ``"order_effect"``.
-    gamma : float
-        Ridge of objective perturbation.
-    cluster : bool
-        Whether the non-private run keeps the moments for cluster-robust errors.
-    noise : str
-        Law of the noise on net wins or on the win matrix.
-    link : Link
-        Link of the model. What is released depends on it under objective perturbation, and in the
-        non-private run, which keeps the wins of every pair met where the link is not the logit.
-    """
-
-    mechanism: Mechanism
-    shares: Mapping[str, float] = field(default_factory=dict)
-    gamma: float = 0.0
-    cluster: bool = False
-    noise: NoiseName = "laplace"
-    link: Link = LOGIT
 
 
 def release_comparisons(
@@ -88,7 +47,7 @@ def release_comparisons(
     delta: float,
     by: str,
     solver: Solver,
-    budget: Budget | None,
+    budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
     """Spend the budget and release what `plan` asks for.
@@ -105,7 +64,7 @@ def release_comparisons(
         Who spends, for the ledger.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of objective perturbation.
-    budget : Budget or None
+    budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
         None for secure noise.
@@ -121,16 +80,16 @@ def release_comparisons(
 
     Notes
     -----
-    **Privacy.** Unit and neighbours as in ``encoded.design``: replace one unit. The parts are
-    pure differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to
-    xi, hence to (epsilon, delta) (:func:`privrank.budget.pure_epsilon`). With Gaussian noise the
-    main part is (its share of epsilon, delta)-private and the others are pure at their shares of
-    epsilon, which composes to (epsilon, delta) as well. Side parts have discrete Laplace noise of
-    scale l1 sensitivity / share (:class:`privrank.sensitivity.Reach`,
-    :meth:`privrank.noise.DiscreteLaplace.calibrate`); the laws of net wins and of the win matrix
-    are those of :func:`privrank.netnoise.net_noise` and :func:`privrank.netnoise.cell_noise`; the
-    worths of objective perturbation are covered by
-    :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
+    **Privacy.** Unit and neighbours as in ``encoded.design``: replace one unit. The parts are pure
+    differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
+    hence to (epsilon, delta) (:func:`privrank.privacy.budget.pure_epsilon`). With Gaussian noise
+    the main part is (its share of epsilon, delta)-private and the others are pure at their shares
+    of epsilon, which composes to (epsilon, delta) as well. Side parts have discrete Laplace noise
+    of scale l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
+    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the laws of net wins and of the win
+    matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
+    :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
+    by :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
     privacy of all parts too: a^2 / 2 of each pure one at a.
     """
     design = encoded.design

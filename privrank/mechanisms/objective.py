@@ -11,19 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.design import Design, PairCounts
+from privrank.bradley_terry.losses import EdgeLoss, Reading, loss_bounds
+from privrank.bradley_terry.optim import Solver, fit_ridge, rounding_bound
+from privrank.distributions.links import UNIT_ROUNDOFF, Link
 from privrank.encode.comparisons import Encoded
-from privrank.links import UNIT_ROUNDOFF, Link
-from privrank.losses import EdgeLoss, Reading, loss_bounds
 from privrank.mechanisms.tallies import met, net_wins, wins_met
-from privrank.noise import DiscreteLaplace, draw_cells
-from privrank.optim import Solver, fit_ridge, rounding_bound
-from privrank.release import WORTHS, Part
-from privrank.sensitivity import objective_scale
+from privrank.privacy.noise import DiscreteLaplace, draw_cells
+from privrank.privacy.sensitivity import objective_scale
+from privrank.release.plan import LEAST_RIDGE, OUTPUT
+from privrank.release.release import WORTHS, Part
+from privrank.release.survey import Design, PairCounts
 
 __all__ = [
-    "LEAST_RIDGE",
-    "OUTPUT",
     "Perturbation",
     "certified_worths",
     "draw_worths",
@@ -31,11 +30,6 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-
-OUTPUT = "output"
-
-LEAST_RIDGE = 1 / 200
-"""Least ridge of objective perturbation, over its noise scale."""
 
 OUTPUT_STEP = 2.0**-30
 """Grid on which objective perturbation publishes its worths."""
@@ -106,16 +100,16 @@ def draw_worths(
     """Minimise the perturbed loss and publish the minimiser on a grid.
 
     The loss is the log-loss of the link, or its matching loss where the log-loss has no bounded
-    slope (:func:`privrank.losses.loss_bounds`).
+    slope (:func:`privrank.bradley_terry.losses.loss_bounds`).
 
     Notes
     -----
-    **Privacy.** Let theta be the exact minimiser of
-    L(theta) + gamma |theta|^2 / 2 + w'theta, w Laplace(lambda): it is private at the share of
-    ``"worths"`` by :func:`privrank.sensitivity.objective_loss`. What is computed, theta_app, has
-    gradient norm at most beta for every data set and every w: the solver's certified tolerance,
-    which counts all rounding (:func:`certified_worths`), plus sqrt(m) cell / 2 because w is known
-    to within half a cell. The objective is gamma-strongly convex, so
+    **Privacy.** Let theta be the exact minimiser of L(theta) + gamma |theta|^2 / 2 + w'theta, w
+    Laplace(lambda): it is private at the share of ``"worths"`` by
+    :func:`privrank.privacy.sensitivity.objective_loss`. What is computed, theta_app, has gradient
+    norm at most beta for every data set and every w: the solver's certified tolerance, which counts
+    all rounding (:func:`certified_worths`), plus sqrt(m) cell / 2 because w is known to within half
+    a cell. The objective is gamma-strongly convex, so
     |theta_app - theta|_2 <= beta / gamma. Given theta, two neighbours' theta_app
     therefore differ by at most 2 beta / gamma in l2, 2 sqrt(m) beta / gamma in l1, and after
     rounding to the grid by one more step per coordinate. Discrete Laplace noise for that
@@ -180,15 +174,16 @@ def certified_worths(
     Notes
     -----
     **Privacy.** A gradient computed at theta itself would round gamma theta and w, each by a
-    multiple of its size, which has no bound: some |w_i| exceeds 50 lambda with a probability of
-    up to m e^-50, which is not 0. So theta is split into c + phi, with c whole grid steps near it.
-    The right-hand side that is left for phi, target - w - gamma c, is computed without rounding
-    and rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at most
-    near far < 1 every term of item i's score is at most its degree, the bound of its slopes, plus
-    gamma, up to the tolerance. So the rounding error (:func:`privrank.optim.rounding_bound`) is at
+    multiple of its size, which has no bound: some |w_i| exceeds 50 lambda with a probability of up
+    to m e^-50, which is not 0. So theta is split into c + phi, with c whole grid steps near it. The
+    right-hand side that is left for phi, target - w - gamma c, is computed without rounding and
+    rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at most near far <
+    1 every term of item i's score is at most its degree, the bound of its slopes, plus gamma, up to
+    the tolerance. So the rounding error (:func:`privrank.bradley_terry.optim.rounding_bound`) is at
     most 2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved
-    loss (:meth:`privrank.losses.EdgeLoss.moved`): w does not enter. The tolerance is four times
-    that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on it.
+    loss (:meth:`privrank.bradley_terry.losses.EdgeLoss.moved`): w does not enter. The tolerance is
+    four times that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on
+    it.
 
     **Gaps.** Before that w is gathered: gaps in w wider than `gap` are narrowed to about that by
     whole multiples k_i of gamma times a grid step, which the worths are moved by afterwards. At a

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.budget import Budget, check_budget, pure_epsilon
 from privrank.encode.samples import EncodedSample
-from privrank.noise import (
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.privacy.budget import Ledger, check_budget, pure_epsilon
+from privrank.privacy.noise import (
     DiscreteLaplace,
     draw_bit,
     draw_one_each,
     draw_orders,
     draw_permutation,
-    draw_uniforms,
     source_of,
 )
-from privrank.release import DECISION, IMPOSSIBLE, STATISTIC, Part, Release
-from privrank.statistics.classical import COINS, reduce_to_uniform
-from privrank.statistics.statistic import RandomBit, Statistic
+from privrank.release.release import DECISION, IMPOSSIBLE, STATISTIC, Part, Release
 
 __all__ = ["release_sample"]
 
 IntArray = NDArray[np.int64]
+Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
 
 
 def release_sample(
@@ -36,8 +35,8 @@ def release_sample(
     delta: float,
     by: str,
     constants: Mapping[str, float] | None = None,
-    reduced: tuple[float, ...] | None = None,
-    budget: Budget | None,
+    reduction: Reduction | None = None,
+    budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
     """Spend the budget and release a noisy statistic, or a random bit.
@@ -54,10 +53,10 @@ def release_sample(
         Who spends, for the ledger.
     constants : mapping of str to float, optional
         Public constants that the release shall name.
-    reduced : tuple of float, optional
-        Null probabilities of choices that are first mapped to uniform ones
-        (:func:`privrank.statistics.classical.reduce_to_uniform`).
-    budget : Budget or None
+    reduction : callable, optional
+        Maps the counts and a generator to those of a random map of every choice by itself, of
+        which the statistic is then computed.
+    budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
         None for secure noise.
@@ -83,9 +82,10 @@ def release_sample(
     respondent. The order of the items is drawn without looking at the data. A statistic is a whole
     number that one replaced row moves by at most its `sensitivity`, and discrete Laplace noise of
     scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it (epsilon, delta)-private
-    (:meth:`privrank.noise.DiscreteLaplace.calibrate`, :func:`privrank.budget.pure_epsilon`). A
-    random bit carries its own proof. Observations that the null rules out are counted apart where
-    nothing is protected, at infinite epsilon, and only there.
+    (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
+    :func:`privrank.privacy.budget.pure_epsilon`). A random bit carries its own proof. Observations
+    that the null rules out are counted apart where nothing is protected, at infinite epsilon, and
+    only there.
     """
     sample = encoded.sample
     xi = pure_epsilon(epsilon, delta)
@@ -103,8 +103,8 @@ def release_sample(
     data, parts = _one_row_per_unit(encoded, rng), {}
     if isinstance(asked, Statistic) and asked.impossible is not None and math.isinf(xi):
         parts[IMPOSSIBLE] = Part(np.array([asked.impossible(data)]), 1.0, law, 1, xi)
-    if reduced is not None:
-        data = reduce_to_uniform(data, reduced, draw_uniforms(sample.nobs, COINS, rng))
+    if reduction is not None:
+        data = reduction(data, rng)
     order = draw_permutation(len(sample.items), rng)
     if isinstance(asked, Statistic):
         value = np.array([asked.value(data, order)], dtype=np.int64)

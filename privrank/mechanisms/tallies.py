@@ -11,11 +11,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.design import PairCounts
+from privrank.bradley_terry.linear import blocks
 from privrank.encode.comparisons import Encoded
-from privrank.linear import blocks
-from privrank.noise import DiscreteLaplace
-from privrank.release import (
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.release import (
     DESIGN_EFFECT,
     GROUP_SIZES,
     MOMENTS,
@@ -24,6 +23,7 @@ from privrank.release import (
     PAIR_COUNTS,
     Part,
 )
+from privrank.release.survey import PairCounts
 
 __all__ = ["met", "moments", "net_wins", "statistic", "units", "wins_met"]
 

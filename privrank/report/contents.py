@@ -14,7 +14,7 @@ from privrank import __version__
 from privrank.report.pages import page
 from privrank.report.spending import MULTIPLES, TOP, Findings, write
 from privrank.results import BTLResult, summary_col
-from privrank.tables import Table
+from privrank.results.tables import Table
 from privrank.topk import PrivateTopK
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from privrank import datasets
 from privrank.aggregation import PrivateRankAggregation
 from privrank.archive import from_json
 from privrank.btl import PrivateBTL
-from privrank.budget import Budget
-from privrank.checks import PrivrankWarning
+from privrank.results.ledger import Budget
+from privrank.util.checks import PrivrankWarning
 from privrank.results import AggregationResult, BTLResult, TopKResult
 from privrank.topk import PrivateTopK
 

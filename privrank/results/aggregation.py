@@ -11,16 +11,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import __version__, tables
-from privrank.checks import check_alpha
+from privrank import __version__
+from privrank.bradley_terry.inference import rank_sets
 from privrank.consensus.rankintervals import rank_threshold
 from privrank.consensus.rules import pair_matrix
 from privrank.consensus.statements import Target, fraction_interval, score_interval
-from privrank.inference import rank_sets
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.ranknoise import CubeNoise, PermutohedronNoise
-from privrank.release import ORDER, PAIRS, SCORE, TOTALS, Part, Release
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Part, Release
+from privrank.results import tables
 from privrank.results.guarantee import caption, column_name, release_facts
+from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -315,13 +316,13 @@ class AggregationResult:
 
     def plot_consensus(self, ax: Axes | None = None) -> Figure:
         """Draw the consensus with Borda scores and, beside it, the intervals of the ranks."""
-        from privrank import plots
+        from privrank.results import plots
 
         return plots.consensus(self.to_frame(), self.alpha, caption(self.release), ax=ax)
 
     def plot_pairwise(self, ax: Axes | None = None) -> Figure:
         """Draw the pair fractions, items in the consensus order, as a heat map."""
-        from privrank import plots
+        from privrank.results import plots
 
         frame = self.fraction_frame().clip(0.0, 1.0)
         return plots.pairwise(

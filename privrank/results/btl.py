@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import __version__, inference, tables
-from privrank.checks import check_alpha
-from privrank.evidence import evidence
-from privrank.links import LOGIT, Link
-from privrank.noisyerrors import NoisyErrors
-from privrank.nulls import monte_carlo_pvalue
-from privrank.optim import Solver
-from privrank.release import Release
+from privrank import __version__
+from privrank.bradley_terry import inference
+from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.evidence import evidence
+from privrank.bradley_terry.optim import Solver
+from privrank.distributions.links import LOGIT, Link
+from privrank.hypotheses.nulls import monte_carlo_pvalue
+from privrank.release.release import Release
+from privrank.results import tables
 from privrank.results.guarantee import (
     UNCERTAIN,
     caption,
@@ -34,6 +35,7 @@ from privrank.results.homogeneity import HomogeneityResult
 from privrank.results.hypotheses import t_test, wald_test
 from privrank.results.pairs import pair_table, positions, quasi_table
 from privrank.results.worthtable import worth_columns, worth_rows
+from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -409,14 +411,14 @@ class BTLResult:
 
     def plot_worth(self, ax: Axes | None = None) -> Figure:
         """Draw worths with sampling-only and full intervals and rank sets."""
-        from privrank import plots
+        from privrank.results import plots
 
         heading = f"{self.link.model} worths, {caption(self.release)}"
         return plots.worth(self.to_frame(), self.alpha, heading, self.link.name, ax=ax)
 
     def plot_pairwise(self, ax: Axes | None = None) -> Figure:
         """Draw the win probabilities as a heat map, best item first."""
-        from privrank import plots
+        from privrank.results import plots
 
         order = list(self.ranks().sort_values().index)
         return plots.pairwise(self.probabilities().loc[order, order], caption(self.release), ax=ax)

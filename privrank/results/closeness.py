@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from privrank import __version__, tables
-from privrank.checks import check_alpha
-from privrank.release import DECISION, PVALUE, STATISTIC, Part, Release
+from privrank import __version__
+from privrank.mechanisms.statistics.comparison import Comparison, effect_interval
+from privrank.release.release import DECISION, PVALUE, STATISTIC, Part, Release
+from privrank.results import tables
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -24,7 +25,7 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.statistics.comparison import Comparison, effect_interval
+from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -273,7 +274,7 @@ class ClosenessResult:
         ValueError
             If no effect was released: of a p-value there is nothing to draw.
         """
-        from privrank import plots
+        from privrank.results import plots
 
         low, high = self.conf_int()
         return plots.effect(

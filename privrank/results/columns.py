@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from privrank import tables
+from privrank.results import tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.closeness import ClosenessResult

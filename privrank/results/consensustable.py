@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privrank import tables
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.ranknoise import CubeNoise, PermutohedronNoise
-from privrank.rankplan import cautions, remedy
-from privrank.release import PAIRS, SCORE, TOTALS, Part
+from privrank.planning.aggregation import cautions, remedy
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.release.release import PAIRS, SCORE, TOTALS, Part
+from privrank.results import tables
 from privrank.results.guarantee import (
     noise_source,
     promise,

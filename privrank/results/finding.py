@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from privrank.nulls import Null
-from privrank.release import IMPOSSIBLE, STATISTIC, Release
-from privrank.statistics.statistic import RandomBit, Statistic
+from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.release.release import IMPOSSIBLE, STATISTIC, Release
 
 __all__ = ["find", "impossible"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from privrank.design import Design
-from privrank.links import BUILT_IN, LOGIT
-from privrank.netnoise import LAW_NAMES, noise_choices
-from privrank.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.ranknoise import PermutohedronNoise
-from privrank.release import (
+from privrank.distributions.links import BUILT_IN, LOGIT
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import LAW_NAMES, noise_choices
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.release.release import (
     DESIGN_EFFECT,
     GROUP_SIZES,
     MOMENTS,
@@ -23,7 +23,7 @@ from privrank.release import (
     Release,
     law_name,
 )
-from privrank.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.release.survey import Design
 
 __all__ = [
     "UNCERTAIN",

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import tables
-from privrank.formula import constraint
-from privrank.noisyerrors import NoisyErrors
-from privrank.solvers import pseudo_inverse, rank
+from privrank.bradley_terry.errors import NoisyErrors
+from privrank.encode.formula import constraint
+from privrank.results import tables
+from privrank.util.solvers import pseudo_inverse, rank
 
 __all__ = ["t_test", "wald_test"]
 
@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 def t_test(
     params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
 ) -> Any:
-    """Test linear hypotheses one by one; see :func:`privrank.formula.constraint`.
+    """Test linear hypotheses one by one; see :func:`privrank.encode.formula.constraint`.
 
     Statistics are those of statsmodels; p-values and intervals are by the law of the errors.
     """
@@ -38,7 +38,7 @@ def t_test(
 def wald_test(
     params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
 ) -> Any:
-    """Test linear hypotheses jointly; see :func:`privrank.formula.constraint`.
+    """Test linear hypotheses jointly; see :func:`privrank.encode.formula.constraint`.
 
     The statistic is that of statsmodels; its p-value is Monte Carlo, by the law of the errors.
     """

@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privrank.contrasts import adjusted_pvalues, quasi_variances
-from privrank.links import Link
-from privrank.noisyerrors import NoisyErrors
+from privrank.bradley_terry.contrasts import adjusted_pvalues, quasi_variances
+from privrank.bradley_terry.errors import NoisyErrors
+from privrank.distributions.links import Link
 
 __all__ = ["pair_table", "positions", "quasi_table"]
 

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from privrank import __version__, tables
-from privrank.checks import check_alpha, check_count
-from privrank.effects import DetectableEffect, check_power, detectable_effect, power_curve
-from privrank.nulls import Null
-from privrank.release import DECISION, STATISTIC, Part, Release
+from privrank import __version__
+from privrank.hypotheses.interval import interval_from, tv_interval
+from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.mechanisms.statistics.fit import total_variation_from
+from privrank.planning.effects import DetectableEffect, check_power, detectable_effect, power_curve
+from privrank.release.release import DECISION, STATISTIC, Part, Release
+from privrank.results import tables
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -27,9 +31,7 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.statistics.identity import NullModel
-from privrank.statistics.interval import interval_from, tv_interval
-from privrank.statistics.statistic import RandomBit, Statistic
+from privrank.util.checks import check_alpha, check_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,7 +179,8 @@ class RankTestResult:
         noisy, n, law = int(self._part.values[0]), self.nobs, self._part.laplace
         if self.null_model is None:
             return tv_interval(noisy, n, len(self.items), law, level)
-        return interval_from(noisy, n, self.null_model.probabilities, law, level)
+        p = self.null_model.probabilities
+        return interval_from(total_variation_from(n, p), noisy, n, p, law, level)
 
     @property
     def _measures_distance(self) -> bool:
@@ -364,7 +367,7 @@ class RankTestResult:
         ValueError
             If the method released one random bit.
         """
-        from privrank import plots
+        from privrank.results import plots
 
         null = self.null()
         assert self._part is not None and self.statistic is not None
@@ -384,7 +387,7 @@ class RankTestResult:
         self, ax: Axes | None = None, *, points: int = 9, replicates: int = 200
     ) -> Figure:
         """Draw the power of this design over a range of effects, from :meth:`power_curve`."""
-        from privrank import plots
+        from privrank.results import plots
 
         frame = self.power_curve(points=points, replicates=replicates)
         words = f"{_TITLES[self.test]}, n = {self.nobs}, {caption(self.release)}"

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import __version__, coefficients, regression, tables
-from privrank.checks import check_alpha
-from privrank.covariates import Covariates
-from privrank.linear import predictor_matrix
-from privrank.links import LOGIT, Link
-from privrank.noisyerrors import NoisyErrors
-from privrank.release import Release
+from privrank import __version__
+from privrank.bradley_terry import coefficients, regression
+from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.linear import predictor_matrix
+from privrank.distributions.links import LOGIT, Link
+from privrank.release.covariates import Covariates
+from privrank.release.release import Release
+from privrank.results import tables
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -31,6 +32,7 @@ from privrank.results.guarantee import (
 )
 from privrank.results.hypotheses import t_test, wald_test
 from privrank.results.pairs import positions
+from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -418,7 +420,7 @@ class BTLRegressionResult:
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the worths of every group with their intervals."""
-        from privrank import plots
+        from privrank.results import plots
 
         return plots.group_worths(
             self.worths(),

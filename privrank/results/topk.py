@@ -11,10 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privrank import __version__, inference, tables
-from privrank.checks import check_alpha
-from privrank.evidence import Evidence, evidence
-from privrank.release import NET, Release
+from privrank import __version__
+from privrank.bradley_terry import inference
+from privrank.bradley_terry.evidence import Evidence, evidence
+from privrank.hypotheses.tails import noisy_tail
+from privrank.release.release import NET, Release
+from privrank.results import tables
 from privrank.results.guarantee import (
     caption,
     column_name,
@@ -26,7 +28,7 @@ from privrank.results.guarantee import (
     release_facts,
     title,
 )
-from privrank.tails import noisy_tail
+from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -384,7 +386,7 @@ class TopKResult:
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the win rates with intervals, the selected items marked."""
-        from privrank import plots
+        from privrank.results import plots
 
         return plots.win_rates(self.to_frame(), self.alpha, caption(self.release), ax=ax)
 

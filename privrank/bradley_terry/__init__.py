@@ -1,0 +1,1 @@
+"""The Bradley-Terry model fitted to a release: losses, fits, covariances, contrasts, covariates."""

@@ -1,0 +1,239 @@
+"""What is minimised and how it is read: the two losses of a link.
+
+Per comparison with outcome y (1, a tie 1/2, or 0) and difference of worths t:
+
+- **matching loss** int_0^t F - y t, slope F - y, curvature F': for the logit the log-loss. Net wins
+  are sufficient for it under every link, and the slope has mean 0 at the true worths, so that the
+  minimiser is consistent, with sandwich H^-1 J H^-1, H and J the Laplacians of F' and F (1 - F).
+- **log-loss** -y log F(t) - (1 - y) log F(-t), slope k(t) (F - y) with k = F' / (F (1 - F)): that
+  of maximum likelihood, with information i = F'^2 / (F (1 - F)); it needs the wins of every pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.distributions.linkforms import Antiderivatives
+from privrank.distributions.links import LOGIT, Link
+from privrank.privacy.sensitivity import LOGISTIC, LossBounds
+from privrank.util.solvers import hermite
+
+__all__ = ["LOGISTIC_READING", "EdgeLoss", "Reading", "loss_bounds"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LOGIT_MEAN_CURVATURE = 0.18234
+"""E F'(t) for logistic F and t normal(0, 2), .4 % above the exact .18158.
+
+Archived releases were planned with it, and are repeated as long as it stays.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How scores depend on worths: functions of the difference t, per comparison.
+
+    Scores of the matching loss are half net wins, with mean F - 1/2, slope F' and variance
+    F (1 - F). Those of the log-loss are linear to first order around the true worths, where their
+    slope and their variance are the information i; so they are read as sums with mean int_0^t i.
+
+    Parameters
+    ----------
+    link : Link
+        The link.
+    likelihood : bool
+        Whether scores are those of the log-loss, not of the matching loss.
+    """
+
+    link: Link
+    likelihood: bool = False
+
+    def pull(self, t: FloatArray) -> FloatArray:
+        """Return the mean score at t."""
+        return _information(self.link).first(t) if self.likelihood else self.link.excess(t)
+
+    def square_pull(self, t: FloatArray) -> FloatArray:
+        """Return the square of `pull`."""
+        return np.asarray(self.pull(t) ** 2)
+
+    def integral(self, t: FloatArray) -> FloatArray:
+        """Return the integral of `pull` from 0."""
+        return _information(self.link).second(t) if self.likelihood else self.link.integral(t)
+
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """Return the slope of `pull`."""
+        density = self.link.density(t)
+        return np.asarray(density * self.weight(t)) if self.likelihood else density
+
+    def variance(self, t: FloatArray) -> FloatArray:
+        """Return the variance of the score of an untied answer."""
+        return self.curvature(t) if self.likelihood else self.link.exact.variance(t)
+
+    def weight(self, t: FloatArray) -> FloatArray:
+        """Return what half a net win counts in the score: 1, or F' / (F (1 - F))."""
+        if not self.likelihood:
+            return np.ones_like(t)
+        ratio = self.link.exact.ratio
+        return np.asarray(ratio(t) + ratio(-t))
+
+    @property
+    def most(self) -> float:
+        """Largest score that a won comparison can show: 1/2, its pull plus its slope.
+
+        The slope F - 1 of the matching loss makes that a constant; that of the log-loss does not.
+        """
+        return _most(self.link) if self.likelihood else 0.5
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the worths in predictions, such that chances vary as for logit."""
+        return 0.25 / float(self.link.density(0.0))
+
+    @property
+    def mean_curvature(self) -> float:
+        """Curvature of a comparison on average over worths of this spread."""
+        return LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "curvature")
+
+    @property
+    def mean_variance(self) -> float:
+        """Variance of a comparison on average over worths of this spread."""
+        return LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "variance")
+
+    @property
+    def mean_square_pull(self) -> float:
+        """Square of the mean score of a comparison, on average over worths of this spread."""
+        return 0.25 - LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "square_pull")
+
+
+LOGISTIC_READING = Reading(LOGIT)
+
+
+@cache
+def _information(link: Link) -> Antiderivatives:
+    reading = Reading(link, likelihood=True)
+    # the information falls like F'; where upsets have this chance squared it is gone
+    return Antiderivatives(reading.curvature, 1.5 * link.exact.far)
+
+
+@cache
+def _most(link: Link) -> float:
+    t = np.linspace(-link.exact.far, link.exact.far, 4001)
+    return float((_information(link).first(t) + link.exact.ratio(t)).max())
+
+
+@cache
+def _mean(reading: Reading, name: str) -> float:
+    nodes, weights = hermite(101)
+    values = getattr(reading, name)(math.sqrt(2.0) * reading.spread * nodes)
+    return float(weights @ values / weights.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeLoss:
+    """A convex loss summed over pairs, each a function of the pair's difference of worths.
+
+    Parameters
+    ----------
+    value : callable
+        The summed loss at the differences, shape (edges,).
+    slope, curvature : callable
+        Its first and second derivative by each difference.
+    size : ndarray, shape (edges,)
+        Upper bounds of the slopes.
+    accuracy : float
+        Largest error of a computed slope, in unit roundoffs of its bound.
+    far : float
+        Difference of worths on a compared pair beyond which a fit without a ridge is infinite.
+    logistic : bool
+        Whether the loss is the logistic one.
+    """
+
+    value: Callable[[FloatArray], float]
+    slope: Callable[[FloatArray], FloatArray]
+    curvature: Callable[[FloatArray], FloatArray]
+    size: FloatArray
+    accuracy: float
+    far: float
+    logistic: bool = False
+
+    @classmethod
+    def matching(cls, reading: Reading, count: FloatArray | IntArray) -> EdgeLoss:
+        """Return the loss whose slopes are the mean scores of `count` comparisons."""
+        exact = reading.link.exact
+        most = max(1.0, exact.steepest) if reading.likelihood else 1.0
+        return cls(
+            lambda t: float(count @ reading.integral(t)),
+            lambda t: np.asarray(count * reading.pull(t)),
+            lambda t: np.asarray(count * reading.curvature(t)),
+            np.asarray(most * count, dtype=np.float64),
+            exact.accuracy,
+            exact.far,
+            logistic=reading.link == LOGIT,
+        )
+
+    @classmethod
+    def likelihood(cls, link: Link, won: FloatArray, lost: FloatArray) -> EdgeLoss:
+        """Return the log-loss of wins and losses of each pair's first item, ties half of each."""
+        exact = link.exact
+        # where u has no bound nothing private is fitted, and sizes only tell when to stop
+        most = exact.steepest if math.isfinite(exact.steepest) else 1.0
+        return cls(
+            lambda t: -float(won @ exact.log_cdf(t) + lost @ exact.log_cdf(-t)),
+            lambda t: np.asarray(lost * exact.ratio(-t) - won * exact.ratio(t)),
+            lambda t: np.asarray(won * exact.bend(t) + lost * exact.bend(-t)),
+            max(1.0, most) * (won + lost),
+            # two products and a difference
+            exact.accuracy + 2.0,
+            exact.far,
+        )
+
+    @property
+    def straight(self) -> float:
+        """Difference of worths beyond which slopes are their limits.
+
+        log F is concave, F(0) = 1/2 and F(-far) = e^-28, so at 25 far the law has fallen below the
+        least tail of a link, 1e-290, from where on what is computed has constant slopes.
+        """
+        return 25.0 * self.far
+
+    def moved(self, offset: FloatArray, near: float) -> EdgeLoss:
+        """Return the loss as a function of what is left of each difference beside an offset.
+
+        What is left of the worths is bounded by `near` times ``far``. Beyond ``straight`` the loss
+        is a line: an offset is cut off where no difference comes back from there.
+
+        Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u near far. As
+        |t| times the curvature is below the bound of the slope, and far / 28, the unit of a law
+        with exponential tails, times the curvature as well, the slope moves by 2 + 2^8 near unit
+        roundoffs of its bound.
+        """
+        end = self.straight + 8.0 * near * self.far
+        offset = np.clip(offset, -end, end)
+        return replace(
+            self,
+            value=lambda t: self.value(t + offset),
+            slope=lambda t: self.slope(t + offset),
+            curvature=lambda t: self.curvature(t + offset),
+            accuracy=self.accuracy + 2.0 + 2.0**8 * near,
+        )
+
+
+def loss_bounds(link: Link) -> LossBounds:
+    """Return the constants of the loss that objective perturbation minimises under a link.
+
+    The log-loss where A1 bounds its slope, else the matching loss, whose slope F - y lies in
+    [-1, 1] and moves by 1 with the answer, and whose curvature F' does not depend on it.
+    """
+    if link == LOGIT:
+        return LOGISTIC
+    if math.isinf(link.kappa1):
+        return LossBounds("matching loss", 1.0, 1.0, link.exact.peak)
+    exact = link.exact
+    return LossBounds("log-likelihood", exact.steepest, link.kappa1, link.kappa2, exact.swing)

@@ -1,0 +1,436 @@
+r"""The law of the Kendall distance of a Mallows ranking, at any number of items.
+
+Functions of (m, theta) with theta = -log(phi) in [0, inf): phi near 1 loses digits that theta
+keeps. The distance D is the sum of independent V_j, j = 1..m, with P(V_j = k) proportional to
+phi^k on {0..j-1}. With l(x) = log(sinh(x/2) / (x/2)) and c = m (m - 1) / 4,
+
+    log(Z(theta) / m!) = -theta c + B(theta),   B(u) = sum_j l(j u) - m l(u),
+
+so that E exp(i t (D - c)) = exp(B(theta - i t) - B(theta)), E D = c - B'(theta) and
+Var D = B''(theta). Distribution functions come from inverting the characteristic function.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, spence, zeta
+
+from privrank.util.solvers import zero
+
+__all__ = [
+    "distribution",
+    "log_partition",
+    "mean",
+    "pair_probability",
+    "pmf",
+    "theta_at",
+    "theta_of_mean",
+    "total_variation",
+    "uniform_sum",
+    "variance",
+]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+_TAIL = 8.7
+"""exp(-8.7^2 / 2) < 2^-54: what lies this many standard deviations out does not count."""
+
+_NEGLIGIBLE = -44.0
+"""Logarithm of a modulus of the characteristic function that does not count."""
+
+_FADED = 45.0
+"""exp(-45) < 2^-64: beyond j theta = 45 the truncation of V_j at j - 1 does not count."""
+
+_FROZEN = 700.0
+"""exp(700) is still finite, and exp(-700) is nothing: a theta above it may be taken for it."""
+
+_DIRECT = 500
+"""Up to this many factors are multiplied out; beyond, Euler-Maclaurin sums their logarithms."""
+
+_SLOW = 0.03
+"""Largest |u| for Euler-Maclaurin: its first term left out is then below 1e-14."""
+
+_SERIES = 3.5
+"""Below this modulus l and its relatives are summed as power series (they converge to 2 pi)."""
+
+_BLOCK, _PIECE = 64, 2**15
+"""Frequencies and distances handled at a time, which bounds the memory."""
+
+# l(x) = sum_k (-1)^(k+1) zeta(2k) / k y^k with y = (x / 2 pi)^2, from sinh's infinite product.
+# At |x| = 3.5 the last of these terms is below 1e-17.
+_K = np.arange(1, 37)
+_ZETA = np.where(_K % 2 == 1, 1.0, -1.0) * zeta(2.0 * _K)
+
+
+def _series(coefficients: FloatArray, x: ComplexArray) -> ComplexArray:
+    y = (x / (2 * np.pi)) ** 2
+    total = np.zeros_like(y)
+    for coefficient in coefficients[::-1]:
+        total = (total + coefficient) * y
+    return total
+
+
+def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArray, ComplexArray]:
+    """Return l(x), its integral from 0, l'(x) and l'''(x), for Re x > 0 or |Im x| < 2 pi.
+
+    The closed forms cancel near 0 and the series stop converging at 2 pi; every branch is the
+    principal one because 1 - exp(-x) and x stay in the right half plane.
+    """
+    x = np.asarray(x, dtype=np.complex128)
+    near = np.abs(x) < _SERIES
+    y = np.where(near, x, 0.0)
+    z = np.where(y == 0, 1.0, y)
+    small = (
+        _series(_ZETA / _K, y),
+        y * _series(_ZETA / (_K * (2 * _K + 1)), y),
+        _series(2 * _ZETA, y) / z,
+        _series(2 * _ZETA * (2 * _K - 1) * (2 * _K - 2), y) / z**3,
+    )
+    x = np.where(near, _SERIES, x)
+    faded = np.exp(-x)
+    coth = (1 + faded) / (1 - faded)
+    large = (
+        x / 2 + np.log1p(-faded) - np.log(x),
+        x**2 / 4 + spence(1 - faded) - np.pi**2 / 6 - x * np.log(x) + x,
+        coth / 2 - 1 / x,
+        coth * faded / (1 - faded) ** 2 - 2 / x**3,
+    )
+    a, b, c, d = (np.where(near, s, g) for s, g in zip(small, large, strict=True))
+    return a, b, c, d
+
+
+def _excess(m: int, u: ComplexArray) -> ComplexArray:
+    """Return B(u), by Euler-Maclaurin where there are many terms and they change slowly.
+
+    l is even, so every odd derivative at 0 vanishes and only the corrections at j = m remain; the
+    first one left out is u^5 l'''''(m u) / 30240.
+    """
+    u = np.atleast_1d(np.asarray(u, dtype=np.complex128))
+    if m <= _DIRECT or float(np.abs(u).max()) > _SLOW:
+        return np.array([_level_sum(m, complex(v)) for v in u]) - m * _sinh_terms(u)[0]
+    level, area, slope, third = _sinh_terms(m * u)
+    corrections = level / 2 + u * slope / 12 - u**3 * third / 720
+    return np.asarray(area / np.where(u == 0, 1.0, u) + corrections - m * _sinh_terms(u)[0])
+
+
+def _level_sum(m: int, u: complex) -> complex:
+    """Return sum_j l(j u) term by term; far out l(x) is x / 2 - log x and sums in closed form."""
+    kept = _kept(m, u.real)
+    x = np.arange(1, kept + 1).astype(np.complex128) * u
+    total = complex(_sinh_terms(x)[0].sum())
+    if kept == m:
+        return total
+    factorials = math.lgamma(m + 1) - math.lgamma(kept + 1)
+    return (
+        total + u * (m * (m + 1) - kept * (kept + 1)) / 4 - (m - kept) * cmath.log(u) - factorials
+    )
+
+
+def _kept(m: int, theta: float) -> int:
+    """Return how many of the V_j are truncated; the others are geometric to machine precision."""
+    return m if m * theta <= _FADED else min(m, math.ceil(_FADED / theta))
+
+
+def _characteristic(m: int, theta: float, t: FloatArray) -> ComplexArray:
+    """Return E exp(i t (D - J (J - 1) / 4)) with J = `_kept`, for ascending t.
+
+    Centred at its middle, V_j has sinh(j u / 2) sinh(theta / 2) / (sinh(u / 2) sinh(j theta / 2)),
+    u = theta - i t. Both quotients are divided by their hyperbolic cosines and multiplied by
+    tanh(theta / 2), which leaves nothing to overflow and a limit at theta = 0.
+    """
+    truncated = _kept(m, theta)
+    if truncated > _DIRECT and math.hypot(theta, float(t[-1])) < _SLOW:
+        u = np.append(theta - 1j * t, theta).astype(np.complex128)
+        excess = _excess(truncated, u)
+        law = np.exp(excess[:-1] - excess[-1])
+    else:
+        j = np.arange(1, truncated + 1)
+        tanh = math.tanh(theta / 2)
+        shrink = tanh / np.tanh(j * theta / 2) if theta > 0 else 1.0 / j
+        half = t[:, None] / 2
+        above = tanh * np.cos(j * half) - 1j * shrink * np.sin(j * half)
+        law = np.prod(above / (tanh * np.cos(half) - 1j * np.sin(half)), axis=1)
+    if truncated < m:  # (1 - phi) / (1 - phi exp(i t)) each
+        law = law * np.exp((truncated - m) * np.log1p(-np.expm1(1j * t) / math.expm1(theta)))
+    return np.asarray(law)
+
+
+def _frequency_limit(m: int, theta: float, copies: int = 1) -> float:
+    """Return a frequency beyond which that of `copies` summed D is negligible, at most pi.
+
+    |1 - w^j| <= 1 + phi^j bounds factor j by coth(j theta / 2) sinh(theta / 2) / |sinh(u / 2)|,
+    which falls in j and in t: blocks of j are bounded by their first member.
+    """
+    first = np.unique(np.geomspace(1, m, 120).astype(np.int64))
+    sizes = np.diff(np.append(first, m + 1))
+    a = theta / 2
+    shrink = math.sinh(a) / np.tanh(first * a) if a > 0 else 1.0 / first
+    sine = np.sin(np.geomspace(0.1 / m**1.5, np.pi, 300) / 2)[:, None]
+    with np.errstate(divide="ignore"):
+        bound = np.log(shrink) - np.log(np.hypot(math.sinh(a), sine))
+    negligible = copies * (np.minimum(bound, 0.0) * sizes).sum(axis=1) < _NEGLIGIBLE
+    if not negligible.any():
+        return math.pi
+    return float(2 * np.arcsin(sine[int(negligible.argmax()), 0]))
+
+
+def _reach(m: int, theta: float) -> float:
+    """Return a distance from the mean beyond which D has probability below 2^-53.
+
+    The variance falls in theta, so tilting down never raises it: the lower tail is sub-Gaussian
+    with the variance at theta, and both are with that at 0. For the upper tail a tilt of at most
+    theta / 2 meets no variance above v, that at theta / 2.
+    """
+    uniform = _TAIL * math.sqrt(variance(m, 0.0))
+    if m * theta <= _FADED:
+        return uniform
+    v = variance(m, theta / 2)
+    tilt = min(theta / 2, _TAIL / math.sqrt(v)) if v > 0 else theta / 2
+    return min(uniform, tilt * v / 2 + _TAIL**2 / (2 * tilt))
+
+
+def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
+    """Return P(D <= distance) for finite theta, by inversion of the characteristic function.
+
+    Notes
+    -----
+    F(d) = 1/2 - (1 / 2 pi) int_0^pi Im[cf(t) exp(-i t (d + 1/2))] / sin(t / 2) dt. The midpoint
+    rule with N points on the circle errs by no more than P(|D - d| >= N) (the kernel is a square
+    wave), so N is the reach of D plus the offset of d. The sum ends where the characteristic
+    function is negligible for good; its modulus falls on (0, pi / (m - 1)], because that of each
+    V_j is the root of a sum of p_k cos(k t) with p_k >= 0 and k < m.
+    """
+    d = np.atleast_1d(np.floor(np.asarray(distance, dtype=float)))
+    theta = min(theta, _FROZEN)
+    centre, reach = mean(m, theta), _reach(m, theta)
+    out = np.where(d >= centre, 1.0, 0.0)
+    inside = (d >= 0) & (d < m * (m - 1) // 2) & (np.abs(d + 0.5 - centre) < reach + 1)
+    if not inside.any():
+        return out
+    y = d[inside] + 0.5
+    points = 2 * (math.ceil(reach + float(np.abs(y - centre).max())) // 2 + 2)
+    y = y - _kept(m, theta) * (_kept(m, theta) - 1) / 4
+    limit = _frequency_limit(m, theta)
+    total = np.zeros(len(y))
+    for start in range(0, points // 2, _BLOCK):
+        steps = np.arange(start, min(start + _BLOCK, points // 2), dtype=np.float64)
+        t = (steps + 0.5) * (2 * math.pi / points)
+        t = t[t <= limit]
+        if not t.size:
+            break
+        law = _characteristic(m, theta, t)
+        for first in range(0, len(y), _PIECE):
+            piece = slice(first, first + _PIECE)
+            turned = law * np.exp(-1j * np.outer(y[piece], t))
+            total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
+        if limit <= math.pi / m and abs(law[-1]) < math.exp(_NEGLIGIBLE):
+            break
+    out[inside] = np.clip(0.5 - total / points, 0.0, 1.0)
+    return out
+
+
+def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, FloatArray]:
+    """Return the law of floor((X - origin) / cell), X the sum of distances of uniform rankings.
+
+    Parameters
+    ----------
+    m, copies : int
+        Number of items, and of independent Kendall distances D at theta = 0 that are summed.
+    origin, cell : int
+        Where a cell of the lattice starts, and how many values of X it holds. Cells of more than
+        one value are meant for standard deviations above 1000 of them.
+
+    Returns
+    -------
+    values, weights : ndarray
+        Consecutive cells and their probabilities.
+
+    Notes
+    -----
+    On a circle of N points P(X = x) = (1 / N) sum_k cf(t_k) exp(-i t_k x), t_k = 2 pi k / N, to
+    within P(X outside a window of N points): X is sub-Gaussian with its own variance. Summing over
+    the h points of a cell multiplies a term by h sinc(h t_k / 2 pi) / sinc(t_k / 2 pi) and turns
+    it to the middle of the cell; the inverse transform then runs over N / h cells.
+    """
+    from scipy.fft import irfft, next_fast_len
+
+    top = copies * (m * (m - 1) // 2)
+    reach = _TAIL * math.sqrt(copies * variance(m, 0.0)) + 1
+    first = (max(0, math.floor(top / 2 - reach)) - origin) // cell
+    count = (min(top, math.ceil(top / 2 + reach)) - origin) // cell - first + 1
+    points = int(next_fast_len(count, real=True))
+    t = np.arange(points // 2 + 1, dtype=np.float64) * (2 * math.pi / (points * cell))
+    t = t[t <= _frequency_limit(m, 0.0, copies)]
+    law = np.ones(len(t), dtype=np.complex128)
+    for start in range(1, len(t), _BLOCK):
+        piece = slice(start, start + _BLOCK)
+        law[piece] = _characteristic(m, 0.0, t[piece]) ** copies
+    shift = origin + first * cell + (cell - 1) / 2 - top / 2
+    law *= np.exp(1j * t * shift) * np.sinc(cell * t / (2 * math.pi)) / np.sinc(t / (2 * math.pi))
+    weights = np.maximum(irfft(law, points)[:count], 0.0)
+    return np.arange(first, first + count), weights / weights.sum()
+
+
+def pmf(m: int, theta: float) -> FloatArray:
+    """Return P(D = d) for d = 0..m (m - 1) / 2 by dynamic programming, in O(m^3)."""
+    from privrank import kernels
+
+    j = np.arange(1, m + 1)
+    if theta == 0:
+        return kernels.distance_pmf(1.0, np.ones(m), 1.0 / j)
+    weights = -math.expm1(-theta) / -np.expm1(-j * theta)
+    return kernels.distance_pmf(math.exp(-theta), np.exp(-j * theta), weights)
+
+
+def log_partition(m: int, theta: float) -> float:
+    """Return log Z = sum_j log(1 + phi + ... + phi^(j-1)); every term is at least 0."""
+    if math.isinf(theta):
+        return 0.0
+    j = np.arange(2, m + 1)
+    terms = np.log(j) if theta == 0 else np.log(np.expm1(-j * theta) / math.expm1(-theta))
+    return float(terms.sum())
+
+
+def mean(m: int, theta: float) -> float:
+    """Return E D.
+
+    E V_j = 1 / expm1(theta) - j / expm1(j theta), for small j theta in the centred form
+    (j - 1) / 2 - (j l'(j theta) - l'(theta)), which does not cancel there.
+    """
+    middle = m * (m - 1) / 4
+    if theta == 0 or math.isinf(theta):
+        return middle if theta == 0 else 0.0
+    theta = min(theta, _FROZEN)
+    single = float(_slope(np.array([theta]))[0])
+    if m > _DIRECT and m * theta <= _FADED:
+        # Euler-Maclaurin for sum_j j l'(j theta), again an even function of j
+        end = m * theta
+        level, area, slope, _ = (float(v.real[0]) for v in _sinh_terms(np.array([end + 0j])))
+        weighted = m * level / theta - area / theta**2 + m * slope / 2
+        weighted += (slope + end * float(_curvature(np.array([end]))[0])) / 12
+        return middle - weighted + m * single
+    j = np.arange(1, m + 1)
+    x = j * theta
+    with np.errstate(over="ignore"):
+        far = 1 / math.expm1(theta) - j / np.expm1(x)
+    near = (j - 1) / 2 - (j * _slope(np.minimum(x, 1.0)) - single)
+    return float(np.where(x < 1, near, far).sum())
+
+
+def variance(m: int, theta: float) -> float:
+    """Return Var D = sum_j (j^2 l''(j theta) - l''(theta)); at theta = 0 m (m-1) (2m+5) / 72."""
+    if theta == 0:
+        return m * (m - 1) * (2 * m + 5) / 72
+    if math.isinf(theta):
+        return 0.0
+    theta = min(theta, _FROZEN)
+    j = np.arange(1, m + 1)
+    x = j * theta
+    single = float(_curvature(np.array([theta]))[0])
+    near = j**2 * _curvature(np.minimum(x, 1.0)) - single
+    with np.errstate(over="ignore"):
+        far = 0.25 / math.sinh(theta / 2) ** 2 - (j / (2 * np.sinh(x / 2))) ** 2
+    return float(np.where(x < 1, near, far).sum())
+
+
+def _slope(x: FloatArray) -> FloatArray:
+    """Return l'(x) = coth(x / 2) / 2 - 1 / x for x > 0."""
+    y = np.minimum(x, 1.0)
+    series = _series(2 * _ZETA[:14], y) / y
+    return np.asarray(np.where(x < 1, series, 0.5 / np.tanh(x / 2) - 1 / x))
+
+
+def _curvature(x: FloatArray) -> FloatArray:
+    """Return l''(x) = 1 / x^2 - 1 / (4 sinh(x / 2)^2) for x > 0."""
+    y = np.minimum(x, 1.0)
+    series = _series((2 * _ZETA * (2 * _K - 1))[:14], y) / y**2
+    with np.errstate(over="ignore"):
+        return np.asarray(np.where(x < 1, series, 1 / x**2 - 0.25 / np.sinh(x / 2) ** 2))
+
+
+def pair_probability(gap: int, theta: float) -> float:
+    """Return P(the item `gap` >= 1 places ahead in the centre is ranked ahead).
+
+    h(g + 1) - h(g) with h(x) = x / (1 - phi^x) = 1 / theta + x / 2 + x l'(x theta): the pole at
+    theta = 0 cancels in the second form, the large terms in the first.
+    """
+    if theta == 0 or math.isinf(theta):
+        return 0.5 if theta == 0 else 1.0
+    g = np.array([gap, gap + 1.0])
+    if gap * theta < 1:
+        parts = g * _slope(g * theta)
+        return 0.5 + float(parts[1] - parts[0])
+    with np.errstate(over="ignore"):
+        parts = g / np.expm1(g * theta)
+    return 1.0 + float(parts[1] - parts[0])
+
+
+def total_variation(m: int, theta: float, other: float) -> float:
+    """Return the total variation distance of two Mallows models with one centre.
+
+    Notes
+    -----
+    The ratio of the two laws is monotone in D, so the distance is the difference of the two
+    distribution functions at the crossing d* = c - (B(theta) - B(other)) / (theta - other), where
+    a rounded d* does no harm: there the two probabilities agree. One minus it is at most the
+    Bhattacharyya coefficient exp(B((theta + other) / 2) - (B(theta) + B(other)) / 2).
+    """
+    low, high = sorted((theta, other))
+    if low == high:
+        return 0.0
+    if math.isinf(high):  # all mass on the centre
+        return -math.expm1(-log_partition(m, low))
+    low, high = min(low, _FROZEN), min(high, _FROZEN)
+    b = _excess(m, np.array([low, (low + high) / 2, high])).real
+    if b[1] - (b[0] + b[2]) / 2 < -50:
+        return 1.0
+    if high - low < 1e-4 * high:  # the quotient of differences would cancel
+        crossing = mean(m, (low + high) / 2)
+    else:
+        crossing = m * (m - 1) / 4 - float(b[2] - b[0]) / (high - low)
+    d = np.array([math.floor(crossing)])
+    gain = distribution(m, high, d) - distribution(m, low, d)
+    return float(np.clip(gain[0], 0.0, 1.0))
+
+
+def theta_at(m: int, tolerance: float) -> float:
+    """Return the theta whose total variation distance to uniform is `tolerance`, in (0, 1 - 1/m!).
+
+    Starts at the normal approximation 2 z / sd(D), z the (1 + tolerance) / 2 quantile, and widens
+    by doubling: the distance rises with theta.
+    """
+    start = 2 * float(ndtri((1 + tolerance) / 2)) / math.sqrt(variance(m, 0.0))
+    low, high = start / 2, start * 2
+
+    def error(theta: float) -> float:
+        return total_variation(m, theta, 0.0) - tolerance
+
+    while error(low) > 0:
+        low /= 2
+    while error(high) < 0:
+        if high > _FADED:  # what is left of the tolerance is below machine precision
+            return high
+        high *= 2
+    return zero(error, low, high, xtol=1e-15 * start, rtol=1e-15)
+
+
+def theta_of_mean(m: int, distance: float) -> float:
+    """Return the theta at which E D = `distance`, within [0, inf]: the score equation."""
+    if distance >= m * (m - 1) / 4:
+        return 0.0
+    if distance <= 0:
+        return math.inf
+    high = 1.0 / m
+    while mean(m, high) > distance:
+        high *= 2
+
+    def score(theta: float) -> float:
+        return mean(m, theta) - distance
+
+    return zero(score, 0.0, high, xtol=1e-300, rtol=1e-14)

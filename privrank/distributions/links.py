@@ -1,0 +1,330 @@
+"""Links of paired comparisons: P(item1 preferred) = F(worth1 - worth2) for a symmetric law F.
+
+The conditions on F, numbered as by Cai, Chakraborty and Wang (2023):
+
+- A0: F is symmetric, F(t) + F(-t) = 1, and increasing;
+- A1: F' / (F (1 - F)) <= kappa1;
+- A2: F is log-concave with 0 <= (-log F)'' <= kappa2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr
+
+from privrank.distributions.linkforms import (
+    FARTHEST,
+    LEAST_TAIL,
+    LOGIT_FORMS,
+    PROBIT_FORMS,
+    SECH_FORMS,
+    Antiderivatives,
+    Forms,
+    Function,
+    logit_slope,
+    probit_slope,
+    sech_cdf,
+    sech_slope,
+)
+from privrank.util.solvers import legendre
+
+__all__ = [
+    "BUILT_IN",
+    "LOGIT",
+    "PROBIT",
+    "SECH",
+    "UNIT_ROUNDOFF",
+    "Link",
+    "find",
+]
+
+FloatArray = NDArray[np.float64]
+
+UNIT_ROUNDOFF = 2.0**-53
+
+ASSUMED_ACCURACY = 1e-12
+"""Error allowed for in the functions of a user's link, relative to their largest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of your own for :class:`privrank.PrivateBTL`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the link, as summaries and archives show it.
+    cdf, pdf, slope : callable
+        The law F, its density F' and the derivative F'' of that, each from an array to an array
+        of its shape. `cdf` must be accurate in its lower tail, as by ``scipy.special.ndtr``, all
+        three to twelve digits.
+    kappa1 : float
+        Upper bound of F' / (F (1 - F)).
+    kappa2 : float
+        Upper bound of the second derivative of -log F.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if F breaks a condition: A0, symmetric (F(t) + F(-t) = 1) and increasing;
+        A1, the bound `kappa1`; A2, log-concave and the bound `kappa2`. Cauchy's law breaks A2, the
+        complementary log-log A0, the normal law A1 (``link="probit"`` is built in all the same).
+
+    Notes
+    -----
+    **Privacy.** Of a link of your own, method ``"objective"`` rests on `kappa1` and `kappa2`. They
+    are checked on a fine grid that reaches far into the tails, which is no proof: they must hold
+    everywhere. Method ``"counts"`` needs no property of a link at all.
+
+    References
+    ----------
+    Cai, Chakraborty and Wang (2023), conditions A0 to A2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.special import expit
+    >>> import privrank as pr
+    >>> def density(t):
+    ...     return 2 * expit(2 * t) * expit(-2 * t)
+    >>> steep = pr.Link("steep logit", cdf=lambda t: expit(2 * t), pdf=density,
+    ...                 slope=lambda t: 2 * density(t) * (expit(-2 * t) - expit(2 * t)),
+    ...                 kappa1=2.0, kappa2=1.0)
+    >>> float(steep.probability(0.5))
+    0.7310585786300049
+    """
+
+    name: str
+    cdf: Function
+    pdf: Function
+    slope: Function
+    kappa1: float
+    kappa2: float
+    forms: Forms | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the conditions and prepare what is computed of a link."""
+        if self.forms is None:
+            object.__setattr__(self, "forms", _checked(self))
+
+    @property
+    def model(self) -> str:
+        """Whose model of paired comparisons it is."""
+        return "Thurstone" if self.name == "probit" else "Bradley-Terry"
+
+    @property
+    def exact(self) -> Forms:
+        """The forms, of which a finished link always has some."""
+        assert self.forms is not None
+        return self.forms
+
+    def probability(self, t: Any) -> FloatArray:
+        """Return F(t), the probability that the first of two items is preferred."""
+        return np.asarray(0.5 + self.excess(t))
+
+    def excess(self, t: Any) -> FloatArray:
+        """Return F(t) - 1/2."""
+        return self.exact.excess(np.asarray(t, dtype=np.float64))
+
+    def density(self, t: Any) -> FloatArray:
+        """Return F'(t)."""
+        return self.exact.density(np.asarray(t, dtype=np.float64))
+
+    def integral(self, t: Any) -> FloatArray:
+        """Return the integral of F - 1/2 from 0 to t, an even function."""
+        return self.exact.integral(np.asarray(t, dtype=np.float64))
+
+
+def _own_excess(cdf: Function, t: FloatArray) -> FloatArray:
+    # exactly odd, whatever the rounding of cdf
+    return np.copysign(0.5 - cdf(-np.abs(t)), t)
+
+
+def _own_variance(cdf: Function, t: FloatArray) -> FloatArray:
+    lower = cdf(-np.abs(t))
+    return np.asarray(lower * (1.0 - lower))
+
+
+def _own_ratio(cdf: Function, pdf: Function, edge: float, t: FloatArray) -> FloatArray:
+    inside = np.clip(t, -edge, edge)
+    return np.asarray(pdf(inside) / cdf(inside))
+
+
+def _own_log_cdf(cdf: Function, pdf: Function, edge: float, t: FloatArray) -> FloatArray:
+    inside = np.maximum(t, -edge)
+    below = np.log(cdf(np.minimum(inside, 0.0)))
+    above = np.log1p(-cdf(-np.maximum(inside, 0.0)))
+    line = _own_ratio(cdf, pdf, edge, t) * np.where(t < -edge, t + edge, 0.0)
+    return np.asarray(np.where(t < 0, below, above) + line)
+
+
+def _own_bend(
+    cdf: Function, pdf: Function, slope: Function, edge: float, most: float, t: FloatArray
+) -> FloatArray:
+    inside = np.clip(t, -edge, edge)
+    below = cdf(inside)
+    bend = np.clip((pdf(inside) / below) ** 2 - slope(inside) / below, 0.0, most)
+    return np.where(np.abs(t) > edge, 0.0, bend)
+
+
+def _tail(cdf: Function, chance: float, high: float) -> float:
+    """Return the t at which cdf(-t) has fallen to `chance`, by bisection below `high`."""
+    low = 0.0
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if float(cdf(np.array([-middle]))[0]) > chance:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _checked(link: Link) -> Forms:
+    """Check the conditions of a user's link on a grid and return its forms."""
+    taken = [known.name for known in BUILT_IN]
+    if not isinstance(link.name, str) or not link.name or link.name in taken:
+        raise ValueError(
+            f"name must be a word for the link other than {', '.join(map(repr, taken))}, got "
+            f"{link.name!r}."
+        )
+    for constant in ("kappa1", "kappa2"):
+        bound = getattr(link, constant)
+        real = isinstance(bound, int | float | np.number) and not isinstance(bound, bool)
+        if not real or not 0 < bound < math.inf:
+            raise ValueError(f"{constant} must be a positive number, got {bound!r}.")
+    with np.errstate(all="ignore"):
+        scale, edge = _span(link)
+        _check_law(link, scale, edge)
+    # a fit sees no other arguments than the checks did, so that it can raise or warn of none
+    cdf, pdf, slope = (partial(_within, f, edge) for f in (link.cdf, link.pdf, link.slope))
+    return Forms(
+        excess=partial(_own_excess, cdf),
+        integral=Antiderivatives(pdf, _tail(cdf, 1e-18, edge)).second,
+        density=pdf,
+        variance=partial(_own_variance, cdf),
+        log_cdf=partial(_own_log_cdf, cdf, pdf, edge),
+        ratio=partial(_own_ratio, cdf, pdf, edge),
+        bend=partial(_own_bend, cdf, pdf, slope, edge, float(link.kappa2)),
+        # F' <= kappa1 F (1 - F), and u is at most u(t) + u(-t) = F' / (F (1 - F))
+        peak=0.25 * link.kappa1,
+        steepest=float(link.kappa1),
+        # 0 <= h <= kappa2
+        swing=float(link.kappa2),
+        far=_tail(cdf, FARTHEST, edge),
+        accuracy=ASSUMED_ACCURACY / UNIT_ROUNDOFF,
+    )
+
+
+def _evaluate(function: Function, t: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        return np.asarray(function(t), dtype=np.float64)
+
+
+def _within(function: Function, edge: float, t: FloatArray) -> FloatArray:
+    return _evaluate(function, np.clip(t, -edge, edge))
+
+
+def _span(link: Link) -> tuple[float, float]:
+    """Return the scale of a law, 1 for the logistic, and the end of its tail.
+
+    A symmetric log-concave law has F(-t) <= exp(-2 F'(0) t) / 2, far below the least tail at the
+    ten thousandth scale; a tail that is not below it there is heavier.
+    """
+    try:
+        values = [_evaluate(f, np.linspace(-1.0, 1.0, 5)) for f in (link.cdf, link.pdf, link.slope)]
+    except (TypeError, ValueError):
+        values = []
+    if not all(v.shape == (5,) and np.isfinite(v).all() for v in values) or not values:
+        raise TypeError(
+            f"cdf, pdf and slope of link {link.name!r} must be functions that return an array of "
+            f"finite numbers of the shape of their argument."
+        )
+    if not values[1][2] > 0:
+        raise ValueError(
+            f"link {link.name!r} breaks A0: F must increase everywhere, and its density at 0 is "
+            f"not positive."
+        )
+    scale = 0.25 / float(values[1][2])
+    return scale, _tail(partial(_evaluate, link.cdf), LEAST_TAIL, 1e4 * scale)
+
+
+def _check_law(link: Link, scale: float, edge: float) -> None:
+    """Refuse a law that breaks a condition somewhere on a grid, or whose functions disagree."""
+    grid = np.linspace(0.0, min(60.0 * scale, edge), 24_001)
+    grid = np.unique(np.concatenate((grid, np.linspace(0.0, edge, 24_001))))
+    grid = np.concatenate((-grid[:0:-1], grid))
+    cdf, pdf, slope = (_evaluate(f, grid) for f in (link.cdf, link.pdf, link.slope))
+    name = f"link {link.name!r}"
+    if not np.abs(cdf + cdf[::-1] - 1.0).max() <= 1e-9:
+        raise ValueError(
+            f"{name} breaks A0: F(t) + F(-t) must be 1 for every t, or the order in which a "
+            f"pair's items are named would matter."
+        )
+    if not ((np.diff(cdf) >= -1e-12).all() and (pdf >= 0).all()):
+        raise ValueError(f"{name} breaks A0: F must increase everywhere, and it falls somewhere.")
+    _check_derivatives(link, scale)
+    ratio = pdf / cdf
+    weight = ratio + ratio[::-1]
+    if not weight.max() <= link.kappa1 * (1 + 1e-9):
+        raise ValueError(
+            f"{name} breaks A1: F' / (F (1 - F)) must be at most kappa1 = {link.kappa1:g} "
+            f"everywhere, and it reaches {weight.max():.6g}."
+        )
+    bend = ratio * ratio - slope / cdf
+    if not bend.min() >= -1e-9 * ratio.max() ** 2:
+        raise ValueError(
+            f"{name} breaks A2: F must be log-concave, and the second derivative of -log F is "
+            f"negative somewhere."
+        )
+    if not bend.max() <= link.kappa2 * (1 + 1e-9):
+        raise ValueError(
+            f"{name} breaks A2: the second derivative of -log F must be at most kappa2 = "
+            f"{link.kappa2:g} everywhere, and it reaches {bend.max():.6g}."
+        )
+
+
+def _check_derivatives(link: Link, scale: float) -> None:
+    """Refuse a density that is not the derivative of the law, or a slope not of the density."""
+    ends = scale * np.linspace(-30.0, 30.0, 601)
+    nodes, weights = legendre(10)
+    half = 0.5 * (ends[1] - ends[0])
+    points = (ends[:-1] + half)[:, None] + half * nodes
+    for above, below, what in (
+        (link.cdf, link.pdf, "pdf must be the derivative of cdf"),
+        (link.pdf, link.slope, "slope must be the derivative of pdf"),
+    ):
+        grown = np.diff(_evaluate(above, ends))
+        off = grown - half * (_evaluate(below, points) @ weights)
+        if not np.abs(off).max() <= 1e-9 * np.abs(_evaluate(above, ends)).max():
+            raise ValueError(f"{what}, and for link {link.name!r} it is not.")
+
+
+LOGIT = Link(
+    "logit", expit, LOGIT_FORMS.density, logit_slope, kappa1=1.0, kappa2=0.25, forms=LOGIT_FORMS
+)
+PROBIT = Link(
+    "probit", ndtr, PROBIT_FORMS.density, probit_slope, kappa1=math.inf, kappa2=1.0,
+    forms=PROBIT_FORMS,
+)  # fmt: skip
+SECH = Link(
+    "sech", sech_cdf, SECH_FORMS.density, sech_slope, kappa1=2.0, kappa2=1.02739, forms=SECH_FORMS
+)
+
+BUILT_IN = (LOGIT, PROBIT, SECH)
+
+
+def find(link: object) -> Link:
+    """Return a link by its name, or a :class:`Link` as it is."""
+    if isinstance(link, Link):
+        return link
+    for known in BUILT_IN:
+        if isinstance(link, str) and link == known.name:
+            return known
+    names = ", ".join(repr(known.name) for known in BUILT_IN)
+    raise ValueError(f"link must be one of {names} or a privrank.Link, got {link!r}.")

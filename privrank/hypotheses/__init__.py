@@ -1,0 +1,1 @@
+"""Null distributions, thresholds, p-values and confidence sets of released statistics."""

@@ -1,0 +1,224 @@
+"""Confidence intervals for a total variation distance from the null, from a noisy statistic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.distributions.counts import excess
+from privrank.hypotheses.nullmodel import Probabilities, is_uniform
+from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.statistic import Statistic
+from privrank.privacy.noise import DiscreteLaplace
+
+__all__ = ["interval_from", "least_mean", "tv_interval"]
+
+FloatArray = NDArray[np.float64]
+
+_CELLS = 2**19
+"""Simulated counts per evaluation, within the limits below."""
+
+_FEWEST, _MOST = 1_000, 10_000
+"""Simulated samples per evaluation."""
+
+_STEPS = 10
+"""Halvings of a bracket."""
+
+_SPREAD = (0.3, 0.5, 0.7, 0.85, 1.15, 1.4, 1.8, 2.5)
+"""Sizes, relative to the least favourable one in the mean, at which the upper end is checked."""
+
+
+def tv_interval(
+    noisy: int, n: int, k: int, law: DiscreteLaplace, alpha: float
+) -> tuple[float, float]:
+    """Return a 1 - alpha confidence interval for the total variation distance from 1 / k.
+
+    Parameters
+    ----------
+    noisy : int
+        Released value of `total_variation(n, k)`.
+    n, k : int
+        Numbers of choices and of categories, both at least 2.
+    law : DiscreteLaplace
+        Law of the noise in `noisy`.
+    alpha : float
+        Probability that the interval may miss, shared evenly by both sides.
+
+    Returns
+    -------
+    low, high : float
+        Within [0, 1 - 1 / k]; a single point where the noise has led beyond what can be.
+
+    Notes
+    -----
+    Inversion of one-sided tests. Among the distributions p at total variation distance tau from
+    uniform, one majorizes all: one category is raised by tau and as many others as possible are
+    emptied. All majorize one of k - 1: a categories are raised by tau / a, the others lowered
+    evenly. The statistic is Schur-convex in the counts, so its tails are Schur-convex in p
+    (Rinott 1973): the first is the stochastically largest, one of the others the smallest. tau is
+    excluded from below (above) if even there the statistic reaches (stays within) what was
+    released with probability at most alpha / 2. Both families rise in tau, so the tau that are
+    kept are bounded by bisection, whose brackets are rounded outwards.
+
+    Probabilities are means over public simulated samples, the same stream for every tau, with
+    the noise integrated out exactly. Two standard errors of the mean, and one further sample
+    counted as a hit, are added before they are compared with alpha / 2: simulation widens the
+    interval. The least favourable a is that of the least mean, which is exact, and eight others
+    are checked at the upper end and extend it where they are less favourable still.
+    """
+    most = 1 - 1 / k
+
+    def above(tau: float) -> bool:
+        return _mass(_largest(k, tau), noisy, n, law, upper=True) > alpha / 2
+
+    def below(tau: float, size: int) -> bool:
+        if tau > 1 - size / k:
+            return False
+        return _mass(_two_level(k, tau, size), noisy, n, law, upper=False) > alpha / 2
+
+    low, _ = _boundary(lambda tau: not above(tau), 0.0, most)
+    _, high = _boundary(lambda tau: below(tau, least_mean(n, k, tau)[0]), 0.0, most)
+    centre = least_mean(n, k, high)[0]
+    sizes = {min(max(round(ratio * centre), 1), k - 1) for ratio in _SPREAD} - {centre}
+    for size in sorted(sizes):
+        _, high = _boundary(lambda tau, size=size: below(tau, size), high, most)  # type: ignore[misc]
+    return low, max(low, high)
+
+
+def interval_from(
+    statistic: Statistic,
+    noisy: int,
+    n: int,
+    p: Probabilities,
+    law: DiscreteLaplace,
+    alpha: float,
+) -> tuple[float, float]:
+    """Return an interval of coverage at least 1 - alpha for the total variation distance from p.
+
+    Parameters
+    ----------
+    statistic : Statistic
+        The total variation distance of the shares from p.
+    noisy : int
+        Its released value.
+    n : int
+        Number of choices.
+    p : tuple of float
+        Null probabilities; for equal ones the interval is `tv_interval`.
+    law : DiscreteLaplace
+        Law of the noise in `noisy`.
+    alpha : float
+        Probability that the interval may miss, shared evenly by both sides.
+
+    Returns
+    -------
+    low, high : float
+        Within [0, 1 - min p]; a single point where the noise has led beyond what can be.
+
+    Notes
+    -----
+    Let S be the distance of the shares from p, tau that of their true distribution P, k the number
+    of categories. S is convex in the shares, so E S >= tau; and by the triangle inequality
+    E S - tau <= E TV(shares, P) <= sum_x sqrt(P_x (1 - P_x) / n) / 2 <= sqrt((k - 1) / n) / 2, by
+    Cauchy and Schwarz. A replaced choice moves S by at most Delta, so by McDiarmid's inequality
+    P(S - E S >= t) and P(S - E S <= -t) are at most exp(-2 t^2 / (n Delta^2)). The noise L, in the
+    unit of S, is independent, so P(S + L - E S >= u) <= E exp(-2 ((u - L)+)^2 / (n Delta^2)), with
+    the mean over L summed exactly; so is the other tail. With u the least number where it is at
+    most alpha / 2, the interval [T - u - sqrt((k - 1) / n) / 2, T + u + step], T the released
+    statistic, covers tau with probability at least 1 - alpha: the released value is that of
+    S + L, rounded down by less than a step. It is shorter than one that bounds the deviations of
+    S and of L apart.
+    """
+    if is_uniform(p):
+        return tv_interval(noisy, n, len(p), law, alpha)
+    reach = math.ceil(law.scale * 40) + 1  # the noise beyond has a probability below 1e-17
+    noise = np.arange(-reach, reach + 1)
+    weights, spread = law.pmf(noise), math.sqrt(n / 2) * statistic.sensitivity
+
+    def unlikely(u: float) -> bool:
+        # in lattice steps: n Delta^2 / 2 is the squared spread
+        bound = np.exp(-((np.maximum(u - noise, 0.0) / spread) ** 2))
+        return float(weights @ bound) + 1e-15 <= alpha / 2
+
+    low, high = 0.0, reach + 10 * spread
+    while high - low > 0.5:
+        middle = (low + high) / 2
+        low, high = (low, middle) if unlikely(middle) else (middle, high)
+    bias = math.sqrt((len(p) - 1) / n) / 2
+    most = 1 - min(p)
+    lower = min(max((noisy - high) * statistic.step - bias, 0.0), most)
+    upper = min(max((noisy + high + 1) * statistic.step, 0.0), most)
+    return lower, max(lower, upper)
+
+
+def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Return a bracket of where a condition that holds on the left ceases to hold.
+
+    (low, low) where it does not hold at low; (high, high) where it still does at high.
+    """
+    if not holds(low):
+        return low, low
+    if holds(high):
+        return high, high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
+
+
+def _mass(cells: FloatArray, noisy: int, n: int, law: DiscreteLaplace, *, upper: bool) -> float:
+    """Return a high estimate of P(statistic + noise >= noisy), or of that of <=."""
+    k = len(cells)
+    samples = min(max(_CELLS // k, _FEWEST), _MOST)
+    rng = public_generator("total variation interval", n, k)
+    values = excess(rng.multinomial(n, cells, samples), n)
+    tail = law.tail(noisy - values) if upper else 1.0 - law.tail(noisy + 1 - values)
+    error = float(tail.std()) / math.sqrt(samples)
+    return (1.0 + float(tail.sum())) / (1.0 + samples) + 2.0 * error
+
+
+def _largest(k: int, tau: float) -> FloatArray:
+    """Return the stochastically largest distribution, ascending (numpy fills the last cell)."""
+    rest = max(1 - 1 / k - tau, 0.0)
+    full = min(int(rest * k), k - 1)
+    cells = np.zeros(k)
+    cells[k - 1 - full : k - 1] = 1 / k
+    if full < k - 1:
+        cells[k - 2 - full] = max(rest - full / k, 0.0)
+    cells[-1] = 1 - cells[:-1].sum()
+    return cells
+
+
+def _two_level(k: int, tau: float, size: int) -> FloatArray:
+    """Return 1 / k + tau / size on `size` categories, and the rest evenly, ascending."""
+    cells = np.full(k, 1 / k + tau / size)
+    cells[: k - size] = max(1 / k - tau / (k - size), 0.0)
+    return np.asarray(cells / cells.sum())
+
+
+def least_mean(n: int, k: int, tau: float) -> tuple[int, float]:
+    """Return the size at which the mean statistic under two-level distributions is least, and it.
+
+    The mean is that of n S, which at tau = 0 is that under uniformity.
+
+    E (M - c)+ = n p P(M' >= j - 1) - c P(M >= j), M binomial(n, p), M' binomial(n - 1, p),
+    j = floor(c) + 1, c = n / k; a binomial tail is an incomplete beta function.
+    """
+    from scipy.special import betainc
+
+    sizes = np.arange(1, max(1, math.floor(k * (1 - tau))) + 1)
+    sizes = sizes[sizes < k]
+    least = n // k + 1
+
+    def mean(p: FloatArray) -> FloatArray:
+        p = np.clip(p, 0.0, 1.0)
+        longer = betainc(least, n - least + 1, p)
+        shorter = betainc(least - 1, n - least + 1, p) if least > 1 else 1.0
+        return np.asarray(n * p * shorter - n / k * longer)
+
+    means = sizes * mean(1 / k + tau / sizes) + (k - sizes) * mean(1 / k - tau / (k - sizes))
+    least_at = int(means.argmin())
+    return int(sizes[least_at]), float(means[least_at])

@@ -1,0 +1,82 @@
+"""A public null hypothesis of a test of identity: probabilities, or a Mallows model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privrank.distributions.mallows import Mallows
+
+__all__ = ["NullModel", "Probabilities", "is_uniform"]
+
+Probabilities = tuple[float, ...]
+
+
+def is_uniform(p: Probabilities) -> bool:
+    """Tell whether all probabilities are equal."""
+    return min(p) == max(p)
+
+
+@dataclass(frozen=True, slots=True)
+class NullModel:
+    """A public null hypothesis: probabilities of categories or of rankings, or a Mallows model.
+
+    Parameters
+    ----------
+    probabilities : tuple of float
+        Of the categories, or of all m! rankings in lexicographic order of their ranks; empty for a
+        Mallows model, or where all rankings are equally likely.
+    theta : float
+        Minus the logarithm of phi of a Mallows model.
+    center : tuple of int
+        Ranks of the items in its centre; empty otherwise.
+    """
+
+    probabilities: Probabilities = ()
+    theta: float = 0.0
+    center: tuple[int, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a JSON-ready mapping."""
+        return {
+            "probabilities": list(self.probabilities),
+            "theta": self.theta,
+            "center": list(self.center),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> NullModel:
+        """Rebuild from :meth:`to_record`."""
+        return cls(
+            tuple(float(p) for p in record["probabilities"]),
+            float(record["theta"]),
+            tuple(int(rank) for rank in record["center"]),
+        )
+
+    @property
+    def model(self) -> Mallows:
+        """The Mallows model."""
+        return Mallows.from_theta(len(self.center), self.theta, np.array(self.center))
+
+    @property
+    def rules_out(self) -> bool:
+        """Whether some categories, or some rankings, have probability 0."""
+        return 0.0 in self.probabilities
+
+    @property
+    def words(self) -> str:
+        """The hypothesis in words."""
+        if self.center:
+            phi = math.exp(-self.theta)
+            return (
+                f"the rankings follow the Mallows model with phi = {phi:.4g} and the centre given."
+            )
+        if not self.probabilities:
+            return "all orders of the items are equally likely."
+        if len(set(self.probabilities)) == 1:
+            return "all categories are equally likely."
+        return "the categories have the probabilities given."

@@ -1,0 +1,175 @@
+"""Null laws of noisy statistics, from public numbers only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfcx, ndtr
+
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.util.arrays import own
+
+__all__ = ["Null", "monte_carlo_pvalue", "normal_laplace_tail"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+_SPAN = 1e-4
+"""Least relative half distance of two squared scales in a divided difference."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Null:
+    """The law of a whole-number statistic under the null hypothesis, before noise.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (v,)
+        Distinct values, ascending.
+    weights : ndarray of float64, shape (v,)
+        Their probabilities, or their shares of the Monte Carlo draws.
+    draws : int or None
+        Number of Monte Carlo draws; None where the law is exact.
+    """
+
+    values: IntArray
+    weights: FloatArray
+    draws: int | None = None
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies."""
+        object.__setattr__(self, "values", own(self.values, np.int64))
+        object.__setattr__(self, "weights", own(self.weights, np.float64))
+
+    @classmethod
+    def of_draws(cls, draws: IntArray) -> Null:
+        """Return the law that Monte Carlo draws of the statistic stand for."""
+        values, counts = np.unique(draws, return_counts=True)
+        return cls(values, counts / len(draws), len(draws))
+
+    def pvalue(self, observed: int, law: DiscreteLaplace) -> float:
+        """Return the p-value of a statistic that was released with noise of this law.
+
+        Notes
+        -----
+        **Null.** Exact law: P(T + noise >= observed). Monte Carlo: with T_1, ..., T_N drawn under
+        the null, (1 + sum_b P(T_b + noise >= observed | T_b)) / (N + 1). This is the mean, over
+        the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1), which is uniform on its grid
+        or larger because the N + 1 noisy statistics are exchangeable; so tests by it keep their
+        level on average over tables, and it varies less.
+        """
+        tail = min(float(self.weights @ law.tail(observed - self.values)), 1.0)
+        if self.draws is None:
+            return tail
+        return (1.0 + self.draws * tail) / (1.0 + self.draws)
+
+    def bins(self, law: DiscreteLaplace, most: int = 60) -> tuple[IntArray, FloatArray]:
+        """Return edges and probabilities of at most `most` bins of the noisy statistic.
+
+        The bins hold all but a probability of about 10^-4; every edge is a whole number, and a bin
+        holds the values from its left edge up to, but not, its right one.
+        """
+        # a threshold of level a is the least value with a tail of at most a
+        exact = Null(self.values, self.weights)
+        low, high = (exact.threshold(a, law) for a in (1.0 - 5e-5, 5e-5))
+        low = int(self.values[0]) if low is None else low
+        high = int(self.values[-1]) + 1 if high is None else max(high, low + 1)
+        step = -(-(high - low) // most)
+        edges = np.arange(low, high + step, step, dtype=np.int64)
+        tails = np.array([self.weights @ law.tail(edge - self.values) for edge in edges])
+        return edges, -np.diff(tails)
+
+    def threshold(self, alpha: float, law: DiscreteLaplace) -> int | None:
+        """Return the least noisy statistic that is rejected at level alpha, None if none is."""
+        reach = math.ceil(law.scale * (math.log(1.0 / alpha) + 40.0)) + 1
+        low, high = int(self.values[0]) - reach, int(self.values[-1]) + reach
+        if self.pvalue(high, law) > alpha:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.pvalue(middle, law) <= alpha:
+                high = middle
+            else:
+                low = middle
+        return high
+
+
+def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:
+    """Return (1 + #{table >= statistic}) / (1 + len(table)), valid for every table size.
+
+    NaN if there is no statistic.
+    """
+    if math.isnan(statistic):
+        return math.nan
+    return float((1 + np.count_nonzero(table >= statistic)) / (1 + len(table)))
+
+
+def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> FloatArray:
+    """Return P(Z + L > x) for Z normal(0, sd^2) and L Laplace(scale), x >= 0.
+
+    P(Z > x) + (e^{-x/b} P(Z < x - sd^2/b) e^{s} - e^{x/b} P(Z > x + sd^2/b) e^{s}) / 2 with
+    s = sd^2 / (2 b^2). The scaled function erfcx keeps the products of huge and tiny factors in
+    range: with a normal density factored out, e^{s +- x/b} P(Z > ...) = e^{-z^2/2} erfcx(...) / 2.
+    """
+    z = x / sd
+    shift = sd / scale
+    density = np.exp(-0.5 * z * z)
+    far = 0.25 * density * erfcx((z + shift) / np.sqrt(2.0))
+    near_argument = (shift - z) / np.sqrt(2.0)
+    # e^{s - x/b} P(Z < x - sd^2/b); for a positive argument through erfcx, else directly
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.where(
+            near_argument > 0,
+            0.25 * density * erfcx(np.maximum(near_argument, 0.0)),
+            0.5 * np.exp(np.minimum(0.5 * shift * shift - x / scale, 0.0)) * ndtr(z - shift),
+        )
+    return np.asarray(ndtr(-z) + near - far)
+
+
+def normal_laplace_tail(
+    x: float | FloatArray, sd: float | FloatArray, scales: tuple[float | FloatArray, ...]
+) -> FloatArray:
+    """Return P(|Z + L_1 + ... | > x) for a centred normal plus at most two Laplace variables.
+
+    Parameters
+    ----------
+    x : float or ndarray
+        Where to evaluate the two-sided tail; at least 0.
+    sd : float or ndarray
+        Standard deviation of the normal part; positive.
+    scales : tuple of zero, one or two floats or ndarrays
+        Scales of the independent Laplace variables; 0 means absent.
+
+    Returns
+    -------
+    ndarray
+        Two-sided tail probabilities.
+
+    Notes
+    -----
+    **Null.** In their squared scales, two Laplace variables are a divided difference of one: the
+    characteristic function 1 / ((1 + s_1 t^2) (1 + s_2 t^2)) splits into partial fractions. Nearly
+    equal scales are set apart symmetrically, which moves the probability by less than 10^-7.
+    """
+    x, sd = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(sd, dtype=float))
+    tail = np.asarray(2.0 * ndtr(-x / sd))
+    present = [np.broadcast_to(np.asarray(b, dtype=float), x.shape) for b in scales]
+    if not present or all(np.all(b == 0) for b in present):
+        return tail
+    floor = 1e-9 * sd
+    big = np.maximum(present[0], floor)
+    if len(present) == 1:
+        return np.asarray(2.0 * _one_laplace_tail(x, sd, big))
+    # T_2 = (s_1 T_1(s_1) - s_2 T_1(s_2)) / (s_1 - s_2) with squared scales s: a divided difference,
+    # which for nearly equal scales is taken over a small span around their mean
+    squares = np.maximum(present[0], floor) ** 2, np.maximum(present[1], floor) ** 2
+    middle = 0.5 * (squares[0] + squares[1])
+    half = np.maximum(0.5 * np.abs(squares[0] - squares[1]), _SPAN * middle)
+    high, low = middle + half, np.maximum(middle - half, 0.5 * floor**2)
+    difference = high * _one_laplace_tail(x, sd, np.sqrt(high)) - low * _one_laplace_tail(
+        x, sd, np.sqrt(low)
+    )
+    return np.asarray(np.clip(difference / half, 0.0, 1.0))

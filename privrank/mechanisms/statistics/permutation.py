@@ -1,0 +1,332 @@
+r"""Statistics that compare samples, at the observed and at random assignments to the samples.
+
+Data are counts by sample and *kind*, shape (G, k): categories, or single respondents when each is
+a kind of its own (then every column has one 1, and the kind stands for all rows of the
+respondent). Permuting respondents among samples of fixed sizes n_1, ..., n_G deals the column
+totals anew: a multivariate hypergeometric table. A statistic maps tables, shape (t, G, k), to t
+numbers; with more than two samples it is the largest over the pairs of samples.
+
+**Privacy.** Each statistic comes with Delta, its largest change when one respondent is replaced,
+at any one assignment. Sizes are public and the replaced respondent may be dealt into any sample.
+
+- *Feature means.* T = |mean of Phi over sample g - mean over sample h| for a norm and features
+  Phi(x): one mean moves by |Phi(x) - Phi(x')| / n_g, so T by at most diam / n_g, and
+  Delta = diam / min(n_1, ..., n_G), with diam the diameter of the features. It is attained: sample
+  h all at x, sample g all at x' but the one who moves from x' to x. Features of respondents with
+  several rows are means of features; the convex hull has the same diameter.
+- *Pairs.* The largest of several numbers that each move by at most Delta moves by at most Delta:
+  |max a_j - max b_j| <= max |a_j - b_j|. Pairs without the replaced respondent do not move.
+- *Total variation.* Half the l1 norm of frequencies: diam = 1.
+- *Kernels.* The norm of the kernel's Hilbert space; `privrank.mechanisms.statistics.gram` has the
+diameters.
+- *Chi-square.* See `chi_square_reach`.
+
+**Null.** When respondents are exchangeable, so are the observed table and the dealt ones. Where
+respondents are in every sample, it is the samples of each respondent that have to be.
+
+**Secrecy.** Assignments are drawn secretly, like noise, and never shown. Only then is dealing
+column totals as private as permuting respondents: the table has the same law, but with a known seed
+a replaced respondent would change it altogether.
+
+References
+----------
+Gretton et al. (2012), https://jmlr.org/papers/v13/gretton12a.html; Acharya, Sun and Zhang (2018),
+https://arxiv.org/abs/1707.05128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+
+__all__ = [
+    "chi_square",
+    "check_deal",
+    "chi_square_reach",
+    "deal",
+    "exchange",
+    "kernel_distance",
+    "mean_reach",
+    "permuted_statistics",
+    "total_variation",
+]
+
+IntArray = NDArray[np.int64]
+TableArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+Gram = Iterable[tuple[int, FloatArray]]
+
+LARGEST_DEAL = 10**9
+"""Respondents below which NumPy draws hypergeometric numbers."""
+
+_FEW = 2**22
+"""Up to this many elements are always shuffled, and so many at a time."""
+
+_PER_KIND = 8
+"""So many respondents per kind take about as long to shuffle as the kind takes to be dealt."""
+
+_CELLS = 2**26
+"""Cells of tables held at a time."""
+
+_FLOOR = 1e-12
+"""Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
+
+
+def check_deal(total: int) -> None:
+    """Refuse more respondents than can be permuted; their number is public."""
+    if total >= LARGEST_DEAL:
+        raise ValueError(
+            f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {total:,}: compare "
+            f"a random sample of them."
+        )
+
+
+def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -> TableArray:
+    """Return tables of counts after random assignments of the respondents to the samples.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (G, k)
+        Respondents by sample and kind; fewer than 10^9 in all.
+    permutations : int
+        Number of tables.
+    rng : numpy.random.Generator or None
+        None takes the randomness from the operating system.
+
+    Returns
+    -------
+    ndarray of int32, shape (permutations, G, k)
+        Independent tables with the row and column sums of `counts`.
+
+    Notes
+    -----
+    Few respondents are shuffled, exactly uniformly. Where there are many, kinds are dealt one after
+    the other: how many of a kind fall to sample 1, of the rest to sample 2, and so on, given the
+    room that is left, are hypergeometric numbers. The law is the same, and which way is taken
+    depends on public numbers alone.
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    samples, kinds = counts.shape
+    total = int(counts.sum())
+    check_deal(total)
+    small = total * permutations <= _FEW or total <= _PER_KIND * kinds
+    if total <= LARGEST_SHUFFLE and small:
+        return _shuffled_tables(counts, permutations, rng)
+    generator = secret_generator() if rng is None else rng
+    tables = np.zeros((samples, kinds, permutations), dtype=np.int32)
+    room = np.repeat(counts.sum(axis=1)[:, None], permutations, axis=1)
+    for kind, number in enumerate(counts.sum(axis=0).tolist()):
+        left = np.full(permutations, number)
+        behind = room.sum(axis=0)
+        for sample in range(samples - 1):
+            behind -= room[sample]
+            got = generator.hypergeometric(room[sample], behind, left)
+            tables[sample, kind] = got
+            room[sample] -= got
+            left -= got
+        tables[-1, kind] = left
+        room[-1] -= left
+    return np.ascontiguousarray(tables.transpose(2, 0, 1))
+
+
+def _shuffled_tables(
+    counts: IntArray, permutations: int, rng: np.random.Generator | None
+) -> TableArray:
+    """Return tables after shuffling the respondents, a batch of permutations at a time."""
+    samples, kinds = counts.shape
+    kind = np.repeat(np.arange(kinds), counts.sum(axis=0))
+    offset = kinds * np.repeat(np.arange(samples), counts.sum(axis=1))
+    batch = max(1, _FEW // len(kind))
+    parts = []
+    for start in range(0, permutations, batch):
+        number = min(batch, permutations - start)
+        cell = kind[draw_shuffles(number, len(kind), rng)] + offset
+        cell += counts.size * np.arange(number)[:, None]
+        table = np.bincount(cell.ravel(), minlength=number * counts.size).astype(np.int32)
+        parts.append(table.reshape(number, samples, kinds))
+    return np.concatenate(parts) if parts else np.empty((0, samples, kinds), dtype=np.int32)
+
+
+def exchange(
+    respondents: int, samples: int, permutations: int, rng: np.random.Generator | None
+) -> TableArray:
+    """Return tables for respondents who are in every sample, labels exchanged within each of them.
+
+    Kind g n + u is what respondent u of n did in sample g: observed, sample g holds the kinds
+    g n, ..., g n + n - 1, and in a table it holds one kind of every respondent. Independent
+    uniform exchanges; with two samples, coin flips. Returns int32, shape (permutations, G, G n).
+    """
+    draws = draw_shuffles(permutations * respondents, samples, rng).astype(np.int64)
+    held = draws.reshape(permutations, respondents, samples).transpose(0, 2, 1)
+    kind = held * respondents + np.arange(respondents)
+    tables = np.zeros((permutations, samples, samples * respondents), dtype=np.int32)
+    np.put_along_axis(tables, kind, 1, axis=2)
+    return tables
+
+
+def permuted_statistics(
+    counts: IntArray,
+    statistic: Callable[[TableArray], FloatArray],
+    permutations: int,
+    rng: np.random.Generator | None,
+    *,
+    paired: bool = False,
+) -> FloatArray:
+    """Return the statistic of the data, then those of random assignments, in batches.
+
+    `statistic` maps tables, shape (t, G, k), to t numbers; `paired` respondents are in every sample
+    and exchange their labels (`exchange`). Returns `permutations` + 1 numbers, all of them secret
+    (see `privrank.hypotheses.smoothing` for what may be released).
+    """
+    samples, kinds = counts.shape
+    batch = max(1, _CELLS // counts.size)
+    tables = np.asarray(counts, dtype=np.int32)[None]
+    parts = []
+    for start in range(0, permutations + 1, batch):
+        number = min(batch, permutations + 1 - start) - (start == 0)
+        fresh = (
+            exchange(kinds // samples, samples, number, rng)
+            if paired
+            else deal(counts, number, rng)
+        )
+        # the data go with the first batch: a kernel matrix is then computed once, not twice
+        parts.append(statistic(np.concatenate((tables, fresh)) if start == 0 else fresh))
+    return np.concatenate(parts)
+
+
+def _pairs(tables: TableArray) -> list[tuple[int, int]]:
+    return list(combinations(range(tables.shape[1]), 2))
+
+
+def _apart(tables: TableArray, sizes: IntArray, g: int, h: int) -> IntArray:
+    """Return n_h c_g - n_g c_h: the difference of two samples' frequencies times n_g n_h."""
+    first, second = tables[:, g].astype(np.int64), tables[:, h].astype(np.int64)
+    return np.asarray(first * sizes[h] - second * sizes[g])
+
+
+def total_variation(tables: TableArray, features: FloatArray | None = None) -> FloatArray:
+    """Return the largest total variation distance of two samples' frequencies, by table.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by sample and kind.
+    features : ndarray of float64, shape (k, c), optional
+        Where kinds are respondents with several rows, the shares of each one's rows by category.
+        Without it kinds are categories.
+
+    Returns
+    -------
+    ndarray of float64, shape (t,)
+        Sensitivity: ``mean_reach(sizes, 1.0)``.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    largest = np.zeros(len(tables))
+    if features is not None:
+        means = (tables / sizes[:, None]) @ features
+        for g, h in _pairs(tables):
+            distance = 0.5 * np.abs(means[:, g] - means[:, h]).sum(axis=1)
+            largest = np.maximum(largest, distance)
+        return largest
+    for g, h in _pairs(tables):
+        # whole numbers up to n_g n_h, so that equal statistics are equal
+        apart = np.abs(_apart(tables, sizes, g, h)).sum(axis=1)
+        largest = np.maximum(largest, apart / (2 * sizes[g] * sizes[h]))
+    return largest
+
+
+def mean_reach(sizes: IntArray, diameter: float, *, paired: bool = False) -> float:
+    """Return the sensitivity of the largest distance of two feature means.
+
+    diam / min(sizes), or twice that if respondents are `paired`: then one moves the means of all
+    samples. It is attained by reversing the one's difference where all have the longest.
+    """
+    return (2 if paired else 1) * diameter / int(np.min(sizes))
+
+
+def chi_square(tables: TableArray) -> FloatArray:
+    """Return the largest two-sample chi-square statistic of two samples, by table.
+
+    sum (rho mu - nu / rho)^2 / (mu + nu) over the kinds that occur, mu and nu the counts of samples
+    of n1 and n2, rho^2 = n2 / n1: Pearson's statistic. For samples of equal sizes it is the
+    statistic sum ((mu - nu)^2 - mu - nu) / (mu + nu) of Chan, Diakonikolas, Valiant and Valiant,
+    and of Acharya, Sun and Zhang, plus the number of kinds that occur, which no permutation
+    changes: the permutation tests are one.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    largest = np.zeros(len(tables))
+    for g, h in _pairs(tables):
+        apart = _apart(tables, sizes, g, h).astype(np.float64)
+        both = np.maximum(tables[:, g] + tables[:, h], 1)
+        largest = np.maximum(largest, (apart**2 / both).sum(axis=1) / (sizes[g] * sizes[h]))
+    return largest
+
+
+def chi_square_reach(sizes: IntArray) -> float:
+    """Return the sensitivity of `chi_square`: the largest over pairs of samples.
+
+    Notes
+    -----
+    **Privacy.** (n1 + n2)^2 / (n1 n2) N / (N + 1), N = max(n1, n2). With a = rho, b = 1 / rho,
+    s = mu + nu and a mu - b nu = r s, where -b <= r <= a, one more respondent of sample 1 in a kind
+    changes the statistic by (s (2 a r - r^2) + a^2) / (s + 1), increasing in r: at most a^2, at
+    r = a, and at least a^2 - s (a + b)^2 / (s + 1), at r = -b, where all s are of sample 2. For
+    s = 0 it is a^2. A replacement is a removal from one kind and an addition to another, so changes
+    the statistic by at most (a + b)^2 s / (s + 1), s <= n2, and from sample 2 by the same with
+    s <= n1. It is attained: all of the other sample in the kind that is left, and the respondent
+    joins the rest of the own sample, or moves to a new kind.
+    """
+    reach = 0.0
+    for n, other in combinations(np.asarray(sizes, dtype=np.int64).tolist(), 2):
+        most = max(n, other)
+        reach = max(reach, (n + other) ** 2 / (n * other) * most / (most + 1))
+    return reach
+
+
+def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
+    """Return the largest distance of two samples' mean features (MMD), by table.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by sample and kind.
+    gram : iterable of (int, ndarray of float64)
+        Upper part of the (k, k) kernel matrix of the kinds by blocks of rows, as
+        `gram.gram_blocks` yields it; ``[(0, matrix)]`` for a whole one.
+
+    Returns
+    -------
+    ndarray of float64, shape (t,)
+        sqrt(T^2 + 1e-12) for T the root of the V-statistic, not its square; sqrt(x^2 + c) changes
+        no faster than x. Sensitivity: ``mean_reach(sizes, diameter)``.
+
+    Notes
+    -----
+    With p_g the frequencies of sample g and d_g = p_g - p_G, all squared distances
+    (d_g - d_h)' K (d_g - d_h) come from the products d_g' K d_h, matrix products over all tables.
+    Only the upper part of K is used: with half its diagonal block it is U, and K = U + U'.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    shares = np.ascontiguousarray(tables[:, :-1] / sizes[:-1, None])
+    shares -= tables[:, -1:] / sizes[-1]
+    count, others, kinds = shares.shape
+    flat = shares.reshape(count * others, kinds)
+    halves = np.zeros((count, others, others))
+    for first, block in gram:
+        rows = len(block)
+        upper = block.copy()
+        upper[:, :rows] *= 0.5
+        products = (flat[:, first : first + rows] @ upper).reshape(count, others, -1)
+        halves += np.einsum("tgk,thk->tgh", products, shares[:, :, first:], optimize=others > 1)
+    products = np.zeros((count, others + 1, others + 1))
+    products[:, :others, :others] = halves + halves.transpose(0, 2, 1)
+    largest = np.zeros(count)
+    for g, h in _pairs(tables):
+        squared = products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h]
+        largest = np.maximum(largest, squared)
+    return np.sqrt(largest + _FLOOR)

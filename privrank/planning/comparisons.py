@@ -1,0 +1,376 @@
+"""Choose what a fit of paired comparisons releases, from public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import Literal
+
+from scipy.optimize import minimize_scalar
+
+from privrank.bradley_terry.evidence import default_ridge, nominal_information
+from privrank.bradley_terry.losses import Reading, loss_bounds
+from privrank.distributions.links import LOGIT, Link
+from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.netnoise import NoiseName, cell_noise, net_noise, noise_choices
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.sensitivity import objective_scale
+from privrank.release.plan import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Plan
+from privrank.release.release import (
+    DESIGN_EFFECT,
+    GROUP_SIZES,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    Mechanism,
+)
+from privrank.release.survey import Design
+from privrank.util.checks import check_choice
+
+__all__ = [
+    "DesignEffect",
+    "Method",
+    "Noise",
+    "main_noise",
+    "plan_choices",
+    "plan_fit",
+    "predicted_error",
+    "side_shares",
+]
+
+Method = Literal["auto", "counts", "objective"]
+Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"]
+DesignEffect = Literal["auto", "scalar", "none", "cluster"]
+
+MOST_ITEMS_WIN_MATRIX = 20
+"""Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
+
+_UNEVEN = 0.25
+"""Relative standard deviation of pair counts, beside that of chance, that predictions suppose."""
+
+
+def side_shares(
+    design: Design,
+    epsilon: float,
+    design_effect: DesignEffect,
+    shares: Mapping[str, float] | None,
+    wanted: tuple[str, ...],
+) -> dict[str, float]:
+    """Return the shares of epsilon of the side releases a fit makes.
+
+    Given the public design and the caller's choices, returns the share per side release among
+    `wanted` and, for respondents, the design effect. Refuses unknown names and shares that leave
+    nothing for the main release.
+    """
+    check_choice("design_effect", design_effect, DesignEffect)
+    if design_effect == "cluster" and not math.isinf(epsilon):
+        raise ValueError(
+            "design_effect='cluster' needs the covariance of all answers, which no release here "
+            "protects: use design_effect='scalar', or epsilon=numpy.inf for the non-private run."
+        )
+    if design_effect in ("scalar", "cluster") and design.unit == "row":
+        raise ValueError(
+            f"design_effect={design_effect!r} is about the answers of one respondent: name the "
+            f"respondent column with respondent=."
+        )
+    if design.unit == "respondent" and design_effect in ("auto", "scalar"):
+        wanted = (DESIGN_EFFECT, *wanted)
+    if shares is not None and not isinstance(shares, Mapping):
+        raise TypeError(
+            f"shares must be a mapping from side releases to shares of epsilon, got "
+            f"{type(shares).__name__}."
+        )
+    given = dict(shares or {})
+    if given.keys() - DEFAULT_SHARES.keys():
+        known = ", ".join(repr(name) for name in DEFAULT_SHARES)
+        raise ValueError(f"shares must name side releases among {known}.")
+    if not all(isinstance(share, Real) and 0 < share < 1 for share in given.values()):
+        raise ValueError("shares must be positive numbers below 1.")
+    chosen = {name: float(given.get(name, DEFAULT_SHARES[name])) for name in wanted}
+    if not sum(chosen.values()) < 1:
+        raise ValueError("shares must add up to less than 1, so that the main release has one.")
+    return chosen
+
+
+def main_noise(
+    design: Design,
+    mechanism: Mechanism,
+    noise: Noise,
+    epsilon: float,
+    delta: float,
+    shares: Mapping[str, float],
+) -> NoiseName:
+    """Return the law of the main release's noise, from public numbers.
+
+    Given the caller's choice and the side releases' shares; ``"auto"`` takes the law under which
+    differences between items get the least variance (:func:`_laws`).
+    """
+    return _laws(design, mechanism, noise, epsilon, delta, shares)[0]
+
+
+def _laws(
+    design: Design,
+    mechanism: Mechanism,
+    noise: Noise,
+    epsilon: float,
+    delta: float,
+    shares: Mapping[str, float],
+) -> tuple[NoiseName, ...]:
+    """Return the laws of noise that the caller leaves a mechanism, the least harmful first.
+
+    The win matrix has two, and objective perturbation one. Refuses what does not apply.
+    """
+    if math.isinf(epsilon):
+        return ("laplace",)
+    if noise == "gaussian" and delta == 0:
+        raise ValueError(
+            "noise='gaussian' needs a delta above 0: pass delta=, well below 1 / nobs, or use "
+            "noise='auto'."
+        )
+    share = 1.0 - sum(shares.values())
+    if mechanism == "objective perturbation":
+        if noise not in ("auto", "laplace"):
+            raise ValueError(
+                f"noise={noise!r} is for counts, and objective perturbation has continuous Laplace "
+                f"noise: use method='counts' or noise='auto'."
+            )
+        return ("laplace",)
+    if mechanism == "win matrix":
+        laws: tuple[NoiseName, ...] = ("laplace",) if delta == 0 else ("laplace", "gaussian")
+        return tuple(law for law in laws if noise in ("auto", law))
+    if noise == "auto":
+        choices = noise_choices(design.reach, epsilon, delta, share)
+        return tuple(choice.name for choice in choices)
+    net_noise(design.reach, noise, share * epsilon, delta)
+    return (noise,)
+
+
+def plan_fit(
+    design: Design,
+    epsilon: float,
+    method: Method,
+    penalty: float | None,
+    design_effect: DesignEffect,
+    shares: Mapping[str, float] | None,
+    noise: Noise = "auto",
+    delta: float = 0.0,
+    link: Link = LOGIT,
+) -> Plan:
+    """Return the plan of a fit.
+
+    Given the public design and the caller's choices (`penalty` None for ``"auto"``), returns the
+    plan of the least predicted error (:func:`predicted_error`) among those that are left.
+    """
+    cluster = design_effect == "cluster"
+    if design.covariates is not None:
+        if method == "objective":
+            raise ValueError(
+                "method='objective' is proved for models without covariates only: use "
+                "method='counts' or leave it at 'auto'."
+            )
+        if design.covariates.bounds and noise not in ("auto", "laplace"):
+            raise ValueError(
+                f"noise={noise!r} is for net wins by group, and with numeric covariates they are "
+                f"weighted: use noise='auto', or cut the numbers into declared levels."
+            )
+        wanted = _covariate_releases(design)
+        sides = side_shares(design, epsilon, design_effect, shares, wanted)
+        law: NoiseName = "laplace"
+        if not design.covariates.bounds:
+            law = main_noise(design, "net wins", noise, epsilon, delta, sides)
+        return Plan(_exact(epsilon, link), sides, cluster=cluster, noise=law, link=link)
+    if math.isinf(epsilon) and method != "objective":
+        sides = side_shares(design, epsilon, design_effect, shares, ())
+        return Plan(_exact(epsilon, link), sides, cluster=cluster, link=link)
+    plans = plan_choices(
+        design, epsilon, method, penalty, design_effect, shares, noise, delta, link
+    )
+    return plans[0]
+
+
+def _exact(epsilon: float, link: Link) -> Mechanism:
+    """Return what is released of counts where that is no matter of noise.
+
+    The maximum likelihood of other links than the logit takes more than net wins, and only the
+    non-private run has it.
+    """
+    return "win matrix" if math.isinf(epsilon) and link != LOGIT else "net wins"
+
+
+def plan_choices(
+    design: Design,
+    epsilon: float,
+    method: Method = "auto",
+    penalty: float | None = None,
+    design_effect: DesignEffect = "auto",
+    shares: Mapping[str, float] | None = None,
+    noise: Noise = "auto",
+    delta: float = 0.0,
+    link: Link = LOGIT,
+) -> tuple[Plan, ...]:
+    """Return the plans of a model without covariates, the least predicted error first.
+
+    Net wins under every law, with the pair counts where these are not public; the win matrix, which
+    holds them, under the two laws it has; and objective perturbation. Left out are those that the
+    caller does, objective perturbation under a public design unless it is asked for, and where the
+    caller's ridge is too small for it or the law is one of counts.
+    """
+    counts_needed = design.pairs is None and not math.isinf(epsilon)
+    extra = (PAIR_COUNTS,) if counts_needed else ()
+    cluster = design_effect == "cluster"
+    plans = []
+    if method != "objective":
+        releases: list[tuple[Mechanism, tuple[str, ...]]] = [("net wins", extra)]
+        if counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX:
+            releases.append(("win matrix", ()))
+        for main, wanted in releases:
+            sides = side_shares(design, epsilon, design_effect, shares, wanted)
+            plans += [
+                Plan(main, sides, cluster=cluster, noise=law, link=link)
+                for law in _laws(design, main, noise, epsilon, delta, sides)
+            ]
+    perturbed = design.kind == "private" and noise in ("auto", "laplace")
+    if method == "objective" or (method == "auto" and perturbed):
+        _laws(design, "objective perturbation", noise, epsilon, delta, {})
+        sides = side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra))
+        plan = Plan("objective perturbation", sides, cluster=cluster, link=link)
+        gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, plan)
+        plan = replace(plan, gamma=gamma)
+        if method == "objective" and gamma <= 0 and not math.isinf(epsilon):
+            raise ValueError(
+                "penalty must be positive for objective perturbation, because the ridge is part of "
+                "the guarantee: use penalty='auto' or method='counts'."
+            )
+        if method == "objective" or gamma >= LEAST_RIDGE * _objective_noise(design, epsilon, plan):
+            plans.append(plan)
+    if len({plan.mechanism for plan in plans}) > 1:  # else they are in order
+        plans.sort(key=lambda plan: predicted_error(design, epsilon, delta, plan, penalty))
+    return tuple(plans)
+
+
+def _covariate_releases(design: Design) -> tuple[str, ...]:
+    """Return the side releases that covariates need."""
+    facts = design.covariates
+    ordered = facts is not None and facts.ordered
+    grouped = design.kind == "private" and facts is not None and facts.cells > 1
+    return (GROUP_SIZES,) * grouped + (ORDER_EFFECT,) * ordered
+
+
+def _whole(epsilon: float, delta: float, plan: Plan) -> float:
+    """Return what the parts of a plan share: with Gaussian noise delta is spent on that."""
+    return epsilon if plan.noise == "gaussian" else pure_epsilon(epsilon, delta)
+
+
+def _main_epsilon(epsilon: float, plan: Plan) -> float:
+    return epsilon * (1.0 - sum(plan.shares.values()))
+
+
+def _objective_noise(design: Design, epsilon: float, plan: Plan) -> float:
+    """Return the noise scale of objective perturbation at the plan's ridge, inf if none is safe."""
+    if plan.gamma <= 0:
+        return math.inf
+    share = _main_epsilon(epsilon, plan)
+    return objective_scale(design.reach, plan.gamma, share, loss_bounds(plan.link))
+
+
+def _reading(plan: Plan) -> Reading:
+    """Return how the scores of a private plan depend on the worths."""
+    objective = plan.mechanism == "objective perturbation"
+    return Reading(plan.link, objective and loss_bounds(plan.link).answers_curve)
+
+
+def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
+    """Return the ridge of least predicted risk, with the noise scale it allows.
+
+    For a contrast with curvature I and variance r I of its score the risk is
+    (r I + 2 lam^2 + gamma^2 s^2) / (I + gamma)^2 for worths of standard deviation s (1 for the
+    logit, where r = 1); lam falls with gamma until the determinant costs nothing.
+    """
+    reading = _reading(plan)
+    information = nominal_information(len(design.items), design.nominal_total, reading)
+    sampling = information * (reading.mean_variance / reading.mean_curvature)
+    if math.isinf(epsilon):
+        return default_ridge(information, 0.0, reading)
+    share = _main_epsilon(epsilon, plan)
+
+    def risk(log_gamma: float) -> float:
+        gamma = math.exp(log_gamma)
+        lam = min(_objective_noise(design, epsilon, replace(plan, gamma=gamma)), 1e50)
+        shrinkage = gamma**2 * reading.spread**2
+        return (sampling + 2.0 * lam**2 + shrinkage) / (information + gamma) ** 2
+
+    best = minimize_scalar(
+        risk, bounds=(math.log(0.1 / share), math.log(1e4 / share)), method="bounded"
+    )
+    return float(math.exp(best.x))
+
+
+def predicted_error(
+    design: Design, epsilon: float, delta: float, plan: Plan, penalty: float | None = None
+) -> float:
+    """Predict the mean squared error of a contrast of length 1 of the worths.
+
+    Notes
+    -----
+    **Statistic.** From public numbers, for worths of the reading's spread s and equal counts of the
+    pairs. A contrast with curvature I, score variance r I + v and ridge gamma, whose share
+    q = gamma / (I + gamma) it takes, has the error (r I + v + gamma^2 s^2) / (I + gamma)^2, or
+    after the correction of the ridge's bias (1 - q^2)^2 (r I + v) / I^2 + q^4 s^2.
+
+    The noise v holds that of net wins, of both cells of each pair or of the perturbed objective,
+    and that of released pair counts: an error in the count of a pair moves the expected wins of its
+    items by its product with F - 1/2 (:func:`_count_error`). What it costs to release anything
+    else is in the shares.
+    """
+    reading, m = _reading(plan), len(design.items)
+    information = nominal_information(m, design.nominal_total, reading)
+    share, reach = _main_epsilon(_whole(epsilon, delta, plan), plan), design.reach
+    sampling = information * (reading.mean_variance / reading.mean_curvature)
+    if plan.mechanism == "objective perturbation":
+        noise = 2.0 * _objective_noise(design, epsilon, plan) ** 2
+    elif plan.mechanism == "win matrix":
+        # each pair's two cells, at even odds, in a round robin of m items
+        noise = 0.5 * m * _cell_variance(design, plan.noise, share, delta)
+    else:
+        noise = (0.5 * net_noise(reach, plan.noise, share, delta).deviation(reach.items)) ** 2
+        if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
+            # pairs may have been fixed, or chosen at random: half way between the two
+            sampling = 0.5 * (sampling + information * 0.25 / reading.mean_curvature)
+    noise += m * _count_error(design, epsilon, delta, plan) * reading.mean_square_pull
+    variance, spread = sampling + noise, reading.spread**2
+    gamma = plan.gamma
+    if plan.mechanism != "objective perturbation":
+        gamma = default_ridge(information, noise, reading) if penalty is None else penalty
+    if penalty is not None:
+        return (variance + gamma**2 * spread) / (information + gamma) ** 2
+    taken = gamma / (information + gamma)
+    return float((1.0 - taken**2) ** 2 * variance / information**2 + taken**4 * spread)
+
+
+def _cell_variance(design: Design, noise: NoiseName, epsilon: float, delta: float) -> float:
+    """Return the variance of the noise of a cell of the win matrix, in wins."""
+    cells = cell_noise(design.reach, noise, epsilon, delta, ties=design.ties)
+    step = (0.5 if design.ties else 1.0) / cells.fineness
+    return float(step**2 * cells.law.variance)
+
+
+def _count_error(design: Design, epsilon: float, delta: float, plan: Plan) -> float:
+    """Predict the error variance of each pair count; 0 where the counts are public.
+
+    Noisy counts are shrunk towards their mean (:mod:`privrank.bradley_terry.evidence`), which
+    leaves v t^2 / (v + t^2) of noise of variance v where true counts vary by t^2: by chance, where
+    a unit cannot answer all pairs, and by what else keeps counts from being equal.
+    """
+    if design.pairs is not None:
+        return 0.0
+    if plan.mechanism == "win matrix":
+        share = _main_epsilon(_whole(epsilon, delta, plan), plan)
+        noise = 2.0 * _cell_variance(design, plan.noise, share, delta)
+    else:
+        share = plan.shares[PAIR_COUNTS] * _whole(epsilon, delta, plan)
+        noise = DiscreteLaplace.calibrate(design.reach.pair_counts_l1, share).variance
+    mean = design.nominal_total / design.reach.pairs
+    chance = mean * max(0.0, 1.0 - design.reach.effective_rows / design.reach.pairs)
+    spread = chance + (_UNEVEN * mean) ** 2
+    return noise * spread / (noise + spread)

@@ -1,0 +1,217 @@
+"""Which noise a vector of net wins gets: every law that applies, and the one that disturbs least.
+
+All numbers here are public. A law is calibrated for the differences between neighbours that
+`sensitivity.Reach` bounds, on a lattice of 1 / fineness of a net win.
+
+**Groups.** Where the nets of several groups of respondents are released, each with independent
+noise of one of these laws, and a unit's answers lie in one group, the whole spends what one vector
+does. A unit that stays in its group changes one vector by at most the bound. One that moves takes
+its own net u out of one vector and puts a net v into another. Every bound used here is that of
+twice a unit's net in a norm, so u and v each have at most half of it: losses of pure laws add up to
+no more than epsilon (the whole-number sensitivities below are even, rounded up by halves). For
+Gaussian noise (u, v) is one vector with |(u, v)| = sqrt(|u|^2 + |v|^2), at most sqrt(1/2) of the
+bound, on 2 m coordinates, for which it is certified.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.gaussian import integer_scale
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.sensitivity import Reach
+from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+
+__all__ = [
+    "LAW_NAMES",
+    "NetLaw",
+    "NetNoise",
+    "NoiseName",
+    "cell_noise",
+    "equivalent_variance",
+    "net_noise",
+    "noise_choices",
+]
+
+NetLaw = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | SphericalNoise | PermutohedronNoise
+NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"]
+
+LAW_NAMES: dict[NoiseName, str] = {
+    "laplace": "discrete Laplace",
+    "gaussian": "discrete Gaussian",
+    "zero-sum-laplace": "zero-sum Laplace",
+    "spherical": "spherical",
+    "permutohedron": "permutohedron",
+}
+"""The laws in the words of a summary."""
+
+MOST_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "spherical": 20, "permutohedron": 50}
+"""Items up to which a law is drawn and simulated in about a second."""
+
+_LEAST_SCALE = 16.0
+"""Scale in lattice steps above which a law is that of its continuous limit to some tenths of a
+percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetNoise:
+    """Noise of one vector of net wins.
+
+    Parameters
+    ----------
+    name : str
+        As the argument ``noise=`` names it.
+    law : Law
+        Law of the noise, in lattice steps.
+    fineness : int
+        Lattice steps per net win: what is released is ``law.draw(fineness * net, rng)``.
+    sensitivity : int
+        How far one unit moves the released vector, in lattice steps and as the law measures it.
+    rho : float or None
+        Zero-concentrated privacy of Gaussian noise; None for a pure law.
+    """
+
+    name: NoiseName
+    law: NetLaw
+    fineness: int
+    sensitivity: int
+    rho: float | None = None
+
+    def deviation(self, items: int) -> float:
+        """Return the standard deviation, in net wins, of independent noise that harms as much.
+
+        Only differences between items count. Those of vectors that sum to 0 vary like those of
+        independent numbers of m / (m - 1) their variance.
+        """
+        return math.sqrt(equivalent_variance(self.law, items)) / self.fineness
+
+
+def equivalent_variance(law: NetLaw, items: int) -> float:
+    """Return the variance of independent noise with differences like those of a law."""
+    if isinstance(law, DiscreteLaplace | DiscreteGaussian):
+        return law.variance
+    return law.variance * items / (items - 1)
+
+
+def _finer(scale: float) -> int:
+    """Return the power of two that brings a scale to at least `_LEAST_SCALE`."""
+    return int(2 ** max(0, math.ceil(math.log2(_LEAST_SCALE / scale))))
+
+
+def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0) -> NetNoise:
+    """Return the noise that protects one vector of net wins.
+
+    Parameters
+    ----------
+    reach : Reach
+        What one unit can change.
+    name : str
+        One of the laws.
+    epsilon, delta : float
+        The guarantee; pure laws take the epsilon alone.
+
+    Returns
+    -------
+    NetNoise
+
+    Raises
+    ------
+    ValueError
+        If the law is not drawn for so many items, or Gaussian noise has no delta.
+
+    Notes
+    -----
+    **Privacy.** One unit's net u, times the fineness L, takes at most h steps. Discrete and
+    zero-sum Laplace noise: h is L times half the l1 sensitivity, 2 min(rows, cut). Spherical noise:
+    h is the whole number to which sqrt(m) |L u|_2, at most sqrt(m L^2 spread), is rounded up.
+    Permutohedron noise: u lies in half of `net_permutohedra` times the permutohedron, and the
+    fineness makes L times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
+    :func:`privrank.privacy.gaussian.integer_scale`.
+    """
+    noise = _calibrated(reach, name, epsilon, delta)
+    if noise.sensitivity % 2:
+        raise AssertionError(f"the steps of one unit's net are not whole: {noise!r}")
+    return noise
+
+
+def _calibrated(reach: Reach, name: NoiseName, epsilon: float, delta: float) -> NetNoise:
+    m = reach.items
+    if m > MOST_ITEMS.get(name, m):
+        raise ValueError(
+            f"noise={name!r} is drawn for at most {MOST_ITEMS[name]} items, got {m}: use "
+            f"noise='auto' or 'laplace'."
+        )
+    if math.isinf(epsilon):
+        return NetNoise("laplace", DiscreteLaplace(0.0), 1, reach.net_l1)
+    if name == "laplace":
+        law = DiscreteLaplace.calibrate(reach.net_l1, epsilon)
+        return NetNoise(name, law, 1, reach.net_l1)
+    if name == "gaussian":
+        if delta <= 0:
+            raise ValueError(
+                "noise='gaussian' needs a delta above 0: pass delta=, well below 1 / nobs, or use "
+                "another noise."
+            )
+        scale, fine = integer_scale(epsilon, delta, reach.net_l2, 2 * m)
+        rho = 0.5 * (fine * reach.net_l2 / scale) ** 2
+        return NetNoise(name, DiscreteGaussian(scale), fine, fine * reach.net_linf, rho)
+    if name == "zero-sum-laplace":
+        fine = _finer(reach.net_l1 / epsilon)
+        steps = fine * reach.net_l1
+        return NetNoise(name, ZeroSumLaplace.calibrate(m, steps, epsilon), fine, steps)
+    if name == "spherical":
+        half = math.sqrt(m * reach.spread)
+        # fine enough that rounding the norm up costs less than a hundredth, too
+        fine = max(_finer(2.0 * half / epsilon), 2 ** max(0, math.ceil(math.log2(100.0 / half))))
+        square = m * fine**2 * reach.spread
+        root = math.isqrt(square)
+        steps = 2 * (root + (root * root < square))
+        return NetNoise(name, SphericalNoise.calibrate(m, steps, epsilon), fine, steps)
+    single = reach.net_permutohedra / 2
+    body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single)
+    steps = 2 * int(body.fineness * single)
+    return NetNoise(name, replace(body, fineness=1), body.fineness, steps)
+
+
+def cell_noise(
+    reach: Reach, name: NoiseName, epsilon: float, delta: float, *, ties: bool
+) -> NetNoise:
+    """Return the noise of the cells of a win matrix, by l1 or l2 sensitivity.
+
+    Steps are those of the matrix, half wins if `ties`, divided by the fineness.
+    """
+    l1 = reach.win_matrix_l1(ties=ties)
+    if math.isinf(epsilon):
+        return NetNoise("laplace", DiscreteLaplace(0.0), 1, l1)
+    if name == "laplace":
+        return NetNoise(name, DiscreteLaplace.calibrate(l1, epsilon), 1, l1)
+    l2, cells = reach.win_matrix_l2(ties=ties), reach.items * (reach.items - 1)
+    scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
+    each = (2 if ties else 1) * (1 if reach.distinct else reach.rows)
+    rho = 0.5 * (fine * l2 / scale) ** 2
+    return NetNoise(name, DiscreteGaussian(scale), fine, fine * each, rho)
+
+
+def noise_choices(
+    reach: Reach, epsilon: float, delta: float, share: float = 1.0
+) -> tuple[NetNoise, ...]:
+    """Return the noise of every law that applies, the least harmful first.
+
+    Given the guarantee of a fit and the share of epsilon that goes to the net wins.
+    """
+    found = []
+    for name in LAW_NAMES:
+        if reach.items > MOST_ITEMS.get(name, reach.items) or (name == "gaussian" and delta == 0):
+            continue
+        whole = epsilon if name == "gaussian" else pure_epsilon(epsilon, delta)
+        try:
+            found.append(net_noise(reach, name, share * whole, delta))
+        except ValueError:
+            # an epsilon so small that this law would not fit its integers
+            if name == "laplace":
+                raise
+    return tuple(sorted(found, key=lambda noise: noise.deviation(reach.items)))

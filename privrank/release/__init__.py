@@ -1,0 +1,1 @@
+"""What leaves the data: public facts, and noisy integers in their archival form."""

@@ -1,0 +1,113 @@
+"""What the public may know of the comparisons per pair: observed, declared, equal or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from privrank.release.survey import Design, PairCounts
+from privrank.util.checks import check_choice
+
+__all__ = ["PairCountChoice", "check_connected", "public_pairs"]
+
+IntArray = NDArray[np.int64]
+
+PairCountChoice = Literal["equal", "release"]
+
+MOST_ITEMS_COMPLETE = 3000
+"""Beyond this a table of all pairs is too large to assume or to release."""
+
+
+def public_pairs(
+    facts: Design,
+    pairs: tuple[IntArray, IntArray, IntArray, IntArray],
+    pair_counts: object,
+    labels: tuple[Any, ...],
+) -> PairCounts | None:
+    """Return what the public may know of the comparisons per pair; None: to be released.
+
+    The observed `pairs` are read under a public design only; under a private one every number
+    comes from the caller's declarations.
+    """
+    if facts.kind == "public":
+        if pair_counts is not None:
+            raise ValueError(
+                "pair_counts must be left out when design='public': the observed counts are "
+                "public then."
+            )
+        met = pairs[2] > 0
+        return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed")
+    m = len(labels)
+    if pair_counts is None or isinstance(pair_counts, str):
+        choice = "equal" if pair_counts is None else pair_counts
+        check_choice("pair_counts", choice, PairCountChoice)
+        if m > MOST_ITEMS_COMPLETE:
+            raise ValueError(
+                f"pair_counts must be declared as a table for more than {MOST_ITEMS_COMPLETE} "
+                f"items under a private design: a complete table of pairs would be too large."
+            )
+        if choice == "release":
+            return None
+        return PairCounts.equal(m, facts.nobs * facts.reach.effective_rows / facts.reach.pairs)
+    return _declared_pairs(pair_counts, labels)
+
+
+def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
+    """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
+    rule = (
+        "pair_counts must be 'equal', 'release', a mapping {(item, item): count} or a data frame "
+        "with columns item1, item2, count over the declared items, each pair once, counts positive"
+    )
+    if isinstance(table, Mapping):
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in table):
+            raise ValueError(f"{rule}.")
+        table = pd.DataFrame(
+            [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
+        )
+    if not isinstance(table, pd.DataFrame) or not {"item1", "item2", "count"} <= set(table.columns):
+        raise ValueError(f"{rule}.")
+    index = pd.Index(labels)
+    first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
+    count = pd.to_numeric(table["count"], errors="coerce").to_numpy(dtype=np.float64)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    cells = low * len(labels) + high
+    if not (
+        len(count)
+        and (low >= 0).all()
+        and (low < high).all()
+        and (count > 0).all()
+        and np.isfinite(count).all()
+        and len(np.unique(cells)) == len(cells)
+    ):
+        raise ValueError(f"{rule}.")
+    order = np.argsort(cells)
+    return PairCounts(low[order], high[order], count[order], "declared")
+
+
+def check_connected(pairs: PairCounts, items: tuple[str, ...]) -> None:
+    """Refuse a public comparison graph that falls apart: worths across parts mean nothing."""
+    m = len(items)
+    # with covariates item i with pattern s has the number s m + i
+    edges = (pairs.first % m, pairs.second % m)
+    graph = coo_array((np.ones(len(pairs.first)), edges), shape=(m, m))
+    parts, member = connected_components(graph, directed=False)
+    if parts == 1:
+        return
+    if (member[edges[0]] != member[edges[1]]).any():
+        raise RuntimeError(
+            "scipy's connected_components put two items that are compared into two groups: "
+            "install another version of scipy."
+        )
+    inside = [items[k] for k in np.flatnonzero(member == member[0])]
+    shown = ", ".join(inside[:5]) + (", ..." if len(inside) > 5 else "")
+    raise ValueError(
+        f"comparisons must connect all items, but {shown} are never compared with the other "
+        f"items, so differences between the {parts} groups are not identified: add comparisons "
+        f"or analyse each group by itself."
+    )

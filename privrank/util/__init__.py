@@ -1,0 +1,1 @@
+"""Argument checks, arrays, numerics that cannot fail, progress; knows nothing of the rest."""
