@@ -7,15 +7,8 @@ import json
 from privrank import aggregation, btl, closeness, identity, topk, uniformity
 from privrank.distributions.links import Link
 from privrank.release.release import Release, archived_link
-from privrank.results import (
-    AggregationResult,
-    BTLRegressionResult,
-    BTLResult,
-    ClosenessResult,
-    RankTestResult,
-    TopKResult,
-)
 from privrank.results import covariatefit as btlregression
+from privrank.results.base import Result
 
 __all__ = ["from_json"]
 
@@ -23,21 +16,11 @@ _REBUILD = {
     "AggregationResult": aggregation.infer,
     "BTLRegressionResult": btlregression.infer,
     "BTLResult": btl.infer,
-    "ClosenessTest": closeness.infer,
+    "ClosenessResult": closeness.infer,
     "IdentityTest": identity.infer,
     "TopKResult": topk.infer,
     "UniformityTest": uniformity.infer,
 }
-
-
-Result = (
-    AggregationResult
-    | BTLRegressionResult
-    | BTLResult
-    | ClosenessResult
-    | RankTestResult
-    | TopKResult
-)
 
 
 def from_json(text: str, *, link: Link | None = None) -> Result:
@@ -54,7 +37,7 @@ def from_json(text: str, *, link: Link | None = None) -> Result:
 
     Returns
     -------
-    AggregationResult, BTLRegressionResult, BTLResult, ClosenessResult, RankTestResult or TopKResult
+    A result of the same class and numbers
 
     Raises
     ------

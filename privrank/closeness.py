@@ -316,7 +316,9 @@ def infer(release: Release, *, alpha: float = 0.05, secret_labels: bool = False)
             continue
         if sample.groups and asked.name == release.mechanism:
             level = release.constants.get("level", alpha)
-            return ClosenessResult(release, level, asked, secret_labels)
+            return ClosenessResult(
+                release=release, alpha=level, asked=asked, secret_labels=secret_labels
+            )
     raise ValueError("release must be of a ClosenessTest, and this one is of another model.")
 
 

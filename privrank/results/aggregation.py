@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import __version__
 from privrank.bradley_terry.inference import rank_sets
 from privrank.consensus.rankintervals import rank_threshold
 from privrank.consensus.rules import pair_matrix
 from privrank.consensus.statements import Target, fraction_interval, score_interval
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Part, Release
+from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Part
 from privrank.results import tables
-from privrank.results.guarantee import caption, column_name, release_facts
+from privrank.results.base import Result
+from privrank.results.guarantee import caption
 from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
@@ -38,8 +37,8 @@ def released_fractions(pairs: Part, units: int) -> FloatArray:
     return pair_matrix(np.asarray(pairs.values * (pairs.step / units)))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AggregationResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class AggregationResult(Result):
     """A private consensus: the order, intervals of ranks, scores and pair fractions.
 
     Parameters
@@ -57,39 +56,11 @@ class AggregationResult:
         of the list; None where pairs were not released.
     """
 
-    release: Release
-    alpha: float
+    family: ClassVar[str] = "Borda scores and consensus ranks"
+
     target: Target
     places: IntArray = field(repr=False)
     fractions: FloatArray | None = field(repr=False)
-
-    def __repr__(self) -> str:
-        """Show the shape and the guarantee."""
-        sample = self.release.sample
-        return (
-            f"<AggregationResult: {len(sample.items)} items, {sample.nobs} {sample.unit}s, "
-            f"epsilon = {self.epsilon:g}>"
-        )
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """The items, in the declared order."""
-        return self.release.sample.items
-
-    @property
-    def nobs(self) -> int:
-        """Number of units (rows or respondents)."""
-        return self.release.sample.nobs
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon spent."""
-        return self.release.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Delta spent."""
-        return self.release.delta
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -329,19 +300,13 @@ class AggregationResult:
             frame, caption(self.release), "Pair fractions", "fraction with row before column", ax=ax
         )
 
-    def to_json(self) -> str:
-        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
-            {
-                "privrank": __version__,
-                "result": "AggregationResult",
-                "settings": {"alpha": self.alpha, "target": self.target},
-                "estimates": {"order": list(self.order)},
-                "release": self.release.to_record(),
-            }
-        )
+    def _settings(self) -> dict[str, Any]:
+        return {"target": self.target}
 
-    def _column(self) -> tables.Column:
+    def _estimates(self) -> dict[str, Any]:
+        return {"order": list(self.order)}
+
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
         ranks = self.consensus.loc[list(self.items)]
         params = errors = pd.Series(np.empty(0))
         if len(self.release.parts) > 1:
@@ -350,9 +315,4 @@ class AggregationResult:
         facts = [(f"rank of {item}", str(rank)) for item, rank in ranks.items()]
         if SCORE in self.release.parts:
             facts.append(("Kemeny score", f"{self.kemeny_score:.4f}"))
-        return tables.Column(
-            column_name(self.release), params, errors, (*facts, *release_facts(self.release))
-        )
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+        return params, errors, tuple(facts)

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import __version__
 from privrank.bradley_terry import inference
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.evidence import evidence
 from privrank.bradley_terry.optim import Solver
 from privrank.distributions.links import LOGIT, Link
 from privrank.hypotheses.nulls import monte_carlo_pvalue
-from privrank.release.release import Release
 from privrank.results import tables
+from privrank.results.base import Result
 from privrank.results.guarantee import (
     UNCERTAIN,
     caption,
-    column_name,
     count_notes,
     format_pvalue,
     guarantee,
     loss_notes,
     privacy_notes,
-    release_facts,
     title,
 )
 from privrank.results.homogeneity import HomogeneityResult
@@ -46,8 +42,8 @@ __all__ = ["BTLResult"]
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BTLResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class BTLResult(Result):
     """A private Bradley-Terry fit: worths, errors, ranks, tables and plots.
 
     Everything is computed from `release` and the settings below; there is no way back to the data.
@@ -74,8 +70,9 @@ class BTLResult:
         What to read with care.
     """
 
-    release: Release
-    alpha: float
+    family: ClassVar[str] = "Bradley-Terry worths"
+    noisy_errors: ClassVar[bool] = True
+
     requested: float | Literal["auto"]
     penalty: float
     corrected: bool
@@ -83,23 +80,6 @@ class BTLResult:
     theta: FloatArray = field(repr=False)
     worths: FloatArray = field(repr=False)
     warnings: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        """Show the shape and the guarantee."""
-        return (
-            f"<BTLResult: {len(self.items)} items, {self.nobs} {self.release.design.unit}s, "
-            f"epsilon = {self.epsilon:g}>"
-        )
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """The items."""
-        return self.release.design.items
-
-    @property
-    def nobs(self) -> int:
-        """Number of units (rows or respondents)."""
-        return self.release.design.nobs
 
     @property
     def link(self) -> Link:
@@ -112,19 +92,6 @@ class BTLResult:
         reading = evidence(self.release).estimator
         likelihood = reading.likelihood or reading.link == LOGIT
         return "maximum likelihood" if likelihood else "matching loss"
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon spent."""
-        return self.release.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Delta spent."""
-        return self.release.delta
-
-    def _series(self, values: Any, name: str) -> pd.Series[Any]:
-        return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
 
     def _covariance(self) -> inference.Covariance:
         return inference.covariance(
@@ -427,26 +394,11 @@ class BTLResult:
         """Draw the worths (:meth:`plot_worth`)."""
         return self.plot_worth(ax=ax)
 
-    def to_json(self) -> str:
-        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
-            {
-                "privrank": __version__,
-                "result": "BTLResult",
-                "settings": {
-                    "alpha": self.alpha,
-                    "penalty": self.requested,
-                    "solver": self.solver,
-                },
-                "estimates": {"worths": self.worths.tolist(), "penalty": self.penalty},
-                "release": self.release.to_record(),
-            }
-        )
+    def _settings(self) -> dict[str, Any]:
+        return {"penalty": self.requested, "solver": self.solver}
 
-    def _column(self) -> tables.Column:
-        return tables.Column(
-            column_name(self.release), self.params, self.bse, release_facts(self.release)
-        )
+    def _estimates(self) -> dict[str, Any]:
+        return {"worths": self.worths.tolist(), "penalty": self.penalty}
 
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
+        return self.params, self.bse, ()

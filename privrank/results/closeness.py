@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from privrank import __version__
 from privrank.mechanisms.statistics.comparison import Comparison, effect_interval
-from privrank.release.release import DECISION, PVALUE, STATISTIC, Part, Release
+from privrank.release.release import DECISION, PVALUE, STATISTIC, Part
 from privrank.results import tables
+from privrank.results.base import Result
 from privrank.results.guarantee import (
     caption,
-    column_name,
     format_pvalue,
     noise_source,
     promise,
-    release_facts,
     seed_notes,
     spent,
     title,
@@ -34,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["ClosenessResult"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ClosenessResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class ClosenessResult(Result):
     """A private comparison of samples: a p-value or a decision, and an effect if one was paid for.
 
     The statistic behind the p-value stays secret: beside the p-value it would tell more than
@@ -53,45 +50,21 @@ class ClosenessResult:
         Whether who is in which sample is protected, too.
     """
 
-    release: Release
-    alpha: float
+    family: ClassVar[str] = "Tests of closeness"
+
     asked: Comparison = field(repr=False)
     secret_labels: bool = False
 
-    def __repr__(self) -> str:
-        """Show the shape and the guarantee."""
-        sample = self.release.sample
-        shown = "" if self.pvalue is None else f", {format_pvalue(self.pvalue)}"
-        return (
-            f"<ClosenessResult: {len(sample.groups)} groups, {len(sample.items)} items, "
-            f"epsilon = {self.epsilon:g}{shown}>"
-        )
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """The items, or the categories."""
-        return self.release.sample.items
+    def _shape(self) -> tuple[str, ...]:
+        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        groups = f"{len(self.release.sample.groups)} groups"
+        return groups, *super(ClosenessResult, self)._shape(), *shown
 
     @property
     def groups(self) -> pd.Series[int]:
         """Sizes of the samples; declared lower bounds where labels are secret."""
         names, sizes = zip(*self.release.sample.groups, strict=True)
         return pd.Series(sizes, index=pd.Index(names, name="group"), name="nobs")
-
-    @property
-    def nobs(self) -> int:
-        """Number of units in all samples."""
-        return self.release.sample.nobs
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon spent, that of an effect included."""
-        return self.release.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Delta spent."""
-        return self.release.delta
 
     @property
     def pvalue(self) -> float | None:
@@ -286,34 +259,17 @@ class ClosenessResult:
             ax=ax,
         )
 
-    def to_json(self) -> str:
-        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
-            {
-                "privrank": __version__,
-                "result": "ClosenessTest",
-                "settings": {
-                    "alpha": self.alpha,
-                    "secret_labels": self.secret_labels,
-                },
-                "estimates": {
-                    "pvalue": self.pvalue,
-                    "reject": self.reject,
-                    "effect": self.effect,
-                },
-                "release": self.release.to_record(),
-            }
-        )
+    def _settings(self) -> dict[str, Any]:
+        return {"secret_labels": self.secret_labels}
 
-    def _column(self) -> tables.Column:
+    def _estimates(self) -> dict[str, Any]:
+        return {"pvalue": self.pvalue, "reject": self.reject, "effect": self.effect}
+
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
         facts = (
             ("p-value", "" if self.pvalue is None else f"{self.pvalue:.4f}"),
             (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
             ("effect", "" if self.effect is None else f"{self.effect:.4f}"),
-            *release_facts(self.release),
         )
         nothing = pd.Series(np.empty(0))
-        return tables.Column(column_name(self.release), nothing, nothing, facts)
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+        return nothing, nothing, facts

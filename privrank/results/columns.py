@@ -6,33 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from privrank.results import tables
-from privrank.results.aggregation import AggregationResult
-from privrank.results.btl import BTLResult
-from privrank.results.closeness import ClosenessResult
+from privrank.results.base import Result
 from privrank.results.guarantee import seed_notes
-from privrank.results.ranktest import RankTestResult
-from privrank.results.regression import BTLRegressionResult
-from privrank.results.topk import TopKResult
 
 __all__ = ["summary_col"]
-
-Result = (
-    AggregationResult
-    | BTLRegressionResult
-    | BTLResult
-    | ClosenessResult
-    | RankTestResult
-    | TopKResult
-)
-
-_TITLES: dict[type, str] = {
-    AggregationResult: "Borda scores and consensus ranks",
-    BTLRegressionResult: "Bradley-Terry coefficients",
-    BTLResult: "Bradley-Terry worths",
-    ClosenessResult: "Tests of closeness",
-    RankTestResult: "Tests",
-    TopKResult: "Win rates",
-}
 
 
 def summary_col(
@@ -62,7 +39,7 @@ def summary_col(
         If `names` has another length than `results`.
     """
     kinds = {type(result) for result in results} if isinstance(results, Sequence) else set()
-    if len(kinds) != 1 or not kinds <= _TITLES.keys():
+    if len(kinds) != 1 or not all(issubclass(kind, Result) for kind in kinds):
         raise TypeError("results must be a non-empty list of fits of one kind.")
     columns = [result._column() for result in results]
     if names is not None:
@@ -73,11 +50,7 @@ def summary_col(
         ]
     kind = kinds.pop()
     errors = "Standard errors in parentheses, sampling and privacy noise together."
+    notes = [errors] if kind.noisy_errors else []
     return tables.column_table(
-        _TITLES[kind],
-        columns,
-        [
-            *([errors] if kind in (BTLRegressionResult, BTLResult, TopKResult) else []),
-            *seed_notes([result.release for result in results]),
-        ],
+        kind.family, columns, notes + seed_notes([result.release for result in results])
     )

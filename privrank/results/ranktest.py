@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from privrank import __version__
 from privrank.hypotheses.interval import interval_from, tv_interval
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.statistics.fit import total_variation_from
 from privrank.planning.effects import DetectableEffect, check_power, detectable_effect, power_curve
-from privrank.release.release import DECISION, STATISTIC, Part, Release
+from privrank.release.release import DECISION, STATISTIC, Part
 from privrank.results import tables
+from privrank.results.base import Result
 from privrank.results.guarantee import (
     caption,
-    column_name,
     format_pvalue,
     noise_source,
     promise,
-    release_facts,
     seed_notes,
     spent,
     title,
@@ -40,8 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["RankTestResult"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RankTestResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class RankTestResult(Result):
     """A private test: the noisy statistic, its threshold and p-value, and the decision.
 
     Parameters
@@ -73,10 +70,10 @@ class RankTestResult:
         Other arguments of the fit that the archive has to keep.
     """
 
-    release: Release
+    family: ClassVar[str] = "Tests"
+
     test: str
     method: str
-    alpha: float
     hypotheses: tuple[str, str]
     pvalue: float | None
     threshold: float | None
@@ -86,34 +83,14 @@ class RankTestResult:
     null_model: NullModel | None = None
     settings: tuple[tuple[str, Any], ...] = ()
 
-    def __repr__(self) -> str:
-        """Show the shape and the guarantee."""
-        sample = self.release.sample
-        shown = "" if self.pvalue is None else f", {format_pvalue(self.pvalue)}"
-        return (
-            f"<{self.test}Result: {len(sample.items)} items, {sample.nobs} {sample.unit}s, "
-            f"epsilon = {self.epsilon:g}{shown}>"
-        )
-
     @property
-    def items(self) -> tuple[str, ...]:
-        """The items, or the categories."""
-        return self.release.sample.items
+    def model(self) -> str:
+        """Name of the test."""
+        return self.test
 
-    @property
-    def nobs(self) -> int:
-        """Number of units (rows or respondents)."""
-        return self.release.sample.nobs
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon spent."""
-        return self.release.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Delta spent."""
-        return self.release.delta
+    def _shape(self) -> tuple[str, ...]:
+        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        return *super(RankTestResult, self)._shape(), *shown
 
     @property
     def _part(self) -> Part | None:
@@ -393,40 +370,23 @@ class RankTestResult:
         words = f"{_TITLES[self.test]}, n = {self.nobs}, {caption(self.release)}"
         return plots.power(frame, self.alpha, words, ax=ax)
 
-    def to_json(self) -> str:
-        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
-            {
-                "privrank": __version__,
-                "result": self.test,
-                "settings": {
-                    **dict(self.settings),
-                    **({"null": self.null_model.to_record()} if self.null_model else {}),
-                    "alpha": self.alpha,
-                    "found": {
-                        "pvalue": self.pvalue,
-                        "threshold": self.threshold,
-                        "draws": self.draws,
-                    },
-                },
-                "estimates": {"statistic": self.statistic, "reject": self.reject},
-                "release": self.release.to_record(),
-            }
-        )
+    def _settings(self) -> dict[str, Any]:
+        found = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
+        null = {} if self.null_model is None else {"null": self.null_model.to_record()}
+        return {**dict(self.settings), **null, "found": found}
 
-    def _column(self) -> tables.Column:
+    def _estimates(self) -> dict[str, Any]:
+        return {"statistic": self.statistic, "reject": self.reject}
+
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
         facts = (
             ("statistic", "" if self.statistic is None else f"{self.statistic:.4f}"),
             ("threshold", "" if self.threshold is None else f"{self.threshold:.4f}"),
             ("p-value", "" if self.pvalue is None else _number(self.pvalue)),
             (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
-            *release_facts(self.release),
         )
         nothing = pd.Series(np.empty(0))
-        return tables.Column(column_name(self.release), nothing, nothing, facts)
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+        return nothing, nothing, facts
 
 
 _TITLES: dict[str, str] = {

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank import __version__
 from privrank.bradley_terry import coefficients, regression
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.linear import predictor_matrix
 from privrank.distributions.links import LOGIT, Link
 from privrank.release.covariates import Covariates
-from privrank.release.release import Release
 from privrank.results import tables
+from privrank.results.base import Result
 from privrank.results.guarantee import (
     caption,
-    column_name,
     count_notes,
     format_pvalue,
     guarantee,
     loss_notes,
     privacy_notes,
-    release_facts,
     title,
 )
 from privrank.results.hypotheses import t_test, wald_test
@@ -43,8 +39,8 @@ __all__ = ["BTLRegressionResult"]
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BTLRegressionResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class BTLRegressionResult(Result):
     """A private Bradley-Terry fit with covariates: coefficients, tests of terms, predictions.
 
     Everything is computed from `release` and the settings below; there is no way back to the data.
@@ -67,46 +63,23 @@ class BTLRegressionResult:
         What to read with care.
     """
 
-    release: Release
-    alpha: float
+    family: ClassVar[str] = "Bradley-Terry coefficients"
+    noisy_errors: ClassVar[bool] = True
+
     requested: float | Literal["auto"]
     corrected: bool
     ridge: FloatArray = field(repr=False)
     estimate: regression.Estimate = field(repr=False)
     warnings: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        """Show the shape and the guarantee."""
-        return (
-            f"<BTLRegressionResult: {len(self.params)} coefficients, {self.nobs} "
-            f"{self.release.design.unit}s, epsilon = {self.epsilon:g}>"
-        )
+    def _shape(self) -> tuple[str, ...]:
+        return f"{len(self.params)} coefficients", f"{self.nobs} {self.release.design.unit}s"
 
     @property
     def _covariates(self) -> Covariates:
         facts = self.release.design.covariates
         assert facts is not None
         return facts
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """The items."""
-        return self.release.design.items
-
-    @property
-    def nobs(self) -> int:
-        """Number of units (rows or respondents)."""
-        return self.release.design.nobs
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon spent."""
-        return self.release.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Delta spent."""
-        return self.release.delta
 
     @property
     def design_effect(self) -> float:
@@ -431,22 +404,11 @@ class BTLRegressionResult:
             ax=ax,
         )
 
-    def to_json(self) -> str:
-        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
-            {
-                "privrank": __version__,
-                "result": "BTLRegressionResult",
-                "settings": {"alpha": self.alpha, "penalty": self.requested},
-                "estimates": {"params": dict(self.params)},
-                "release": self.release.to_record(),
-            }
-        )
+    def _settings(self) -> dict[str, Any]:
+        return {"penalty": self.requested}
 
-    def _column(self) -> tables.Column:
-        return tables.Column(
-            column_name(self.release), self.params, self.bse, release_facts(self.release)
-        )
+    def _estimates(self) -> dict[str, Any]:
+        return {"params": dict(self.params)}
 
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
+        return self.params, self.bse, ()

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privrank import __version__
 from privrank.bradley_terry import inference
 from privrank.bradley_terry.evidence import Evidence, evidence
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.release import NET, Release
+from privrank.release.release import NET
 from privrank.results import tables
+from privrank.results.base import Result
 from privrank.results.guarantee import (
     caption,
-    column_name,
     count_notes,
     format_pvalue,
     guarantee,
     privacy_notes,
     rank_range,
-    release_facts,
     title,
 )
 from privrank.util.checks import check_alpha
@@ -44,8 +41,8 @@ TYPICAL_SPREAD = 0.5
 """How far an item's chances against strong and weak opponents are supposed to lie apart"""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TopKResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class TopKResult(Result):
     """The private top k: the set, win rates with intervals, ranks and a separation p-value.
 
     `params` are win rates tau: the share of its comparisons that an item is expected to win against
@@ -72,44 +69,18 @@ class TopKResult:
         ``design_effect="cluster"``; it takes the place of the design effect.
     """
 
-    release: Release
+    family: ClassVar[str] = "Win rates"
+    noisy_errors: ClassVar[bool] = True
+
     k: int
-    alpha: float
     win_rate: FloatArray = field(repr=False)
     sampling_sd: FloatArray = field(repr=False)
     degrees: FloatArray = field(repr=False)
     design_effect: float
     covariance: FloatArray | None = field(default=None, repr=False)
 
-    def __repr__(self) -> str:
-        """Show the shape and the guarantee."""
-        return (
-            f"<TopKResult: k = {self.k}, {len(self.items)} items, {self.nobs} "
-            f"{self.release.design.unit}s, epsilon = {self.epsilon:g}>"
-        )
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """The items."""
-        return self.release.design.items
-
-    @property
-    def nobs(self) -> int:
-        """Number of units (rows or respondents)."""
-        return self.release.design.nobs
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon spent."""
-        return self.release.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Delta spent."""
-        return self.release.delta
-
-    def _series(self, values: Any, name: str) -> pd.Series[Any]:
-        return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
+    def _shape(self) -> tuple[str, ...]:
+        return f"k = {self.k}", *super(TopKResult, self)._shape()
 
     def _order(self) -> IntArray:
         """Return item positions, best first; equal counts are ordered by the release's coin."""
@@ -390,25 +361,15 @@ class TopKResult:
 
         return plots.win_rates(self.to_frame(), self.alpha, caption(self.release), ax=ax)
 
-    def to_json(self) -> str:
-        """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
-            {
-                "privrank": __version__,
-                "result": "TopKResult",
-                "settings": {"k": self.k, "alpha": self.alpha},
-                "estimates": {
-                    "selected": list(self.selected),
-                    "win_rates": self.win_rate.tolist(),
-                    "pvalue": self.pvalue,
-                },
-                "release": self.release.to_record(),
-            }
-        )
+    def _settings(self) -> dict[str, Any]:
+        return {"k": self.k}
 
-    def _column(self) -> tables.Column:
-        facts = (*release_facts(self.release), ("separation", format_pvalue(self.pvalue)))
-        return tables.Column(column_name(self.release), self.params, self.bse, facts)
+    def _estimates(self) -> dict[str, Any]:
+        return {
+            "selected": list(self.selected),
+            "win_rates": self.win_rate.tolist(),
+            "pvalue": self.pvalue,
+        }
 
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
+        return self.params, self.bse, (("separation", format_pvalue(self.pvalue)),)
