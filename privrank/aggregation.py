@@ -20,6 +20,7 @@ from privrank.planning.aggregation import (
     cautions,
     plan_aggregation,
 )
+from privrank.release.plan import Setting
 from privrank.release.release import ORDER, PAIRS, Release, check_release
 from privrank.results.aggregation import AggregationResult, released_fractions
 from privrank.results.ledger import Budget
@@ -230,10 +231,9 @@ class PrivateRankAggregation:
             _check_share(score_share),
             releases=releases,
             partial=self._encoded.partial,
+            declared=_declared(self._encoded),
         )
-        release = release_aggregation(
-            self._encoded, plan, epsilon=epsilon, delta=delta, budget=budget, rng=rng
-        )
+        release = release_aggregation(self._encoded, plan, budget=budget, rng=rng)
         for message in cautions(release):
             warnings.warn(message, PrivrankWarning, stacklevel=2)
         return infer(release, alpha=alpha, target=target)
@@ -299,6 +299,12 @@ def infer(
         places=own(release.parts[ORDER].values, np.int64),
         fractions=None if fractions is None else own(fractions, np.float64),
     )
+
+
+def _declared(encoded: EncodedSample) -> dict[str, Setting]:
+    """Return what was declared of shared ranks and of missing items, for the record."""
+    declared: dict[str, Setting] = {"ties": True} if encoded.ties else {}
+    return declared if encoded.missing is None else {**declared, f"missing {encoded.missing}": True}
 
 
 def _check_share(share: object) -> float:

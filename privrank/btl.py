@@ -13,7 +13,7 @@ from privrank.bradley_terry.evidence import attainable, default_ridge, evidence,
 from privrank.bradley_terry.optim import Solver, fit_ridge
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.mechanisms.comparisons import release_comparisons
+from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.comparisons import DesignEffect, Method, Noise, plan_fit
 from privrank.release.release import WORTHS, Release, check_release
 from privrank.release.survey import DesignKind
@@ -264,8 +264,9 @@ class PrivateBTL:
         check_choice("noise", noise, Noise)
         check_solver(solver, self._link)
         check_rng(rng)
-        plan = plan_fit(
-            self._encoded.design,
+        design = self._encoded.design
+        choice = plan_fit(
+            design,
             epsilon,
             method,
             check_penalty(penalty),
@@ -277,10 +278,8 @@ class PrivateBTL:
         )
         release = release_comparisons(
             self._encoded,
-            plan,
-            epsilon=epsilon,
-            delta=delta,
-            by="PrivateBTL",
+            plan_comparisons(design, choice, epsilon, delta, by="PrivateBTL"),
+            link=self._link,
             solver=solver,
             budget=budget,
             rng=rng,
@@ -383,7 +382,7 @@ def infer(
     corrected, converged = requested is None, True
     if WORTHS in release.parts:
         part = release.parts[WORTHS]
-        gamma = release.constants["gamma"]
+        gamma = release.plan.number("gamma")
         theta = part.step * part.values
         theta = theta - theta.mean()
     else:

@@ -17,7 +17,7 @@ from privrank.encode.groups import (
     encode_samples,
     groups_of_formula,
 )
-from privrank.mechanisms.closeness import release_comparison
+from privrank.mechanisms.closeness import plan_comparison, release_comparison
 from privrank.mechanisms.statistics.comparison import ClosenessMethod, compare
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -258,11 +258,15 @@ class ClosenessTest:
         release = release_comparison(
             self._encoded,
             asked,
-            epsilon=epsilon,
-            delta=delta,
-            effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
-            alpha=alpha,
-            permutations=permutations,
+            plan_comparison(
+                self._encoded.sample,
+                asked,
+                epsilon,
+                delta,
+                effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
+                alpha=alpha,
+                permutations=permutations,
+            ),
             budget=budget,
             rng=rng,
         )
@@ -315,7 +319,7 @@ def infer(release: Release, *, alpha: float = 0.05, secret_labels: bool = False)
         except ValueError:
             continue
         if sample.groups and asked.name == release.mechanism:
-            level = release.constants.get("level", alpha)
+            level = float(release.plan.settings.get("level", alpha))
             return ClosenessResult(
                 release=release, alpha=level, asked=asked, secret_labels=secret_labels
             )

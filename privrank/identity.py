@@ -18,7 +18,7 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.samples import release_sample
+from privrank.mechanisms.samples import plan_sample, release_sample
 from privrank.mechanisms.statistics.binary import Alternative
 from privrank.privacy.budget import pure_epsilon
 from privrank.published.identity import IdentityMethod, ask, reduction
@@ -253,9 +253,9 @@ class IdentityTest:
         release = release_sample(
             self._encoded,
             asked,
-            epsilon=epsilon,
-            delta=delta,
-            by="IdentityTest",
+            plan_sample(
+                self._encoded.sample, asked, epsilon, delta, by="IdentityTest", method=method
+            ),
             reduction=reduction(method, self._null),
             budget=budget,
             rng=rng,

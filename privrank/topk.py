@@ -12,9 +12,9 @@ from privrank.bradley_terry import inference
 from privrank.bradley_terry.evidence import Evidence, evidence
 from privrank.btl import infer as infer_btl
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.mechanisms.comparisons import release_comparisons
+from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.planning.choice import Choice
 from privrank.planning.comparisons import DesignEffect, Noise, main_noise, side_shares
-from privrank.release.plan import Plan
 from privrank.release.release import (
     DESIGN_EFFECT,
     MOMENTS,
@@ -194,13 +194,11 @@ class PrivateTopK:
         extra = (PAIR_COUNTS,) if design.pairs is None and epsilon < np.inf else ()
         sides = side_shares(design, epsilon, design_effect, shares, extra)
         law = main_noise(design, "net wins", noise, epsilon, delta, sides)
-        plan = Plan("net wins", sides, cluster=design_effect == "cluster", noise=law)
+        choice = Choice("net wins", sides, cluster=design_effect == "cluster", noise=law)
         release = release_comparisons(
             self._encoded,
-            plan,
-            epsilon=epsilon,
-            delta=delta,
-            by=f"PrivateTopK (k = {self._k})",
+            plan_comparisons(design, choice, epsilon, delta, by=f"PrivateTopK (k = {self._k})"),
+            link=choice.link,
             solver="newton",
             budget=budget,
             rng=rng,

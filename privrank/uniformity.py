@@ -16,7 +16,7 @@ from privrank.encode.samples import (
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.samples import release_sample
+from privrank.mechanisms.samples import plan_sample, release_sample
 from privrank.privacy.budget import pure_epsilon
 from privrank.published.uniformity import UniformityMethod, ask, asked_of, remarks
 from privrank.release.release import Release, check_release
@@ -225,10 +225,15 @@ class UniformityTest:
         release = release_sample(
             self._encoded,
             asked,
-            epsilon=epsilon,
-            delta=delta,
-            by="UniformityTest",
-            constants=constants,
+            plan_sample(
+                self._encoded.sample,
+                asked,
+                epsilon,
+                delta,
+                by="UniformityTest",
+                method=method,
+                settings=constants,
+            ),
             budget=budget,
             rng=rng,
         )
@@ -290,14 +295,14 @@ def infer(
         If the release is of another model.
     """
     sample = release.sample
-    asked, method = asked_of(release.mechanism, sample, release.constants)
+    asked, method = asked_of(release.mechanism, sample, release.plan.settings)
     if found is None:
         found = find(release, asked, alpha, draws, law)
     return RankTestResult(
         release=release,
         test="UniformityTest",
         method=method,
-        alpha=release.constants["level"] if isinstance(asked, RandomBit) else alpha,
+        alpha=release.plan.number("level") if isinstance(asked, RandomBit) else alpha,
         hypotheses=_hypotheses(sample),
         pvalue=found["pvalue"],
         threshold=found["threshold"],

@@ -12,11 +12,12 @@ import privrank as pr
 from privrank.consensus.orders import half_votes, kemeny_score, pair_counts
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
-from privrank.planning.aggregation import plan_aggregation
+from privrank.planning.aggregation import QUERIES, plan_aggregation
 from privrank.planning.excess import unit_steps
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.radius import SLACK
+from privrank.release.release import PAIRS, SCORE, TOTALS
 
 GAP = np.nan
 METHODS = ("auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential")
@@ -58,7 +59,7 @@ def test_an_item_left_out_may_be_last():
     fit = pr.PrivateRankAggregation(ranks, missing="bottom").fit(np.inf)
     votes = np.array([[0, 4, 6, 6], [2, 0, 4, 5], [0, 2, 0, 4], [0, 1, 2, 0]])
     np.testing.assert_allclose(fit.fractions, votes / 6 + 0.5 * np.eye(4))
-    assert fit.order == tuple("0123") and fit.release.constants["missing bottom"] == 1.0
+    assert fit.order == tuple("0123") and fit.release.plan.settings["missing bottom"]
     words = " ".join(str(fit.summary()).split())
     assert "left out counts as below all listed ones" in words and "shared rank" not in words
     # a rarely listed item is last of all when left out is last, and in the middle at half a vote
@@ -118,19 +119,20 @@ def test_plans_for_partial_rankings_count_in_half_votes(method):
     share = 0.1 if method in ("auto", "kemeny", "pairs-laplace") else 0.0
     plan = plan_aggregation(sample, 0.8, 0.0, method, share, partial=True)
     whole = plan_aggregation(sample, 0.8, 0.0, method, share)
-    assert plan.steps == steps == 2 * whole.steps
+    assert plan.settings["steps"] == steps == 2 * whole.settings["steps"]
     if method == "exponential":
-        assert 2 * plan.rate * 10 * steps <= 0.8
-    elif isinstance(plan.law, CubeNoise):
-        loss = Fraction(steps) * Fraction(plan.law.rate + SLACK)
-        assert 0.7 < loss + Fraction(10 * steps) / Fraction(plan.score.scale) <= 0.8
-    elif isinstance(plan.law, DiscreteLaplace):
-        score = 0 if plan.score is None else Fraction(10 * steps) / Fraction(plan.score.scale)
-        assert 0.7 < Fraction((plan.cap or 10) * steps) / Fraction(plan.law.scale) + score <= 0.8
+        assert 2 * plan.settings["rate"] * 10 * steps <= 0.8
+        return
+    score = plan.parts.get(SCORE)
+    loss = Fraction(10 * steps) / Fraction(score.noise.scale) if score else 0
+    law = next(plan.parts[name] for name in (PAIRS, TOTALS, QUERIES) if name in plan.parts).noise
+    if isinstance(law, CubeNoise):
+        loss += Fraction(steps) * Fraction(law.rate + SLACK)
+    elif isinstance(law, DiscreteLaplace):
+        loss += Fraction(int(plan.settings.get("cap", 10)) * steps) / Fraction(law.scale)
     else:
-        loss = Fraction(steps * plan.law.fineness) * Fraction(plan.law.rate + SLACK)
-        score = 0 if plan.score is None else Fraction(10 * steps) / Fraction(plan.score.scale)
-        assert 0.7 < loss + score <= 0.8
+        loss += Fraction(steps * law.fineness) * Fraction(law.rate + SLACK)
+    assert 0.7 < loss <= 0.8
 
 
 def votes_sample(m, n, max_rows):

@@ -645,7 +645,7 @@ def test_delta_is_worth_its_logarithm(delta, method):
     for name, part in one.release.parts.items():
         assert part.law == other.release.parts[name].law
         np.testing.assert_array_equal(part.values, other.release.parts[name].values)
-    assert one.release.constants == other.release.constants
+    assert one.release.plan.settings == other.release.plan.settings
     assert (one.epsilon, one.delta, other.delta) == (1.0, delta, 0.0)
     assert f"probability of {delta:g}" in " ".join(str(one.summary()).split())
 
@@ -729,7 +729,7 @@ def test_the_plan_comes_from_public_numbers(design):
                 .release
                 for frame in (survey, other)
             )
-            assert one.mechanism == two.mechanism and one.constants == two.constants
+            assert one.mechanism == two.mechanism and one.plan.settings == two.plan.settings
             assert {n: p.law for n, p in one.parts.items()} == {
                 n: p.law for n, p in two.parts.items()
             }

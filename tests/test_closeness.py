@@ -319,7 +319,7 @@ def test_nothing_of_the_data_gets_out(method):
         if isinstance(item, np.ndarray):
             assert item.base is None and not item.flags.writeable and item.size < 40
     # of a p-value's release nothing but the p-value and public constants
-    assert set(result.release.constants) <= {"permutations", "scale", "level"}
+    assert set(result.release.plan.settings) <= {"permutations", "scale", "level"}
 
 
 def rankings(**arguments):
@@ -424,4 +424,4 @@ def test_noise_of_p_value_and_effect_is_as_wide_as_epsilon_asks():
     spread = np.var([int(fit.release.parts["statistic"].values[0]) for fit in fits], ddof=1)
     assert 0.6 < spread / part.law.variance < 1.7
     # 2.25 reach / epsilon for the p-value
-    assert 2.25 / 130 <= fits[0].release.constants["scale"] < 2.26 / 130
+    assert 2.25 / 130 <= fits[0].release.plan.settings["scale"] < 2.26 / 130

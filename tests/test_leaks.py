@@ -345,7 +345,7 @@ def equal_release(one, other):
     assert (one.mechanism, one.epsilon, one.delta, one.source, one.tie_break) == (
         (other.mechanism, other.epsilon, other.delta, other.source, other.tie_break)
     )
-    assert dict(one.constants) == dict(other.constants)
+    assert dict(one.plan.settings) == dict(other.plan.settings)
     assert list(one.parts) == list(other.parts)
     for name, part in one.parts.items():
         twin = other.parts[name]

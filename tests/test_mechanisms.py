@@ -25,10 +25,10 @@ from privrank.distributions.links import LOGIT
 from privrank.encode.comparisons import ComparisonColumns, Encoded, encode_comparisons
 from privrank.mechanisms import comparisons as mechanisms
 from privrank.mechanisms import objective, tallies
-from privrank.mechanisms.comparisons import release_comparisons
+from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.planning.choice import Choice
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
-from privrank.release.plan import Plan
 from privrank.release.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import Design, PairCounts
 
@@ -117,10 +117,8 @@ def release(encoded, plan, epsilon=1.0, delta=0.0, seed=0, solver="newton", budg
     rng = None if seed is None else np.random.default_rng(seed)
     return release_comparisons(
         encoded,
-        plan,
-        epsilon=epsilon,
-        delta=delta,
-        by="test",
+        plan_comparisons(encoded.design, plan, epsilon, delta, "test"),
+        link=plan.link,
         solver=solver,
         budget=budget,
         rng=rng,
@@ -146,12 +144,12 @@ def check_counts(survey, kind, plan, epsilon=1.0):
 
 
 PLANS = {
-    "net": Plan(NET),
-    "matrix": Plan(WINS),
-    "net and effect": Plan(NET, {DESIGN_EFFECT: 0.1}),
-    "matrix and effect": Plan(WINS, {DESIGN_EFFECT: 0.25}),
-    "net and pairs": Plan(NET, {PAIR_COUNTS: 0.3}),
-    "net, effect and pairs": Plan(NET, {DESIGN_EFFECT: 0.1, PAIR_COUNTS: 0.3}),
+    "net": Choice(NET),
+    "matrix": Choice(WINS),
+    "net and effect": Choice(NET, {DESIGN_EFFECT: 0.1}),
+    "matrix and effect": Choice(WINS, {DESIGN_EFFECT: 0.25}),
+    "net and pairs": Choice(NET, {PAIR_COUNTS: 0.3}),
+    "net, effect and pairs": Choice(NET, {DESIGN_EFFECT: 0.1, PAIR_COUNTS: 0.3}),
 }
 CASES = [
     (survey, kind, plan)
@@ -175,7 +173,7 @@ def test_probabilities_of_all_outputs(survey, kind):
         net = np.array([row[NET] for row in data])
         one, other = np.nonzero(allowed)
         steps |= set(map(tuple, np.unique(net[one] - net[other], axis=0)))
-    law = release(prepare(survey, kind), Plan(NET)).parts[NET].law
+    law = release(prepare(survey, kind), Choice(NET)).parts[NET].law
     window = np.arange(-6, 7)
     largest = 0.0
     for step in steps:
@@ -190,16 +188,20 @@ def check_independence(seed):
     """No two entries of noise, of two fits of several parts, are correlated."""
     rng = None if seed is None else np.random.default_rng(seed)
     encoded = prepare("round robins", "private")
-    plan = Plan(NET, {DESIGN_EFFECT: 0.3, PAIR_COUNTS: 0.3})
+    plan = Choice(NET, {DESIGN_EFFECT: 0.3, PAIR_COUNTS: 0.3})
     draws = []
     for _ in range(300):
         fits = [
             release_comparisons(
-                encoded, plan, epsilon=0.05, delta=0.0, by="test", solver="newton", budget=None,
+                encoded,
+                plan_comparisons(encoded.design, plan, 0.05, 0.0, "test"),
+                link=plan.link,
+                solver="newton",
+                budget=None,
                 rng=rng,
             )
             for _ in range(2)
-        ]  # fmt: skip
+        ]
         parts = [part for fit in fits for part in fit.parts.values()]
         exact = [tallies.statistic(encoded, name) for fit in fits for name in fit.parts]
         draws.append(np.concatenate([p.values - a for p, a in zip(parts, exact, strict=True)]))
@@ -366,9 +368,9 @@ def test_scale_is_the_smallest_private_one(reach, gamma, epsilon):
 def check_objective(epsilon=1.0):
     """The release of objective perturbation spends at most epsilon on its worst neighbours."""
     for gamma in (4.0, 1.0):
-        done = release(prepare("two rows", "private"), Plan(OBJECTIVE, {"output": 0.01}, gamma))
-        assert done.constants["gamma"] == gamma
-        spent = worst_replacement(done.constants["lambda"], gamma)
+        done = release(prepare("two rows", "private"), Choice(OBJECTIVE, {"output": 0.01}, gamma))
+        assert done.plan.settings["gamma"] == gamma
+        spent = worst_replacement(done.plan.settings["lambda"], gamma)
         assert spent <= 0.99 * epsilon * (1 + 1e-9)
         assert spent == pytest.approx(0.99 * epsilon, rel=1e-3)
 
@@ -473,7 +475,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         for data, draw in ((one, w), (other, w_other)):
             middle = (np.floor(draw / noise.cell) + 0.5) * noise.cell
             monkeypatch.setattr(objective, "draw_cells", lambda *_, value=middle: value)
-            steps.append(objective.draw_worths(data, silent, LOGIT, "newton", None).values)
+            steps.append(objective.draw_worths(data, silent, LOGIT, "newton", None))
         most = max(most, np.abs(steps[0] - steps[1]).sum())
     assert most <= noise.sensitivity
 
@@ -500,7 +502,7 @@ def test_reading_the_data_never_warns():
     for seed in range(8):
         encoded = counts_only(6, 2, np.random.default_rng(seed), kind="public")
         encoded.design = replace(encoded.design, pairs=tallies.met(encoded))
-        release(encoded, Plan(OBJECTIVE, {"output": 0.01}, 0.011), seed=seed)
+        release(encoded, Choice(OBJECTIVE, {"output": 0.01}, 0.011), seed=seed)
 
 
 # Faults that were found in review, and stay mended.
@@ -531,7 +533,7 @@ def test_small_ridge_is_certified_or_refused_before_spending(bounded_newton, kin
         encoded.design = replace(encoded.design, pairs=tallies.met(encoded))
     budget = Budget(epsilon=30.0)
     try:
-        release(encoded, Plan(OBJECTIVE, {"output": 0.01}, gamma), 30.0, budget=budget)
+        release(encoded, Choice(OBJECTIVE, {"output": 0.01}, gamma), 30.0, budget=budget)
     except ValueError:
         assert budget.spendings == ()
 
@@ -550,12 +552,14 @@ def test_solver_failure_is_not_shown(monkeypatch):
         raise cvxpy.error.SolverError
 
     monkeypatch.setattr(cvxpy.Problem, "solve", fail)
-    release(prepare("two rows", "private"), Plan(OBJECTIVE, {"output": 0.01}, 4.0), solver="cvxpy")
+    release(
+        prepare("two rows", "private"), Choice(OBJECTIVE, {"output": 0.01}, 4.0), solver="cvxpy"
+    )
 
 
 def test_exact_moments_never_leave_a_private_run():
     try:
-        done = release(prepare("round robins", "private"), Plan(NET, cluster=True))
+        done = release(prepare("round robins", "private"), Choice(NET, cluster=True))
     except ValueError:
         return
     assert not set(done.parts) & set(MOMENTS)
@@ -660,5 +664,5 @@ def test_planted_fault_is_caught(monkeypatch, fault, check):
 def test_shares_that_leave_nothing_are_refused_before_spending(shares):
     budget = Budget(epsilon=1.0, unit="respondent")
     with pytest.raises(ValueError, match="epsilon is too small"):
-        release(prepare("round robins", "private"), Plan(NET, shares), budget=budget)
+        release(prepare("round robins", "private"), Choice(NET, shares), budget=budget)
     assert budget.spendings == ()

@@ -11,14 +11,14 @@ from scipy.stats import chisquare, norm
 
 import privrank as pr
 from privrank.hypotheses.tails import noisy_tail
-from privrank.mechanisms.comparisons import release_comparisons
+from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.planning.choice import Choice
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import LAW_NAMES, cell_noise, net_noise, noise_choices
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
 from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
-from privrank.release.plan import Plan
 from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()
@@ -381,15 +381,13 @@ def test_auto_takes_the_least_and_says_so():
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_the_win_matrix_takes_two_laws(name):
     model = survey(design="private", pair_counts="release")
-    plan = Plan("win matrix", {"design_effect": 0.1}, noise=name)
+    plan = Choice("win matrix", {"design_effect": 0.1}, noise=name)
 
     def released(epsilon, delta):
         return release_comparisons(
             model._encoded,
-            plan,
-            epsilon=epsilon,
-            delta=delta,
-            by="a test",
+            plan_comparisons(model._encoded.design, plan, epsilon, delta, "a test"),
+            link=plan.link,
             solver="newton",
             budget=None,
             rng=np.random.default_rng(1),

@@ -20,7 +20,8 @@ from privrank.distributions import links
 from privrank.distributions.links import PROBIT, SECH, Link
 from privrank.encode.comparisons import Encoded
 from privrank.mechanisms import objective, tallies
-from privrank.mechanisms.comparisons import release_comparisons
+from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.planning.choice import Choice
 from privrank.privacy.sensitivity import (
     LOGISTIC,
     LossBounds,
@@ -28,7 +29,6 @@ from privrank.privacy.sensitivity import (
     objective_loss,
     objective_scale,
 )
-from privrank.release.plan import Plan
 from privrank.release.survey import Design, PairCounts
 
 
@@ -384,15 +384,24 @@ def test_every_data_set_is_certified_without_a_word(link, kind):
     for seed, each in product(range(4), (1, 2, 5000)):
         encoded = counts_only(6, each, np.random.default_rng(seed), kind)
         done = release_comparisons(
-            encoded, Plan("objective perturbation", {"output": 0.01}, 2.0, link=link),
-            epsilon=10.0, delta=0.0, by="test", solver="newton", budget=None,
+            encoded,
+            plan_comparisons(
+                encoded.design,
+                Choice("objective perturbation", {"output": 0.01}, 2.0, link=link),
+                10.0,
+                0.0,
+                "test",
+            ),
+            link=link,
+            solver="newton",
+            budget=None,
             rng=np.random.default_rng(seed),
-        )  # fmt: skip
-        assert done.link is link and done.constants["gamma"] == 2.0
+        )
+        assert done.link is link and done.plan.settings["gamma"] == 2.0
         # the scale is the one that was proved
         share = 0.99 * 10.0
         scale = objective_scale(encoded.design.reach, 2.0, share, loss_bounds(link))
-        assert done.constants["lambda"] == pytest.approx(scale, rel=1e-12)
+        assert done.plan.settings["lambda"] == pytest.approx(scale, rel=1e-12)
 
 
 @by_link

@@ -11,7 +11,7 @@ from scipy.stats import norm
 import privrank as pr
 from privrank.bradley_terry.losses import Reading
 from privrank.distributions.links import find
-from privrank.mechanisms.comparisons import release_comparisons
+from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning import comparisons as plan
 from privrank.release.survey import Design, PairCounts
 
@@ -141,10 +141,8 @@ def test_predicted_errors_come_about(mechanism):
     for _ in range(150):
         release = release_comparisons(
             model._encoded,
-            chosen,
-            epsilon=0.5,
-            delta=0.0,
-            by="a test",
+            plan_comparisons(facts, chosen, 0.5, 0.0, "a test"),
+            link=chosen.link,
             solver="newton",
             budget=None,
             rng=rng,

@@ -11,6 +11,7 @@ from privrank.planning.aggregation import plan_aggregation, predicted_excess, re
 from privrank.planning.excess import PAIR_KINDS, TIE, TIE_SHARE, predicted_excesses
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian
+from privrank.release.release import PAIRS, SCORE, TOTALS
 from privrank.release.survey import Sample
 
 
@@ -20,7 +21,8 @@ def public(m, n):
 
 def kind_of(plan):
     laws = {CubeNoise: "cube", PermutohedronNoise: "K-norm", DiscreteGaussian: "Gaussian"}
-    return f"{laws[type(plan.law)]} {'pairs' if plan.releases == 'pairs' else 'totals'}"
+    name = "pairs" if PAIRS in plan.parts else TOTALS
+    return f"{laws[type(plan.parts[name].noise)]} {name.removeprefix('Borda ')}"
 
 
 @pytest.mark.parametrize(
@@ -30,18 +32,18 @@ def kind_of(plan):
         (10, 5000, 0.5, 0.0, "K-norm totals"),
         (45, 5000, 1.0, 0.0, "K-norm totals"),
         (10, 1000, 0.1, 1e-6, "K-norm totals"),  # a delta is no reason for a worse order
-        (45, 5000, 1.0, 1e-6, "Gaussian totals"),
+        (45, 5000, 1.0, 1e-6, "Gaussian pairs"),
         (45, 10**6, 1.0, 1e-6, "Gaussian pairs"),
-        (300, 500, 0.1, 1e-6, "Gaussian totals"),
+        (300, 500, 0.1, 1e-6, "Gaussian pairs"),
         (2, 2, 0.1, 0.0, "cube pairs"),  # one pair is as good as two totals
     ],
 )
 def test_the_default_goes_by_public_numbers(m, n, epsilon, delta, kind):
     plan = plan_aggregation(public(m, n), epsilon, delta, "auto")
-    assert kind_of(plan) == kind and plan.share == 0.0
-    assert plan.rule == ("EB-Kemeny" if "pairs" in kind else "Borda")
+    assert kind_of(plan) == kind and SCORE not in plan.parts
+    assert plan.method == ("EB-Kemeny" if "pairs" in kind else "Borda")
     pairs = plan_aggregation(public(m, n), epsilon, delta, "auto", releases="pairs")
-    assert pairs.releases == "pairs" and pairs.rule == "EB-Kemeny"
+    assert PAIRS in pairs.parts and pairs.method == "EB-Kemeny"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
@@ -64,9 +66,10 @@ def test_pairs_are_taken_where_their_noise_no_longer_matters():
     for n in (10, 10**3, 10**5, 10**7):
         excesses = predicted_excesses(public(15, n), 1.0, 1e-6)
         plan = plan_aggregation(public(15, n), 1.0, 1e-6, "auto")
-        least = min(excesses.values())
-        near = min(excesses[kind] for kind in PAIR_KINDS) < max(least + TIE, 1.05 * least)
-        assert (plan.releases == "pairs") == near
+        pairs = min(excesses[kind] for kind in PAIR_KINDS)
+        least = min(pairs, excesses["K-norm totals"])
+        near = pairs < max(least + TIE, 1.05 * least)
+        assert (PAIRS in plan.parts) == near
     assert near
 
 

@@ -316,8 +316,10 @@ def test_buckets_are_private_whoever_moves(outcomes):
             asked, _ = ask("bucket", encoded.sample, xi=epsilon, alpha=0.5, tolerance=None)
 
             def run(encoded=encoded, asked=asked):
-                budget = {"by": "test", "budget": None, "rng": np.random.default_rng(0)}
-                samples.release_sample(encoded, asked, epsilon=epsilon, delta=0.0, **budget)
+                how = {"by": "test", "method": "bucket"}
+                plan = samples.plan_sample(encoded.sample, asked, epsilon, 0.0, **how)
+                rng = np.random.default_rng(0)
+                samples.release_sample(encoded, asked, plan, budget=None, rng=rng)
 
             probabilities.append(np.mean([seen for _, seen in outcomes.all(run)]))
         low, high = min(probabilities), max(probabilities)
@@ -329,8 +331,7 @@ def test_a_moved_first_row_does_not_turn_the_bucket_test(monkeypatch):
     # dealt in order of appearance, buckets are mixed while the respondent in the middle answers
     # twice, and of one kind each once that respondent answers at the end only: .041 against .975
     found = []
-    monkeypatch.setattr(samples, "draw_bit", lambda probability, rng: found.append(probability))
-    monkeypatch.setattr(samples, "Part", lambda *parts: None)
+    monkeypatch.setattr(samples, "draw_bit", lambda chance, rng: found.append(chance) or 0)
     count, n = 59, 1180
     late = [*range(590), *range(591, n), 590]
     once = pd.DataFrame({"who": late, "a": 1 + np.arange(n) % count % 2}).assign(
@@ -341,6 +342,8 @@ def test_a_moved_first_row_does_not_turn_the_bucket_test(monkeypatch):
         encoded = encode_rankings(frame, respondent="who", max_rows=2)
         asked, _ = ask("bucket", encoded.sample, xi=0.5, alpha=0.05, tolerance=None)
         for seed in range(20):
-            options = {"by": "test", "budget": None, "rng": np.random.default_rng(seed)}
-            samples.release_sample(encoded, asked, epsilon=0.5, delta=0.0, **options)
+            how = {"by": "test", "method": "bucket"}
+            plan = samples.plan_sample(encoded.sample, asked, 0.5, 0.0, **how)
+            rng = np.random.default_rng(seed)
+            samples.release_sample(encoded, asked, plan, budget=None, rng=rng)
     assert max(found) - min(found) < 0.2

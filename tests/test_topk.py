@@ -10,10 +10,12 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import privrank as pr
-from privrank.mechanisms.comparisons import release_comparisons
+from privrank.distributions.links import LOGIT
+from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.planning.choice import Choice
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.plan import Plan
-from privrank.release.release import Part, Release
+from privrank.release.plan import PartPlan, Plan
+from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 
 CEMS = pr.datasets.load_university()
@@ -188,8 +190,10 @@ def equal_items_release(net, m, each, law):
     )
     epsilon = 4 / law.scale if law.scale else math.inf
     source = "seeded" if law.scale else "none"
-    parts = {"net wins": Part(net, 1.0, law, 4, epsilon)}
-    return Release("net wins", design, epsilon, 0.0, source, parts, tuple(range(m)))
+    plan = Plan(
+        "a test", "net wins", "net wins", epsilon, 0.0, {"net wins": PartPlan(law, 4, epsilon)}
+    )
+    return Release(plan, design, source, {"net wins": net}, tuple(range(m)))
 
 
 @pytest.mark.parametrize("scale", [0.0, 8.0], ids=["no noise", "noise"])
@@ -307,10 +311,8 @@ def test_from_a_win_matrix():
     model = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, pair_counts="release")
     release = release_comparisons(
         model._encoded,
-        Plan("win matrix"),
-        epsilon=1e6,
-        delta=0.0,
-        by="a test",
+        plan_comparisons(model._encoded.design, Choice("win matrix"), 1e6, 0.0, "a test"),
+        link=LOGIT,
         solver="newton",
         budget=None,
         rng=None,

@@ -130,7 +130,7 @@ def raw_warning(patch):
 def iterations(patch):
     def change(encoded, release):
         counted = {"iterations": float(len(encoded._pairs[0]))}
-        return replace(release, constants={**release.constants, **counted})
+        return replace(release, found={**release.found, **counted})
 
     wrap(patch, btl, "release_comparisons", change)
 

@@ -32,7 +32,9 @@ from privrank.consensus.kemeny import kemeny
 from privrank.consensus.orders import half_votes, kemeny_score, pair_counts
 from privrank.consensus.rules import by_score, consensus_of, pair_matrix
 from privrank.mechanisms.aggregation import _draw_order
+from privrank.mechanisms.spend import draw
 from privrank.planning.aggregation import plan_aggregation
+from privrank.release.release import PAIRS, TOTALS
 from privrank.release.survey import Sample
 
 COMMAND = "python validation/aggregation_orders.py"
@@ -152,7 +154,7 @@ def noisy_orders(rng, counts, m: int, n: int, steps: int) -> dict:
     totals = counts.sum(axis=0) + n * steps
     for epsilon in EPSILONS:
         for noise, delta in (("cube", 0.0), ("Gaussian", DELTA)):
-            law = planned(m, n, steps, "kemeny", epsilon, delta).law
+            law = planned(m, n, steps, "kemeny", epsilon, delta).parts[PAIRS].noise
             if delta and type(law).__name__ == "CubeNoise":  # it is the smaller noise here
                 continue
             pairs = pair_matrix(law.draw(counts[upper], rng) / (n * steps))
@@ -163,10 +165,10 @@ def noisy_orders(rng, counts, m: int, n: int, steps: int) -> dict:
                 ).order
         for noise, delta in (("K-norm", 0.0), ("Gaussian", DELTA)):
             plan = planned(m, n, steps, "borda", epsilon, delta)
-            if delta and type(plan.law).__name__ == "PermutohedronNoise":
+            part = plan.parts[TOTALS]
+            if delta and type(part.noise).__name__ == "PermutohedronNoise":
                 continue
-            fine = 1 if noise == "K-norm" else plan.fineness
-            noisy = plan.law.draw(fine * totals, rng)
+            noisy = draw(part, totals, rng)
             out[epsilon, f"{noise} totals, Borda"] = by_score(-noisy.astype(float), tie)
         for method in ("kwiksort", *(["exponential"] if m <= FEW else [])):
             plan = planned(m, n, steps, method, epsilon, 0.0)
@@ -178,8 +180,8 @@ def chosen(m: int, n: int, steps: int, epsilon: float, delta: float) -> str:
     """Return the name of what `auto` does at these public numbers."""
     plan = planned(m, n, steps, "auto", epsilon, delta)
     noise = {"CubeNoise": "cube", "PermutohedronNoise": "K-norm", "DiscreteGaussian": "Gaussian"}
-    kind = "pairs" if plan.releases == "pairs" else "totals"
-    return f"{noise[type(plan.law).__name__]} {kind}, {plan.rule}"
+    kind, name = ("pairs", PAIRS) if PAIRS in plan.parts else ("totals", TOTALS)
+    return f"{noise[type(plan.parts[name].noise).__name__]} {kind}, {plan.method}"
 
 
 def compared(law: str, value: float, m: int, n: int, found: list[list[dict]]):

@@ -22,7 +22,7 @@ import study
 
 import privrank as pr
 from privrank import btl
-from privrank.mechanisms.comparisons import release_comparisons
+from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.comparisons import plan_choices, predicted_error
 from privrank.privacy.netnoise import LAW_NAMES
 from privrank.release.plan import Plan
@@ -113,10 +113,8 @@ def one(rng: np.random.Generator, cell: Setting, epsilon: float) -> dict[str, ob
         for draw in range(DRAWS):
             release = release_comparisons(
                 encoded,
-                plan,
-                epsilon=epsilon,
-                delta=cell.delta,
-                by="study",
+                plan_comparisons(encoded.design, plan, epsilon, cell.delta, "study"),
+                link=plan.link,
                 solver="newton",
                 budget=None,
                 rng=rng,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import importlib
 import platform
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -26,6 +28,8 @@ def replicate(
     one: Callable[..., Any], replicates: int, *arguments: Any, cell: int = 0
 ) -> list[Any]:
     """Run `one(rng, *arguments)` with independent generators, two at a time."""
+    if one.__module__ == "__main__":  # processes find a study, and what it keeps, by its name
+        one = getattr(importlib.import_module(Path(sys.argv[0]).stem), one.__name__)
     seeds = np.random.SeedSequence([SEED, cell]).spawn(replicates)
     return joblib.Parallel(n_jobs=2, batch_size=8)(
         joblib.delayed(_quiet)(one, seed, arguments) for seed in seeds

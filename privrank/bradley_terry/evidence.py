@@ -174,11 +174,11 @@ def evidence(release: Release) -> Evidence:
     part = release.parts[WORTHS]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
     reading = Reading(release.link, likelihood=loss_bounds(release.link).answers_curve)
-    score = pull(theta, pairs, reading) + release.constants["gamma"] * theta
+    score = pull(theta, pairs, reading) + release.plan.number("gamma") * theta
     return Evidence(
         score - score.mean(),
         pairs,
-        item_law=DiscreteLaplace(release.constants["lambda"] / SIMULATION_STEP),
+        item_law=DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP),
         item_step=SIMULATION_STEP,
         count_variance=count_variance,
         output_variance=part.noise_variance,

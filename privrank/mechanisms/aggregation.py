@@ -9,7 +9,6 @@ out and nothing else is known, casts half of its steps for each.
 
 from __future__ import annotations
 
-import math
 from typing import cast
 
 import numpy as np
@@ -20,18 +19,12 @@ from privrank.consensus.orders import half_votes, kemeny_score, kwiksort, pair_c
 from privrank.consensus.pivoting import noisy_kwiksort
 from privrank.consensus.rules import Rule, by_score, consensus_of, pair_matrix
 from privrank.encode.samples import EncodedSample
-from privrank.planning.aggregation import RankPlan
-from privrank.privacy.budget import Ledger, check_budget
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    draw_below,
-    draw_permutation,
-    source_of,
-)
-from privrank.privacy.sensitivity import RankingReach
-from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Part, Release
+from privrank.mechanisms.spend import draw, spend
+from privrank.planning.aggregation import FALLBACK, QUERIES
+from privrank.privacy.budget import Ledger
+from privrank.privacy.noise import draw_below, draw_permutation, source_of
+from privrank.release.plan import Plan
+from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Release
 
 __all__ = ["release_aggregation"]
 
@@ -40,10 +33,8 @@ IntArray = NDArray[np.int64]
 
 def release_aggregation(
     encoded: EncodedSample,
-    plan: RankPlan,
+    plan: Plan,
     *,
-    epsilon: float,
-    delta: float,
     budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
@@ -53,10 +44,8 @@ def release_aggregation(
     ----------
     encoded : EncodedSample
         The sensitive rankings.
-    plan : RankPlan
-        What to release, by which laws.
-    epsilon, delta : float
-        The guarantee.
+    plan : Plan
+        What to release, with its noise (:func:`privrank.planning.aggregation.plan_aggregation`).
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -99,46 +88,34 @@ def release_aggregation(
       at its own share, and is spent on whether it is used or not.
     """
     sample = encoded.sample
-    check_budget(budget)
-    if budget is not None:
-        budget.reserve(
-            f"PrivateRankAggregation: {plan.mechanism}",
-            epsilon,
-            delta,
-            unit=sample.unit,
-            max_rows=sample.max_rows,
-            rho=_concentrated(plan, len(sample.items)),
-        )
-
-    m = len(sample.items)
-    tie_break = draw_permutation(m, rng)
-    counts = _votes(encoded, plan.steps)
-    weight = sample.nobs * plan.steps
-    constants: dict[str, float] = {}
-    if plan.releases == "order":
-        parts = {
-            ORDER: _order_part(_draw_order(plan, counts, weight, tie_break, rng), plan.epsilon)
-        }
-    elif plan.releases == "pairs":
-        parts, found = _draw_pairs(plan, counts, sample.nobs, tie_break, rng)
-        constants = {"gap": found.gap} if plan.rule in ("Kemeny", "EB-Kemeny") else {}
+    spend(budget, plan, sample)
+    tie_break = draw_permutation(len(sample.items), rng)
+    steps = int(plan.number("steps"))
+    counts, weight = _votes(encoded, steps), sample.nobs * steps
+    values, found = {}, {}
+    if PAIRS in plan.parts:
+        values[PAIRS] = draw(plan.parts[PAIRS], counts[np.triu_indices(len(counts), 1)], rng)
+        best = _order_of_pairs(plan, values[PAIRS], weight, tie_break)
+        order = best.order
+        if plan.method in ("Kemeny", "EB-Kemeny"):
+            found["gap"] = best.gap
+    elif TOTALS in plan.parts:
+        # an item's rank is one more than the number of items before it
+        values[TOTALS] = draw(plan.parts[TOTALS], counts.sum(axis=0) + weight, rng)
+        order = by_score(-values[TOTALS].astype(np.float64), tie_break)
     else:
-        parts = _draw_totals(plan, counts, weight, tie_break, rng)
-    if encoded.ties:
-        constants["ties"] = 1.0
-    if encoded.missing is not None:
-        constants[f"missing {encoded.missing}"] = 1.0
-    if plan.share and not math.isinf(epsilon):
-        constants["score share"] = plan.share
+        order = _draw_order(plan, counts, weight, tie_break, rng)
+    values[ORDER] = order
+    if SCORE in plan.parts:
+        exact = np.array([round(kemeny_score(order, counts))], dtype=np.int64)
+        values[SCORE] = draw(plan.parts[SCORE], exact, rng)
     return Release(
-        mechanism=plan.mechanism,
+        plan=plan,
         survey=sample,
-        epsilon=epsilon,
-        delta=delta,
-        source=source_of(rng, epsilon),
-        parts=parts,
+        source=source_of(rng, plan.epsilon),
+        values=values,
         tie_break=tie_break,
-        constants=constants,
+        found=found,
     )
 
 
@@ -153,92 +130,32 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     return np.asarray(np.sum(votes, axis=0), dtype=np.int64)
 
 
-def _order_part(order: IntArray, epsilon: float = 0.0) -> Part:
-    return Part(order, 1.0, None, 0, epsilon)
-
-
-def _draw_pairs(
-    plan: RankPlan,
-    counts: IntArray,
-    nobs: int,
-    tie_break: tuple[int, ...],
-    rng: np.random.Generator | None,
-) -> tuple[dict[str, Part], KemenyOrder]:
-    """Return noisy pair counts, their order and its score."""
-    noisy = plan.law.draw(counts[np.triu_indices(len(counts), 1)], rng)
-    step = 1.0 / plan.steps
-    main = Part(noisy, step, plan.law, plan.steps, plan.epsilon)
-    fractions = pair_matrix(np.asarray(noisy * (step / nobs)))
-    found = consensus_of(cast(Rule, plan.rule), fractions, main.noise_variance / nobs**2, tie_break)
-    parts = {PAIRS: main, ORDER: _order_part(found.order)}
-    if plan.score is not None:
-        parts[SCORE] = _draw_score(plan, counts, found.order, rng)
-    return parts, found
-
-
-def _concentrated(plan: RankPlan, items: int) -> float | None:
-    """Return the zero-concentrated privacy of Gaussian counts or totals, with a score's own."""
-    if not isinstance(plan.law, DiscreteGaussian):
-        return None
-    reach = RankingReach(items)
-    moved = reach.pairs_l2 if plan.releases == "pairs" else plan.fineness * reach.borda_l2
-    rho = 0.5 * (moved * plan.steps / plan.law.scale) ** 2
-    return rho + 0.5 * plan.score_epsilon**2
-
-
-def _draw_score(
-    plan: RankPlan, counts: IntArray, order: IntArray, rng: np.random.Generator | None
-) -> Part:
-    """Return the score of a released order, with noise of its own."""
-    assert plan.score is not None
-    exact = np.array([round(kemeny_score(order, counts))], dtype=np.int64)
-    sensitivity = RankingReach(len(order)).pairs_l1 * plan.steps
-    noisy = plan.score.draw(exact, rng)
-    return Part(noisy, 1.0 / plan.steps, plan.score, sensitivity, plan.score_epsilon)
-
-
-def _draw_totals(
-    plan: RankPlan,
-    counts: IntArray,
-    weight: int,
-    tie_break: tuple[int, ...],
-    rng: np.random.Generator | None,
-) -> dict[str, Part]:
-    """Return noisy Borda totals, their order and, if asked for, its score."""
-    # an item's rank is one more than the number of items before it
-    exact, fineness = counts.sum(axis=0) + weight, plan.fineness
-    if isinstance(plan.law, PermutohedronNoise):
-        totals, sensitivity = plan.law.draw(exact, rng), fineness * plan.steps
-    else:
-        totals = plan.law.draw(fineness * exact, rng)
-        sensitivity = fineness * plan.steps * RankingReach(len(exact)).borda_linf
-    step = 1.0 / (fineness * plan.steps)
-    order = by_score(-totals.astype(np.float64), tie_break)
-    parts = {
-        TOTALS: Part(totals, step, plan.law, sensitivity, plan.epsilon),
-        ORDER: _order_part(order),
-    }
-    if plan.score is not None:
-        parts[SCORE] = _draw_score(plan, counts, order, rng)
-    return parts
+def _order_of_pairs(
+    plan: Plan, noisy: IntArray, weight: int, tie_break: tuple[int, ...]
+) -> KemenyOrder:
+    """Return the order that the rule of a plan makes of noisy pair counts."""
+    noise = plan.parts[PAIRS].noise
+    assert noise is not None
+    rule = cast(Rule, plan.method)
+    return consensus_of(rule, pair_matrix(noisy / weight), noise.variance / weight**2, tie_break)
 
 
 def _draw_order(
-    plan: RankPlan,
+    plan: Plan,
     counts: IntArray,
     weight: int,
     tie_break: tuple[int, ...],
     rng: np.random.Generator | None,
 ) -> IntArray:
     """Return an order by a mechanism that releases nothing else."""
-    if plan.rule == "exponential mechanism":
+    if plan.method == "exponential mechanism":
         uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
-        return gibbs_order(counts, plan.rate, uniforms)
-    assert isinstance(plan.law, DiscreteLaplace)
-    law, pivots = plan.law, np.array(tie_break, dtype=np.int64)
-    sort = noisy_kwiksort(counts, weight, pivots, plan.cap, lambda values: law.draw(values, rng))
-    if sort.finished or plan.fallback is None:
+        return gibbs_order(counts, plan.number("rate"), uniforms)
+    pivots, cap = np.array(tie_break, dtype=np.int64), int(plan.number("cap"))
+    queries, fallback = plan.parts[QUERIES], plan.parts.get(FALLBACK)
+    sort = noisy_kwiksort(counts, weight, pivots, cap, lambda values: draw(queries, values, rng))
+    if sort.finished or fallback is None:
         return sort.order
     # all pairs at the share set aside for this, and KwikSort on them
-    noisy = plan.fallback.draw(counts[np.triu_indices(len(counts), 1)], rng)
+    noisy = draw(fallback, counts[np.triu_indices(len(counts), 1)], rng)
     return kwiksort(pair_matrix(noisy / weight), pivots)

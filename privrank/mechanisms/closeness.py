@@ -23,6 +23,7 @@ from privrank.hypotheses.smoothing import (
     smoothed_pvalue,
     smoothing_scale,
 )
+from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.statistics.comparison import Comparison
 from privrank.mechanisms.statistics.gram import check_gram, gram_blocks
 from privrank.mechanisms.statistics.permutation import (
@@ -32,7 +33,7 @@ from privrank.mechanisms.statistics.permutation import (
     permuted_statistics,
     total_variation,
 )
-from privrank.privacy.budget import Ledger, check_budget, pure_epsilon, split
+from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.noise import (
     DiscreteLaplace,
     draw_bit,
@@ -40,10 +41,11 @@ from privrank.privacy.noise import (
     draw_permutation,
     source_of,
 )
-from privrank.release.release import DECISION, PVALUE, STATISTIC, Part, Release
+from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.release import DECISION, PVALUE, STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["release_comparison"]
+__all__ = ["plan_comparison", "release_comparison"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -63,26 +65,24 @@ class _Tables:
     statistic: Callable[[NDArray[np.int32]], FloatArray]
 
 
-def release_comparison(
-    encoded: EncodedGroups,
+def plan_comparison(
+    sample: Sample,
     asked: Comparison,
-    *,
     epsilon: float,
     delta: float,
+    *,
     effect_epsilon: float | None,
     alpha: float,
     permutations: int,
-    budget: Ledger | None,
-    rng: np.random.Generator | None,
-) -> Release:
-    """Spend the budget and release what `asked` says.
+) -> Plan:
+    """Calibrate the noise of a comparison of samples, from public numbers.
 
     Parameters
     ----------
-    encoded : EncodedGroups
-        The sensitive samples.
+    sample : Sample
+        Public facts of the samples.
     asked : Comparison
-        Statistic and form of release, from public numbers.
+        Statistic and form of release.
     epsilon, delta : float
         The guarantee of the test.
     effect_epsilon : float or None
@@ -91,19 +91,10 @@ def release_comparison(
         Level of a decision.
     permutations : int
         Number of re-labellings.
-    budget : Ledger or None
-        Ledger to reserve from.
-    rng : numpy.random.Generator or None
-        None for secure noise.
 
     Returns
     -------
-    Release
-
-    Raises
-    ------
-    BudgetExceeded, ValueError
-        Before any answer is read.
+    Plan
 
     Notes
     -----
@@ -118,7 +109,6 @@ def release_comparison(
     most 1025, and one step allows for floating-point arithmetic. The two compose to xi = epsilon +
     effect_epsilon - log(1 - delta).
     """
-    sample = encoded.sample
     total = epsilon + (effect_epsilon or 0.0)
     if math.isinf(total):
         shares = {"test": math.inf, STATISTIC: math.inf}
@@ -128,60 +118,91 @@ def release_comparison(
     scale = (kim_schrab_scale if asked.form == "decision" else smoothing_scale)(
         asked.reach, shares["test"]
     )
-    law = DiscreteLaplace(0.0)
+    settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
+    if asked.form == "pvalue":
+        parts = {PVALUE: PartPlan(QUIET, 1, shares["test"], 1.0 / RELEASED_STEPS)}
+    else:
+        parts = {DECISION: PartPlan(QUIET, 1, shares["test"])}
+        settings["level"] = alpha
     if STATISTIC in shares:
-        law = DiscreteLaplace.calibrate(EFFECT_GRID + 2, shares[STATISTIC])
+        sensitivity = EFFECT_GRID + 2
+        noise = DiscreteLaplace.calibrate(sensitivity, shares[STATISTIC])
+        step = asked.reach / EFFECT_GRID
+        parts[STATISTIC] = PartPlan(noise, sensitivity, shares[STATISTIC], step)
     if asked.kernel is not None and not _tabulated(sample):
         check_gram(sample.nobs * sample.max_rows)
     check_deal(sample.nobs)
-    check_budget(budget)
-    if budget is not None:
-        budget.reserve(
-            f"ClosenessTest: {asked.name}",
-            total,
-            delta,
-            unit=sample.unit,
-            max_rows=sample.max_rows,
-        )
+    return Plan("ClosenessTest", asked.name, asked.form, total, delta, parts, settings)
 
+
+def release_comparison(
+    encoded: EncodedGroups,
+    asked: Comparison,
+    plan: Plan,
+    *,
+    budget: Ledger | None,
+    rng: np.random.Generator | None,
+) -> Release:
+    """Spend the budget and release what was planned.
+
+    Parameters
+    ----------
+    encoded : EncodedGroups
+        The sensitive samples.
+    asked : Comparison
+        Statistic and form of release.
+    plan : Plan
+        Its noise (:func:`plan_comparison`).
+    budget : Ledger or None
+        Ledger to reserve from.
+    rng : numpy.random.Generator or None
+        None for secure noise.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    BudgetExceeded, ValueError
+        Before any answer is read.
+    """
+    spend(budget, plan, encoded.sample)
     tables = _tables(encoded, asked)
-    quiet = DiscreteLaplace(0.0)
+    permutations = int(plan.number("permutations"))
     statistics = permuted_statistics(tables.counts, tables.statistic, permutations, rng)
-    parts = {}
+    name = PVALUE if asked.form == "pvalue" else DECISION
+    values = {name: np.array([_drawn(asked, plan, statistics, rng)])}
+    if STATISTIC in plan.parts:
+        effect = plan.parts[STATISTIC]
+        value = np.array([math.floor(float(statistics[0]) / effect.step)])
+        values[STATISTIC] = draw(effect, value, rng)
+    return Release(
+        plan=plan,
+        survey=encoded.sample,
+        source=source_of(rng, plan.epsilon),
+        values=values,
+        tie_break=draw_permutation(len(encoded.sample.items), rng),
+    )
+
+
+def _drawn(
+    asked: Comparison, plan: Plan, statistics: FloatArray, rng: np.random.Generator | None
+) -> int:
+    """Return the smoothed p-value in its steps, or the decision."""
+    scale = plan.number("scale")
     if asked.form == "pvalue":
         noisy = statistics[0]
         if scale > 0:
             noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
         p = round_up(smoothed_pvalue(statistics, float(noisy), scale))
-        steps = np.array([round(p * RELEASED_STEPS)])
-        parts[PVALUE] = Part(steps, 1.0 / RELEASED_STEPS, quiet, 1, shares["test"])
-    else:
-        if asked.form == "decision":
-            noises = draw_cells(scale, noise_cell(scale), len(statistics), rng)
-            bit = int(kim_schrab_reject(statistics, noises, alpha))
-        else:
-            chance = sigmoid_probability(
-                float(statistics[0]), asked.offset, asked.reach, shares["test"]
-            )
-            bit = draw_bit(chance, rng)
-        parts[DECISION] = Part(np.array([bit]), 1.0, quiet, 1, shares["test"])
-    if STATISTIC in shares:
-        step = asked.reach / EFFECT_GRID
-        value = np.array([math.floor(float(statistics[0]) / step)])
-        parts[STATISTIC] = Part(law.draw(value, rng), step, law, EFFECT_GRID + 2, shares[STATISTIC])
-    return Release(
-        mechanism=asked.name,
-        survey=sample,
-        epsilon=total,
-        delta=delta,
-        source=source_of(rng, total),
-        parts=parts,
-        tie_break=draw_permutation(len(sample.items), rng),
-        constants={
-            "permutations": float(permutations),
-            "scale": scale,
-            **({"level": alpha} if asked.form != "pvalue" else {}),
-        },
+        return round(p * RELEASED_STEPS)
+    if asked.form == "decision":
+        noises = draw_cells(scale, noise_cell(scale), len(statistics), rng)
+        return int(kim_schrab_reject(statistics, noises, plan.number("level")))
+    epsilon = plan.parts[DECISION].epsilon
+    return draw_bit(
+        sigmoid_probability(float(statistics[0]), asked.offset, asked.reach, epsilon), rng
     )
 
 

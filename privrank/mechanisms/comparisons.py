@@ -10,42 +10,103 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.optim import Solver
+from privrank.distributions.links import Link
 from privrank.encode.comparisons import Encoded
-from privrank.mechanisms.objective import draw_worths, perturbation
-from privrank.mechanisms.tallies import met, moments, statistic, units, wins_met
-from privrank.privacy.budget import Ledger, check_budget, pure_epsilon, split
+from privrank.mechanisms.objective import Perturbation, draw_worths, perturbation
+from privrank.mechanisms.spend import draw, spend
+from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
+from privrank.planning.choice import OUTPUT, Choice
+from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.netnoise import NetNoise, NoiseName, cell_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.release.paircounts import check_connected
-from privrank.release.plan import OUTPUT, Plan
+from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import (
     DESIGN_EFFECT,
     GROUP_SIZES,
+    MOMENTS,
     NET,
     ORDER_EFFECT,
     PAIR_COUNTS,
     WINS,
     WORTHS,
-    Part,
     Release,
 )
 from privrank.release.survey import Design
 
-__all__ = ["release_comparisons"]
+__all__ = ["plan_comparisons", "release_comparisons"]
 
-_WORTHS_SHARES = {WORTHS, OUTPUT}
+IntArray = NDArray[np.int64]
+
+
+def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: float, by: str) -> Plan:
+    """Calibrate the noise of all that a fit is going to release, from public numbers.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts of the comparisons.
+    choice : Choice
+        What to release.
+    epsilon, delta : float
+        The guarantee of the whole release.
+    by : str
+        Who spends, for the ledger.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        If the noise cannot be had at these numbers.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours as in `design`: replace one unit. The parts are pure
+    differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
+    hence to (epsilon, delta) (:func:`privrank.privacy.budget.pure_epsilon`). With Gaussian noise
+    the main part is (its share of epsilon, delta)-private and the others are pure at their shares
+    of epsilon, which composes to (epsilon, delta) as well. Side parts have discrete Laplace noise
+    of scale l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
+    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the laws of net wins and of the win
+    matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
+    :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
+    by :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
+    privacy of all parts too: a^2 / 2 of each pure one at a.
+    """
+    main = WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
+    whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
+    epsilons = split(whole, dict(choice.shares), main)
+    rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
+    parts: dict[str, PartPlan] = {}
+    settings: dict[str, Setting] = {}
+    spent = 0.5 * epsilons[main] ** 2
+    for name in sorted(epsilons.keys() - {WORTHS, OUTPUT}):
+        noise = _noise(design, name, choice.noise, epsilons[name], delta)
+        step = _step(design, name) / noise.fineness
+        parts[name] = PartPlan(noise.law, noise.sensitivity, epsilons[name], step, noise.fineness)
+        if name == main and noise.rho is not None:
+            spent = noise.rho
+    if main == WORTHS:
+        objective = perturbation(design, choice.gamma, epsilons, choice.link)
+        parts[WORTHS], settings = objective.part, objective.settings
+    if choice.cluster and math.isinf(epsilon):
+        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in MOMENTS}
+    name = choice.mechanism
+    return Plan(by, name, name, epsilon, delta, parts, settings, rho + spent)
 
 
 def release_comparisons(
     encoded: Encoded,
     plan: Plan,
     *,
-    epsilon: float,
-    delta: float,
-    by: str,
+    link: Link,
     solver: Solver,
     budget: Ledger | None,
     rng: np.random.Generator | None,
@@ -57,11 +118,10 @@ def release_comparisons(
     encoded : Encoded
         The sensitive counts.
     plan : Plan
-        What to release.
-    epsilon, delta : float
-        The guarantee of the whole release.
-    by : str
-        Who spends, for the ledger.
+        What to release, with its noise.
+    link : Link
+        Link of the model. What is released depends on it under objective perturbation, and in the
+        non-private run, which keeps the wins of every pair met where the link is not the logit.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of objective perturbation.
     budget : Ledger or None
@@ -80,72 +140,37 @@ def release_comparisons(
 
     Notes
     -----
-    **Privacy.** Unit and neighbours as in ``encoded.design``: replace one unit. The parts are pure
-    differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
-    hence to (epsilon, delta) (:func:`privrank.privacy.budget.pure_epsilon`). With Gaussian noise
-    the main part is (its share of epsilon, delta)-private and the others are pure at their shares
-    of epsilon, which composes to (epsilon, delta) as well. Side parts have discrete Laplace noise
-    of scale l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
-    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the laws of net wins and of the win
-    matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
-    :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
-    by :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
-    privacy of all parts too: a^2 / 2 of each pure one at a.
+    **Privacy.** What is released, and by which noise, is the plan's
+    (:func:`plan_comparisons`); it is spent before a count is read. Groups of respondents have
+    independent noise each (:mod:`privrank.privacy.netnoise`).
     """
-    design = encoded.design
-    main = WORTHS if plan.mechanism == "objective perturbation" else plan.mechanism
-    whole = epsilon if plan.noise == "gaussian" else pure_epsilon(epsilon, delta)
-    epsilons = split(whole, dict(plan.shares), main)
-    noise = perturbation(design, plan.gamma, epsilons, plan.link) if main == WORTHS else None
-    laws = {
-        name: _noise(design, name, plan.noise, epsilons[name], delta)
-        for name in epsilons.keys() - _WORTHS_SHARES
-    }
-    check_budget(budget)
-    if math.isinf(epsilon) and (budget is None or math.isinf(budget.epsilon)):
+    design, exact = encoded.design, math.isinf(plan.epsilon)
+    moments = MOMENTS[0] in plan.parts
+    if exact and (budget is None or math.isinf(budget.epsilon)):
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
-        design = _observed(encoded, always=plan.cluster or plan.mechanism == WINS)
-    if budget is not None:
-        rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
-        gaussian = laws[main].rho if main in laws else None
-        budget.reserve(
-            f"{by}: {plan.mechanism}",
-            epsilon,
-            delta,
-            unit=design.unit,
-            max_rows=design.max_rows,
-            rho=rho + (0.5 * epsilons[main] ** 2 if gaussian is None else gaussian),
-        )
+        design = _observed(encoded, always=moments or plan.mechanism == WINS)
+    spend(budget, plan, design)
 
-    parts: dict[str, Part] = {}
-    constants: dict[str, float] = {}
-    if noise is not None:
-        parts[WORTHS] = draw_worths(encoded, noise, plan.link, solver, rng)
-        constants = {"lambda": noise.scale, "gamma": noise.gamma}
-    for name in sorted(laws):
-        lattice = laws[name]
-        if name == WINS and math.isinf(epsilon):
-            exact = wins_met(encoded).ravel()
-            parts[name] = Part(exact, 0.5, lattice.law, lattice.sensitivity, math.inf)
+    values: dict[str, IntArray] = {}
+    if WORTHS in plan.parts:
+        values[WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
+    for name in sorted(plan.parts.keys() - {WORTHS, *MOMENTS}):
+        if name == WINS and exact:
+            values[name] = wins_met(encoded).ravel()
             continue
-        exact = lattice.fineness * statistic(encoded, name)
+        counts = statistic(encoded, name)
         # every group of respondents has noise of its own
-        groups = exact.reshape(-1, len(design.items)) if name == NET else [exact]
-        noisy = np.concatenate([lattice.law.draw(group, rng) for group in groups])
-        step = _step(design, name) / lattice.fineness
-        parts[name] = Part(noisy, step, lattice.law, lattice.sensitivity, epsilons[name])
-    if plan.cluster and math.isinf(epsilon):
-        parts |= moments(encoded)
+        groups = counts.reshape(-1, len(design.items)) if name == NET else [counts]
+        values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
+    if moments:
+        values |= second_moments(encoded)
     return Release(
-        mechanism=plan.mechanism,
+        plan=plan,
         survey=design,
-        epsilon=epsilon,
-        delta=delta,
-        source=source_of(rng, epsilon),
-        parts=parts,
+        source=source_of(rng, plan.epsilon),
+        values=values,
         tie_break=draw_permutation(len(design.items), rng),
-        constants=constants,
-        link=plan.link,
+        link=link,
     )
 
 

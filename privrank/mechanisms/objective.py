@@ -15,11 +15,13 @@ from privrank.bradley_terry.losses import EdgeLoss, Reading, loss_bounds
 from privrank.bradley_terry.optim import Solver, fit_ridge, rounding_bound
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
 from privrank.encode.comparisons import Encoded
+from privrank.mechanisms.spend import draw
 from privrank.mechanisms.tallies import met, net_wins, wins_met
+from privrank.planning.choice import LEAST_RIDGE, OUTPUT
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.privacy.sensitivity import objective_scale
-from privrank.release.plan import LEAST_RIDGE, OUTPUT
-from privrank.release.release import WORTHS, Part
+from privrank.release.plan import PartPlan, Plan, Setting
+from privrank.release.release import WORTHS
 from privrank.release.survey import Design, PairCounts
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 OUTPUT_STEP = 2.0**-30
 """Grid on which objective perturbation publishes its worths."""
@@ -50,6 +53,29 @@ class Perturbation:
     sensitivity: int
     law: DiscreteLaplace
     epsilon: float
+
+    @property
+    def part(self) -> PartPlan:
+        """The worths that are published, with the noise of the output."""
+        return PartPlan(self.law, self.sensitivity, self.epsilon, OUTPUT_STEP)
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """The numbers of the objective."""
+        return {
+            "gamma": self.gamma,
+            "lambda": self.scale,
+            "cell": self.cell,
+            "tolerance": self.tolerance,
+        }
+
+    @classmethod
+    def of(cls, plan: Plan) -> Perturbation:
+        """Read the numbers back from a plan."""
+        names, part = ("gamma", "lambda", "cell", "tolerance"), plan.parts[WORTHS]
+        assert isinstance(part.noise, DiscreteLaplace)
+        gamma, scale, cell, tolerance = (plan.number(name) for name in names)
+        return cls(gamma, scale, cell, tolerance, part.sensitivity, part.noise, part.epsilon)
 
 
 def perturbation(
@@ -96,7 +122,7 @@ def draw_worths(
     link: Link,
     solver: Solver,
     rng: np.random.Generator | None,
-) -> Part:
+) -> IntArray:
     """Minimise the perturbed loss and publish the minimiser on a grid.
 
     The loss is the log-loss of the link, or its matching loss where the log-loss has no bounded
@@ -137,9 +163,7 @@ def draw_worths(
         steps = list(_grid(fit_ridge(target, pairs, noise.gamma, loss=loss, solver=solver).theta))
     # clipping to what 64 bits hold brings no two worths further apart
     inside = np.array([min(max(int(step), -(2**62)), 2**62) for step in steps], dtype=np.int64)
-    return Part(
-        noise.law.draw(inside, rng), OUTPUT_STEP, noise.law, noise.sensitivity, noise.epsilon
-    )
+    return draw(noise.part, inside, rng)
 
 
 def certified_worths(

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from privrank.encode.samples import EncodedSample
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.privacy.budget import Ledger, check_budget, pure_epsilon
+from privrank.mechanisms.spend import draw, spend
+from privrank.privacy.budget import Ledger, pure_epsilon
 from privrank.privacy.noise import (
     DiscreteLaplace,
     draw_bit,
@@ -19,56 +20,46 @@ from privrank.privacy.noise import (
     draw_permutation,
     source_of,
 )
-from privrank.release.release import DECISION, IMPOSSIBLE, STATISTIC, Part, Release
+from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.release import DECISION, IMPOSSIBLE, STATISTIC, Release
+from privrank.release.survey import Sample
 
-__all__ = ["release_sample"]
+__all__ = ["plan_sample", "release_sample"]
 
 IntArray = NDArray[np.int64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
 
 
-def release_sample(
-    encoded: EncodedSample,
+def plan_sample(
+    sample: Sample,
     asked: Statistic | RandomBit,
-    *,
     epsilon: float,
     delta: float,
+    *,
     by: str,
-    constants: Mapping[str, float] | None = None,
-    reduction: Reduction | None = None,
-    budget: Ledger | None,
-    rng: np.random.Generator | None,
-) -> Release:
-    """Spend the budget and release a noisy statistic, or a random bit.
+    method: str,
+    settings: Mapping[str, Setting] | None = None,
+) -> Plan:
+    """Calibrate the noise of a statistic, from public numbers.
 
     Parameters
     ----------
-    encoded : EncodedSample
-        The sensitive rows.
+    sample : Sample
+        Public facts of the rows.
     asked : Statistic or RandomBit
         What to release.
     epsilon, delta : float
         The guarantee.
     by : str
         Who spends, for the ledger.
-    constants : mapping of str to float, optional
-        Public constants that the release shall name.
-    reduction : callable, optional
-        Maps the counts and a generator to those of a random map of every choice by itself, of
-        which the statistic is then computed.
-    budget : Ledger or None
-        Ledger to reserve from.
-    rng : numpy.random.Generator or None
-        None for secure noise.
+    method : str
+        The method that asks for this statistic.
+    settings : mapping of str to float, str or bool, optional
+        Public constants that rebuild it.
 
     Returns
     -------
-    Release
-
-    Raises
-    ------
-    BudgetExceeded, ValueError
-        Before any row is read.
+    Plan
 
     Notes
     -----
@@ -87,43 +78,72 @@ def release_sample(
     that the null rules out are counted apart where nothing is protected, at infinite epsilon, and
     only there.
     """
-    sample = encoded.sample
     xi = pure_epsilon(epsilon, delta)
-    law = (
-        DiscreteLaplace.calibrate(asked.sensitivity, xi)
-        if isinstance(asked, Statistic)
-        else DiscreteLaplace(0.0)
-    )
-    check_budget(budget)
-    if budget is not None:
-        budget.reserve(
-            f"{by}: {asked.name}", epsilon, delta, unit=sample.unit, max_rows=sample.max_rows
-        )
+    parts = {DECISION: PartPlan(QUIET, 1, xi)}
+    if isinstance(asked, Statistic):
+        noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
+        parts = {STATISTIC: PartPlan(noise, asked.sensitivity, xi, asked.step)}
+        if asked.impossible is not None and math.isinf(xi):
+            parts[IMPOSSIBLE] = PartPlan(QUIET, 1, xi)
+    return Plan(by, asked.name, method, epsilon, delta, parts, settings or {})
 
-    data, parts = _one_row_per_unit(encoded, rng), {}
-    if isinstance(asked, Statistic) and asked.impossible is not None and math.isinf(xi):
-        parts[IMPOSSIBLE] = Part(np.array([asked.impossible(data)]), 1.0, law, 1, xi)
+
+def release_sample(
+    encoded: EncodedSample,
+    asked: Statistic | RandomBit,
+    plan: Plan,
+    *,
+    reduction: Reduction | None = None,
+    budget: Ledger | None,
+    rng: np.random.Generator | None,
+) -> Release:
+    """Spend the budget and release a noisy statistic, or a random bit.
+
+    Parameters
+    ----------
+    encoded : EncodedSample
+        The sensitive rows.
+    asked : Statistic or RandomBit
+        What to release.
+    plan : Plan
+        Its noise (:func:`plan_sample`).
+    reduction : callable, optional
+        Maps the counts and a generator to those of a random map of every choice by itself, of
+        which the statistic is then computed.
+    budget : Ledger or None
+        Ledger to reserve from.
+    rng : numpy.random.Generator or None
+        None for secure noise.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    BudgetExceeded, ValueError
+        Before any row is read.
+    """
+    sample = encoded.sample
+    spend(budget, plan, sample)
+    data, values = _one_row_per_unit(encoded, rng), {}
+    if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
+        values[IMPOSSIBLE] = np.array([asked.impossible(data)])
     if reduction is not None:
         data = reduction(data, rng)
     order = draw_permutation(len(sample.items), rng)
     if isinstance(asked, Statistic):
-        value = np.array([asked.value(data, order)], dtype=np.int64)
-        noisy = law.draw(value, rng)
-        parts[STATISTIC] = Part(noisy, asked.step, law, asked.sensitivity, xi)
+        values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([asked.value(data, order)]), rng)
     else:
         if asked.dealt:
             data = data[draw_orders(1, len(data), rng)[0]]
-        bit = draw_bit(asked.probability(data, order), rng)
-        parts[DECISION] = Part(np.array([bit]), 1.0, law, 1, xi)
+        values[DECISION] = np.array([draw_bit(asked.probability(data, order), rng)])
     return Release(
-        mechanism=asked.name,
+        plan=plan,
         survey=sample,
-        epsilon=epsilon,
-        delta=delta,
-        source=source_of(rng, epsilon),
-        parts=parts,
+        source=source_of(rng, plan.epsilon),
+        values=values,
         tie_break=order,
-        constants={} if constants is None else constants,
     )
 
 

@@ -6,14 +6,11 @@ noise to it.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import blocks
 from privrank.encode.comparisons import Encoded
-from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import (
     DESIGN_EFFECT,
     GROUP_SIZES,
@@ -21,11 +18,10 @@ from privrank.release.release import (
     NET,
     ORDER_EFFECT,
     PAIR_COUNTS,
-    Part,
 )
 from privrank.release.survey import PairCounts
 
-__all__ = ["met", "moments", "net_wins", "statistic", "units", "wins_met"]
+__all__ = ["met", "net_wins", "second_moments", "statistic", "units", "wins_met"]
 
 IntArray = NDArray[np.int64]
 
@@ -114,7 +110,7 @@ def _spread(encoded: Encoded) -> IntArray:
     return np.array([by_cell @ by_cell], dtype=np.float64).astype(np.int64)
 
 
-def moments(encoded: Encoded) -> dict[str, Part]:
+def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     """Return the non-private second moments over respondents of answers and counts by pair.
 
     With covariates, one block of pairs for each combination of their values, one after the other.
@@ -130,13 +126,7 @@ def moments(encoded: Encoded) -> dict[str, Part]:
     counts = csr_array((count, (person, pair)), shape=shape)[:, seen]
     parts = blocks(encoded.design, met(encoded))
     return {
-        name: Part(
-            np.concatenate([(a[:, part].T @ b[:, part]).toarray().ravel() for part in parts]),
-            1.0,
-            DiscreteLaplace(0.0),
-            0,
-            math.inf,
-        )
+        name: np.concatenate([(a[:, part].T @ b[:, part]).toarray().ravel() for part in parts])
         for name, a, b in zip(
             MOMENTS, (answers, answers, counts), (answers, counts, counts), strict=True
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
@@ -24,14 +24,16 @@ from privrank.privacy.gaussian import lattice_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingReach
-from privrank.release.release import PAIRS, SCORE, TOTALS, Law, Release
+from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
+from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Release
 from privrank.release.survey import Sample
 
 __all__ = [
     "LARGEST_SHARE",
     "LEAST_SHARE",
+    "FALLBACK",
+    "QUERIES",
     "AggregationMethod",
-    "RankPlan",
     "Releases",
     "cautions",
     "plan_aggregation",
@@ -54,11 +56,16 @@ AggregationMethod = Literal[
 Releases = Literal["auto", "pairs"]
 Sorting = Literal["KwikSort", "KwikSort with a random rest", "exponential mechanism"]
 _KINDS: dict[str, tuple[Kind, ...]] = {
-    "auto": (*PAIR_KINDS, "K-norm totals", "Gaussian totals"),
+    "auto": (*PAIR_KINDS, "K-norm totals"),
     "kemeny": PAIR_KINDS,
     "borda": ("K-norm totals", "Gaussian totals"),
 }
-"""What each method may release."""
+"""What each method may release. Gaussian totals are not for `auto`: Gaussian pairs hold them with
+at most 1.22 times their noise, (3 m / (2 (m + 1)))^(1/2), and lose little more where rankings agree
+little, far less where they agree much (docs/validation/aggregation_orders.md)."""
+
+QUERIES, FALLBACK = "queries", "fallback"
+"""Names of what a sort asks, and of the pairs that replace it if it is not finished."""
 
 LEAST_SHARE, LARGEST_SHARE = 0.05, 0.50
 """Bounds of the share of the Kemeny score, where it is asked for."""
@@ -76,60 +83,6 @@ LARGEST_EXPONENTIAL = 20
 """Items of the exponential mechanism, whose sampler holds 2^m numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankPlan:
-    """What a fit releases, and by which laws.
-
-    Parameters
-    ----------
-    releases : {"pairs", "Borda totals", "order"}
-        The main release.
-    rule : str
-        How the order is found, in noisy numbers or by a mechanism that releases nothing else.
-    steps : int
-        Lattice steps of one unit: each ranking of a respondent with k of them weighs steps / k.
-    law : Law
-        Of the noise in the main release, or in the queries of a sort.
-    epsilon : float
-        What the main release spends.
-    share : float
-        Share of the Kemeny score; 0 for none.
-    score : DiscreteLaplace or None
-        Law of the score.
-    score_epsilon : float
-        What the score spends.
-    cap : int
-        Most queries of a sort.
-    fallback : DiscreteLaplace or None
-        Law of the pairs that replace an unfinished sort.
-    rate : float
-        Of the exponential mechanism, per lattice step of the score.
-    fineness : int
-        Lattice steps of the noise in Borda totals within one step of the totals.
-    """
-
-    releases: Literal["pairs", "Borda totals", "order"]
-    rule: Rule | Sorting
-    steps: int
-    law: Law
-    epsilon: float
-    share: float = 0.0
-    score: DiscreteLaplace | None = None
-    score_epsilon: float = 0.0
-    cap: int = 0
-    fallback: DiscreteLaplace | None = None
-    rate: float = 0.0
-    fineness: int = 1
-
-    @property
-    def mechanism(self) -> str:
-        """What is released, as a summary prints it."""
-        if self.releases == "order":
-            return self.rule
-        noun = "pair counts" if self.releases == PAIRS else "Borda totals"
-        return f"{noun}, {self.rule}"
-
-
 def plan_aggregation(
     sample: Sample,
     epsilon: float,
@@ -139,7 +92,8 @@ def plan_aggregation(
     *,
     releases: Releases = "auto",
     partial: bool = False,
-) -> RankPlan:
+    declared: Mapping[str, Setting] | None = None,
+) -> Plan:
     """Fix what is released from public numbers.
 
     Parameters
@@ -156,10 +110,12 @@ def plan_aggregation(
         ``"pairs"`` keeps `auto` to releases that say something about single pairs.
     partial : bool, default False
         Whether rankings may have ties and missing items.
+    declared : mapping of str to float, str or bool, optional
+        What was declared of ties and missing items, for the record.
 
     Returns
     -------
-    RankPlan
+    Plan
 
     Raises
     ------
@@ -186,9 +142,9 @@ def plan_aggregation(
                 f"method={method!r} releases an order and nothing else: leave out score_share, or "
                 f"use method='auto'."
             )
-        return _plan_order(m, steps, xi, method)
+        return _plan_order(m, steps, (epsilon, delta), method, declared or {})
     if math.isinf(epsilon):
-        return _plan_plain(m, steps, method)
+        return _plan_plain(m, steps, delta, method, declared or {})
     if method in ("copeland", "local-search"):
         raise ValueError(
             f"method={method!r} is for the non-private run, epsilon=numpy.inf: use method='auto'."
@@ -203,25 +159,58 @@ def plan_aggregation(
     rule: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
     # the score is pure, and delta all of Gaussian noise, whose epsilon is therefore not raised
     main = PAIRS if kind is None or kind in PAIR_KINDS else TOTALS
-    whole = epsilon if kind in ("Gaussian pairs", "Gaussian totals") else xi
-    epsilons = split(whole, {SCORE: share} if share else {}, main)
-    score = DiscreteLaplace.calibrate(pairs * steps, epsilons[SCORE]) if share else None
-    spends = (epsilons[main], share, score, epsilons.get(SCORE, 0.0))
+    gaussian = kind in ("Gaussian pairs", "Gaussian totals")
+    epsilons = split(epsilon if gaussian else xi, {SCORE: share} if share else {}, main)
+    part = _main_part(kind, m, steps, epsilons[main], delta)
+    parts = {main: part, ORDER: PartPlan(None, 0, 0.0)}
+    settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
+    if share:
+        score = DiscreteLaplace.calibrate(pairs * steps, epsilons[SCORE])
+        parts[SCORE] = PartPlan(score, pairs * steps, epsilons[SCORE], 1.0 / steps)
+        settings["score share"] = share
+    rho = None
+    if isinstance(part.noise, DiscreteGaussian):
+        reach = RankingReach(m)
+        moved = reach.pairs_l2 if main == PAIRS else part.fineness * reach.borda_l2
+        rho = 0.5 * (moved * steps / part.noise.scale) ** 2
+        rho += 0.5 * epsilons.get(SCORE, 0.0) ** 2
+    rule = rule if main == PAIRS else "Borda"
+    return _plan(rule, epsilon, delta, parts, settings, rho)
+
+
+def _plan(
+    rule: Rule | Sorting,
+    epsilon: float,
+    delta: float,
+    parts: Mapping[str, PartPlan],
+    settings: Mapping[str, Setting],
+    rho: float | None = None,
+) -> Plan:
+    """Return the plan of an order that is found in this way."""
+    nouns = {PAIRS: "pair counts, ", TOTALS: "Borda totals, "}
+    noun = "".join(word for name, word in nouns.items() if name in parts)
+    return Plan("PrivateRankAggregation", noun + rule, rule, epsilon, delta, parts, settings, rho)
+
+
+def _main_part(kind: Kind | None, m: int, steps: int, epsilon: float, delta: float) -> PartPlan:
+    """Return the pair counts or the Borda totals with their noise; Laplace pairs for no kind."""
+    pairs = RankingReach(m).pairs_l1
     if kind == "Gaussian totals":
-        scale, fineness = totals_scale(m, epsilons[main], delta, steps)
-        totals = DiscreteGaussian(scale)
-        return RankPlan("Borda totals", "Borda", steps, totals, *spends, fineness=fineness)
+        scale, fine = totals_scale(m, epsilon, delta, steps)
+        moved = fine * steps * RankingReach(m).borda_linf
+        return PartPlan(DiscreteGaussian(scale), moved, epsilon, 1.0 / (fine * steps), fine)
     if kind == "K-norm totals":
-        body = PermutohedronNoise.calibrate(m, epsilons[main], steps)
-        return RankPlan("Borda totals", "Borda", steps, body, *spends, fineness=body.fineness)
-    law: Law
+        body = PermutohedronNoise.calibrate(m, epsilon, steps)
+        fine = body.fineness  # which this noise multiplies by itself
+        return PartPlan(body, fine * steps, epsilon, 1.0 / (fine * steps))
+    noise: Noise
     if kind == "Gaussian pairs":
-        law = DiscreteGaussian(_pairs_scale(epsilons[main], delta, pairs, steps))
+        noise = DiscreteGaussian(_pairs_scale(epsilon, delta, pairs, steps))
     elif kind == "cube pairs":
-        law = CubeNoise.calibrate(pairs, steps, epsilons[main])
+        noise = CubeNoise.calibrate(pairs, steps, epsilon)
     else:
-        law = DiscreteLaplace.calibrate(pairs * steps, epsilons[main])
-    return RankPlan("pairs", rule, steps, law, *spends)
+        noise = DiscreteLaplace.calibrate(pairs * steps, epsilon)
+    return PartPlan(noise, steps, epsilon, 1.0 / steps)
 
 
 @cache
@@ -229,30 +218,37 @@ def _pairs_scale(epsilon: float, delta: float, pairs: int, steps: int) -> float:
     return lattice_scale(epsilon, delta, pairs, steps)
 
 
-def _plan_order(m: int, steps: int, xi: float, method: AggregationMethod) -> RankPlan:
+def _plan_order(
+    m: int,
+    steps: int,
+    guarantee: tuple[float, float],
+    method: AggregationMethod,
+    declared: Mapping[str, Setting],
+) -> Plan:
     """Plan what releases an order alone; whole counts move by `steps` when a unit is replaced."""
-    pairs = RankingReach(m).pairs_l1
-    nothing = DiscreteLaplace(0.0)
+    pairs, xi = RankingReach(m).pairs_l1, pure_epsilon(*guarantee)
+    parts = {ORDER: PartPlan(None, 0, xi)}
+    settings: dict[str, Setting] = {"steps": steps, **declared}
     if method == "exponential":
         if m > LARGEST_EXPONENTIAL:
             raise ValueError(
                 f"method='exponential' draws an order of at most {LARGEST_EXPONENTIAL} items, got "
                 f"{m}: use method='auto'."
             )
-        rate = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
-        return RankPlan("order", "exponential mechanism", steps, nothing, xi, rate=rate)
+        settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
+        return _plan("exponential mechanism", *guarantee, parts, settings)
+    rule: Sorting = "KwikSort"
     if method == "kwiksort-hay":
-        cap = hay_cap(m)
-        law = DiscreteLaplace.calibrate(cap * steps, xi)
-        return RankPlan("order", "KwikSort with a random rest", steps, law, xi, cap=cap)
-    cap = _sort_cap(m)
-    if cap >= pairs:
-        law = DiscreteLaplace.calibrate(pairs * steps, xi)
-        return RankPlan("order", "KwikSort", steps, law, xi, cap=pairs)
-    epsilons = split(xi, {"fallback": FALLBACK_SHARE}, "queries")
-    law = DiscreteLaplace.calibrate(cap * steps, epsilons["queries"])
-    fallback = DiscreteLaplace.calibrate(pairs * steps, epsilons["fallback"])
-    return RankPlan("order", "KwikSort", steps, law, xi, cap=cap, fallback=fallback)
+        rule, cap, epsilon = "KwikSort with a random rest", hay_cap(m), xi
+    elif (cap := _sort_cap(m)) >= pairs:
+        cap, epsilon = pairs, xi
+    else:
+        epsilons = split(xi, {"fallback": FALLBACK_SHARE}, "queries")
+        epsilon, rest = epsilons["queries"], epsilons["fallback"]
+        parts[FALLBACK] = PartPlan(DiscreteLaplace.calibrate(pairs * steps, rest), steps, rest)
+    noise = DiscreteLaplace.calibrate(cap * steps, epsilon)
+    parts[QUERIES] = PartPlan(noise, steps, epsilon)
+    return _plan(rule, *guarantee, parts, {**settings, "cap": cap})
 
 
 @cache
@@ -261,7 +257,9 @@ def _sort_cap(m: int) -> int:
     return query_cap(m, m**-4.0)
 
 
-def _plan_plain(m: int, steps: int, method: AggregationMethod) -> RankPlan:
+def _plan_plain(
+    m: int, steps: int, delta: float, method: AggregationMethod, declared: Mapping[str, Setting]
+) -> Plan:
     """Plan the non-private run: exact pair counts, and the order asked for."""
     rules: dict[str, Rule] = {
         "auto": "Kemeny",
@@ -277,9 +275,10 @@ def _plan_plain(m: int, steps: int, method: AggregationMethod) -> RankPlan:
             f"non-private run."
         )
     # the score costs nothing here
-    nothing = DiscreteLaplace(0.0)
-    spends = (math.inf, 0.0, nothing, math.inf)
-    return RankPlan("pairs", rules[method], steps, nothing, *spends)
+    names = {PAIRS: steps, SCORE: RankingReach(m).pairs_l1 * steps}
+    parts = {name: PartPlan(QUIET, moved, math.inf, 1.0 / steps) for name, moved in names.items()}
+    parts[ORDER] = PartPlan(None, 0, 0.0)
+    return _plan(rules[method], math.inf, delta, parts, {"steps": steps, **declared})
 
 
 def predicted_excess(release: Release) -> float | None:
@@ -295,7 +294,7 @@ def predicted_excess(release: Release) -> float | None:
         part = release.parts.get(name)
         if part is None:
             continue
-        if name == PAIRS and "EB" not in release.mechanism:
+        if name == PAIRS and release.plan.method != "EB-Kemeny":
             return 0.34 * math.sqrt(part.noise_variance) / sample.nobs
         assert isinstance(
             part.law, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
@@ -338,7 +337,8 @@ def _delta_helps(release: Release, excess: float) -> str:
     """Return the advice to allow a delta, where the default would then lose clearly less."""
     if release.delta > 0.0:
         return ""
-    less = min(predicted_excesses(release.sample, release.epsilon, SMALL_DELTA).values())
+    excesses = predicted_excesses(release.sample, release.epsilon, SMALL_DELTA)
+    less = min(excesses[kind] for kind in _KINDS["auto"])
     return f", or method='auto' with delta = {SMALL_DELTA:g}" if less < 0.9 * excess else ""
 
 

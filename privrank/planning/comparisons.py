@@ -13,11 +13,11 @@ from scipy.optimize import minimize_scalar
 from privrank.bradley_terry.evidence import default_ridge, nominal_information
 from privrank.bradley_terry.losses import Reading, loss_bounds
 from privrank.distributions.links import LOGIT, Link
+from privrank.planning.choice import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.netnoise import NoiseName, cell_noise, net_noise, noise_choices
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import objective_scale
-from privrank.release.plan import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Plan
 from privrank.release.release import (
     DESIGN_EFFECT,
     GROUP_SIZES,
@@ -156,7 +156,7 @@ def plan_fit(
     noise: Noise = "auto",
     delta: float = 0.0,
     link: Link = LOGIT,
-) -> Plan:
+) -> Choice:
     """Return the plan of a fit.
 
     Given the public design and the caller's choices (`penalty` None for ``"auto"``), returns the
@@ -179,10 +179,10 @@ def plan_fit(
         law: NoiseName = "laplace"
         if not design.covariates.bounds:
             law = main_noise(design, "net wins", noise, epsilon, delta, sides)
-        return Plan(_exact(epsilon, link), sides, cluster=cluster, noise=law, link=link)
+        return Choice(_exact(epsilon, link), sides, cluster=cluster, noise=law, link=link)
     if math.isinf(epsilon) and method != "objective":
         sides = side_shares(design, epsilon, design_effect, shares, ())
-        return Plan(_exact(epsilon, link), sides, cluster=cluster, link=link)
+        return Choice(_exact(epsilon, link), sides, cluster=cluster, link=link)
     plans = plan_choices(
         design, epsilon, method, penalty, design_effect, shares, noise, delta, link
     )
@@ -208,7 +208,7 @@ def plan_choices(
     noise: Noise = "auto",
     delta: float = 0.0,
     link: Link = LOGIT,
-) -> tuple[Plan, ...]:
+) -> tuple[Choice, ...]:
     """Return the plans of a model without covariates, the least predicted error first.
 
     Net wins under every law, with the pair counts where these are not public; the win matrix, which
@@ -227,14 +227,14 @@ def plan_choices(
         for main, wanted in releases:
             sides = side_shares(design, epsilon, design_effect, shares, wanted)
             plans += [
-                Plan(main, sides, cluster=cluster, noise=law, link=link)
+                Choice(main, sides, cluster=cluster, noise=law, link=link)
                 for law in _laws(design, main, noise, epsilon, delta, sides)
             ]
     perturbed = design.kind == "private" and noise in ("auto", "laplace")
     if method == "objective" or (method == "auto" and perturbed):
         _laws(design, "objective perturbation", noise, epsilon, delta, {})
         sides = side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra))
-        plan = Plan("objective perturbation", sides, cluster=cluster, link=link)
+        plan = Choice("objective perturbation", sides, cluster=cluster, link=link)
         gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, plan)
         plan = replace(plan, gamma=gamma)
         if method == "objective" and gamma <= 0 and not math.isinf(epsilon):
@@ -257,16 +257,16 @@ def _covariate_releases(design: Design) -> tuple[str, ...]:
     return (GROUP_SIZES,) * grouped + (ORDER_EFFECT,) * ordered
 
 
-def _whole(epsilon: float, delta: float, plan: Plan) -> float:
+def _whole(epsilon: float, delta: float, plan: Choice) -> float:
     """Return what the parts of a plan share: with Gaussian noise delta is spent on that."""
     return epsilon if plan.noise == "gaussian" else pure_epsilon(epsilon, delta)
 
 
-def _main_epsilon(epsilon: float, plan: Plan) -> float:
+def _main_epsilon(epsilon: float, plan: Choice) -> float:
     return epsilon * (1.0 - sum(plan.shares.values()))
 
 
-def _objective_noise(design: Design, epsilon: float, plan: Plan) -> float:
+def _objective_noise(design: Design, epsilon: float, plan: Choice) -> float:
     """Return the noise scale of objective perturbation at the plan's ridge, inf if none is safe."""
     if plan.gamma <= 0:
         return math.inf
@@ -274,13 +274,13 @@ def _objective_noise(design: Design, epsilon: float, plan: Plan) -> float:
     return objective_scale(design.reach, plan.gamma, share, loss_bounds(plan.link))
 
 
-def _reading(plan: Plan) -> Reading:
+def _reading(plan: Choice) -> Reading:
     """Return how the scores of a private plan depend on the worths."""
     objective = plan.mechanism == "objective perturbation"
     return Reading(plan.link, objective and loss_bounds(plan.link).answers_curve)
 
 
-def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
+def _objective_ridge(design: Design, epsilon: float, plan: Choice) -> float:
     """Return the ridge of least predicted risk, with the noise scale it allows.
 
     For a contrast with curvature I and variance r I of its score the risk is
@@ -307,7 +307,7 @@ def _objective_ridge(design: Design, epsilon: float, plan: Plan) -> float:
 
 
 def predicted_error(
-    design: Design, epsilon: float, delta: float, plan: Plan, penalty: float | None = None
+    design: Design, epsilon: float, delta: float, plan: Choice, penalty: float | None = None
 ) -> float:
     """Predict the mean squared error of a contrast of length 1 of the worths.
 
@@ -355,7 +355,7 @@ def _cell_variance(design: Design, noise: NoiseName, epsilon: float, delta: floa
     return float(step**2 * cells.law.variance)
 
 
-def _count_error(design: Design, epsilon: float, delta: float, plan: Plan) -> float:
+def _count_error(design: Design, epsilon: float, delta: float, plan: Choice) -> float:
     """Predict the error variance of each pair count; 0 where the counts are public.
 
     Noisy counts are shrunk towards their mean (:mod:`privrank.bradley_terry.evidence`), which

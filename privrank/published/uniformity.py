@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.statistics import categories, concordance, pairs
@@ -107,7 +107,7 @@ def ask(
     return _build(method, sample, private=xi < float("inf"))(n, m), {}
 
 
-def asked_of(mechanism: str, sample: Sample, constants: Mapping[str, float]) -> tuple[Asked, str]:
+def asked_of(mechanism: str, sample: Sample, constants: Mapping[str, Any]) -> tuple[Asked, str]:
     """Return what a release of this name holds, and the method that releases it.
 
     Raises

@@ -1,62 +1,90 @@
-"""What a fit of paired comparisons is going to release, fixed before anything is spent."""
+"""What is going to be released, with its calibrated noise: fixed from public numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from privrank.distributions.links import LOGIT, Link
-from privrank.privacy.netnoise import NoiseName
-from privrank.release.release import (
-    DESIGN_EFFECT,
-    GROUP_SIZES,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-    Mechanism,
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+
+__all__ = ["QUIET", "Noise", "PartPlan", "Plan", "Setting"]
+
+Noise = (
+    DiscreteLaplace
+    | DiscreteGaussian
+    | CubeNoise
+    | PermutohedronNoise
+    | SphericalNoise
+    | ZeroSumLaplace
 )
 
-__all__ = ["DEFAULT_SHARES", "LEAST_RIDGE", "OUTPUT", "Plan"]
+Setting = float | str | bool
 
-OUTPUT = "output"
+QUIET = DiscreteLaplace(0.0)
+"""No noise."""
 
-LEAST_RIDGE = 1 / 200
-"""Least ridge of objective perturbation, over its noise scale."""
 
-DEFAULT_SHARES = {
-    DESIGN_EFFECT: 0.10,
-    PAIR_COUNTS: 0.30,
-    OUTPUT: 0.01,
-    GROUP_SIZES: 0.10,
-    ORDER_EFFECT: 0.15,
-}
-"""Default shares of epsilon for the side releases of a fit."""
+@dataclass(frozen=True, slots=True)
+class PartPlan:
+    """One statistic on a lattice, and the noise that is going to be added to it.
+
+    Parameters
+    ----------
+    noise : Noise or None
+        Distribution of the noise, in lattice steps; None for values that have none of their own,
+        such as an order found in noisy numbers.
+    sensitivity : int
+        How far one unit moves the statistic, in lattice steps and as the noise measures it: in l1
+        for discrete and zero-sum Laplace noise, in each coordinate for discrete Gaussian and cube
+        noise, in permutohedra of rank differences, in the rounded norm of spherical noise.
+    epsilon : float
+        What this part spends.
+    step : float
+        Size of one lattice step in the statistic's own unit (0.5 for half wins).
+    fineness : int
+        Lattice steps in one step of the exact statistic.
+    """
+
+    noise: Noise | None
+    sensitivity: int
+    epsilon: float
+    step: float = 1.0
+    fineness: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a fit is going to release, fixed from public numbers.
+    """What a fit is going to release.
 
     Parameters
     ----------
-    mechanism : {"net wins", "win matrix", "objective perturbation"}
-        The main release.
-    shares : mapping of str to float
-        Shares of epsilon of the side releases that are wanted: ``"design_effect"``,
-        ``"pair_counts"``, ``"output"``, ``"group_sizes"``, ``"order_effect"``.
-    gamma : float
-        Ridge of objective perturbation.
-    cluster : bool
-        Whether the non-private run keeps the moments for cluster-robust errors.
-    noise : str
-        Law of the noise on net wins or on the win matrix.
-    link : Link
-        Link of the model. What is released depends on it under objective perturbation, and in the
-        non-private run, which keeps the wins of every pair met where the link is not the logit.
+    by : str
+        Who spends, for the ledger.
+    mechanism : str
+        What is released, as a summary prints it.
+    method : str
+        The key by which inference finds how to read the release.
+    epsilon, delta : float
+        The guarantee of all parts together, per unit.
+    parts : mapping of str to PartPlan
+        The statistics with their noise.
+    settings : mapping of str to float, str or bool
+        Public constants and choices of the method.
+    rho : float or None
+        Zero-concentrated privacy of all parts together, where it is known.
     """
 
-    mechanism: Mechanism
-    shares: Mapping[str, float] = field(default_factory=dict)
-    gamma: float = 0.0
-    cluster: bool = False
-    noise: NoiseName = "laplace"
-    link: Link = LOGIT
+    by: str
+    mechanism: str
+    method: str
+    epsilon: float
+    delta: float
+    parts: Mapping[str, PartPlan]
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    rho: float | None = None
+
+    def number(self, name: str) -> float:
+        """Return a setting that is a number."""
+        return float(self.settings[name])

@@ -18,6 +18,7 @@ from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import own
 
@@ -37,7 +38,6 @@ __all__ = [
     "TOTALS",
     "WINS",
     "WORTHS",
-    "Law",
     "Mechanism",
     "Part",
     "Release",
@@ -50,7 +50,7 @@ IntArray = NDArray[np.int64]
 
 Mechanism = Literal["net wins", "win matrix", "objective perturbation"]
 
-SCHEMA = "privrank-release/1"
+SCHEMA = "privrank-release/2"
 
 NET = "net wins"
 WINS = "win matrix"
@@ -64,16 +64,7 @@ MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
 non-private runs only."""
 
-Law = (
-    DiscreteLaplace
-    | DiscreteGaussian
-    | CubeNoise
-    | PermutohedronNoise
-    | SphericalNoise
-    | ZeroSumLaplace
-)
-
-_LAWS: dict[str, type[Law]] = {
+_NOISES: dict[str, type[Noise]] = {
     "discrete Laplace": DiscreteLaplace,
     "discrete Gaussian": DiscreteGaussian,
     "cube": CubeNoise,
@@ -85,34 +76,38 @@ _LAWS: dict[str, type[Law]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One noisy integer statistic: its values and all that is public about its noise.
+    """One released statistic: its noisy values, and all that is public about its noise.
 
     Parameters
     ----------
+    plan : PartPlan
+        What was fixed of it before anything was read.
     values : ndarray of int64
         Noisy statistic, in lattice steps.
-    step : float
-        Size of one lattice step in the statistic's own unit (0.5 for half wins).
-    law : Law or None
-        Law of the noise, in lattice steps; None for values that no noise was added to, such as an
-        order found in noisy numbers.
-    sensitivity : int
-        How far one unit moves the statistic, in lattice steps and as the law measures it: in l1 for
-        discrete and zero-sum Laplace noise, in each coordinate for discrete Gaussian and cube
-        noise, in permutohedra of rank differences, in the rounded norm of spherical noise.
-    epsilon : float
-        Share of the budget this part spent.
     """
 
+    plan: PartPlan
     values: IntArray
-    step: float
-    law: Law | None
-    sensitivity: int
-    epsilon: float
 
-    def __post_init__(self) -> None:
-        """Take a private, read-only copy."""
-        object.__setattr__(self, "values", own(self.values, np.int64))
+    @property
+    def step(self) -> float:
+        """Size of one lattice step in the statistic's own unit."""
+        return self.plan.step
+
+    @property
+    def law(self) -> Noise | None:
+        """Distribution of the noise, in lattice steps."""
+        return self.plan.noise
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one unit moves the statistic, as the noise measures it."""
+        return self.plan.sensitivity
+
+    @property
+    def epsilon(self) -> float:
+        """What this part spent."""
+        return self.plan.epsilon
 
     @property
     def noise_variance(self) -> float:
@@ -121,12 +116,12 @@ class Part:
 
     @property
     def laplace(self) -> DiscreteLaplace:
-        """The law of discrete Laplace noise.
+        """The discrete Laplace noise of the part.
 
         Raises
         ------
         ValueError
-            If the noise has another law.
+            If the noise has another distribution.
         """
         if not isinstance(self.law, DiscreteLaplace):
             raise ValueError("release must have discrete Laplace noise, and this one has another.")
@@ -137,17 +132,10 @@ class Part:
         return {
             "values": self.values.tolist(),
             "step": self.step,
-            "law": _law_record(self.law),
+            "noise": _noise_record(self.law),
             "sensitivity": self.sensitivity,
             "epsilon": _number(self.epsilon),
         }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Part:
-        """Rebuild from :meth:`to_record`; a part with a scale has discrete Laplace noise."""
-        law = DiscreteLaplace(record["scale"]) if "scale" in record else _law_of(record["law"])
-        epsilon = float(record["epsilon"])
-        return cls(record["values"], record["step"], law, record["sensitivity"], epsilon)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,35 +144,55 @@ class Release:
 
     Parameters
     ----------
-    mechanism : str
-        What was released: ``"net wins"``, ``"win matrix"`` or ``"objective perturbation"`` of
-        paired comparisons, the name of a test statistic, or how a consensus was found.
+    plan : Plan
+        What was to be released, with its calibrated noise.
     survey : Design or Sample
         Public facts of the survey.
-    epsilon, delta : float
-        The guarantee, per unit of ``survey.unit``.
     source : {"secure", "seeded", "none"}
         Where the noise came from; ``"none"`` is the non-private run.
-    parts : mapping of str to Part
-        The noisy statistics.
+    values : mapping of str to ndarray of int64
+        The noisy statistics, in lattice steps.
     tie_break : tuple of int
         A uniform permutation of the items, drawn with the noise, that orders equal values.
-    constants : mapping of str to float
-        Public constants of the mechanism, such as lambda and gamma.
+    found : mapping of str to float
+        Numbers found in the noisy statistics, such as how far an order is proven.
     link : Link
         Link of the model of paired comparisons, a public choice. Archives name it; one of the
         user's own cannot be rebuilt from its name and has to be given again.
     """
 
-    mechanism: str
+    plan: Plan
     survey: Design | Sample
-    epsilon: float
-    delta: float
     source: NoiseSource
-    parts: Mapping[str, Part]
+    values: Mapping[str, IntArray]
     tie_break: tuple[int, ...]
-    constants: Mapping[str, float] = field(default_factory=dict)
+    found: Mapping[str, float] = field(default_factory=dict)
     link: Link = LOGIT
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies."""
+        kept = {name: own(values, np.int64) for name, values in self.values.items()}
+        object.__setattr__(self, "values", kept)
+
+    @property
+    def mechanism(self) -> str:
+        """What was released, as a summary prints it."""
+        return self.plan.mechanism
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the guarantee, per unit of ``survey.unit``."""
+        return self.plan.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta of the guarantee."""
+        return self.plan.delta
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """The released statistics."""
+        return {name: Part(self.plan.parts[name], values) for name, values in self.values.items()}
 
     @property
     def design(self) -> Design:
@@ -221,16 +229,19 @@ class Release:
         """Return a JSON-ready mapping (infinite numbers as the word ``"inf"``)."""
         return {
             "schema": SCHEMA,
+            "by": self.plan.by,
             "mechanism": self.mechanism,
+            "method": self.plan.method,
+            "settings": {name: _number(value) for name, value in self.plan.settings.items()},
             "design": self.survey.to_record(),
             "epsilon": _number(self.epsilon),
             "delta": self.delta,
+            "rho": None if self.plan.rho is None else _number(self.plan.rho),
             "source": self.source,
             "parts": {name: part.to_record() for name, part in self.parts.items()},
             "tie_break": list(self.tie_break),
-            "constants": dict(self.constants),
-            # what is said of no other link than the logit keeps older archives as they are
-            **({} if self.link == LOGIT else {"link": self.link.name}),
+            "found": dict(self.found),
+            "link": self.link.name,
         }
 
     @classmethod
@@ -238,15 +249,23 @@ class Release:
         """Rebuild from :meth:`to_record`; `link` is one of the user's own that the record names."""
         if record["schema"] != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
-        return cls(
+        plan = Plan(
+            by=record["by"],
             mechanism=record["mechanism"],
-            survey=_survey(record["design"]),
+            method=record["method"],
             epsilon=float(record["epsilon"]),
             delta=record["delta"],
+            parts={name: _part_plan(part) for name, part in record["parts"].items()},
+            settings={name: _read(value) for name, value in record["settings"].items()},
+            rho=None if record["rho"] is None else float(record["rho"]),
+        )
+        return cls(
+            plan=plan,
+            survey=_survey(record["design"]),
             source=record["source"],
-            parts={name: Part.from_record(part) for name, part in record["parts"].items()},
+            values={name: np.asarray(part["values"]) for name, part in record["parts"].items()},
             tie_break=tuple(record["tie_break"]),
-            constants=record["constants"],
+            found=record["found"],
             link=link or archived_link(record, None),
         )
 
@@ -304,28 +323,33 @@ def _survey(record: Mapping[str, Any]) -> Design | Sample:
     return Sample.from_record(record)
 
 
-def law_name(law: Law | None) -> str:
-    """Return the name of a law in the records, and in summaries."""
-    return next((name for name, kind in _LAWS.items() if kind is type(law)), "no noise")
+def law_name(noise: Noise | None) -> str:
+    """Return the name of a distribution of noise in the records, and in summaries."""
+    return next((name for name, kind in _NOISES.items() if kind is type(noise)), "no noise")
 
 
-def _law_record(law: Law | None) -> dict[str, Any] | None:
-    if law is None:
+def _part_plan(record: Mapping[str, Any]) -> PartPlan:
+    noise = _noise_of(record["noise"])
+    return PartPlan(noise, record["sensitivity"], float(record["epsilon"]), record["step"])
+
+
+def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
+    if noise is None:
         return None
-    parameters = {part.name: _number(getattr(law, part.name)) for part in fields(law) if part.init}
-    return {"name": law_name(law), **parameters}
+    parameters = {p.name: _number(getattr(noise, p.name)) for p in fields(noise) if p.init}
+    return {"name": law_name(noise), **parameters}
 
 
-def _law_of(record: Mapping[str, Any] | None) -> Law | None:
+def _noise_of(record: Mapping[str, Any] | None) -> Noise | None:
     if record is None:
         return None
-    parameters: dict[str, Any] = {
-        name: math.inf if value == "inf" else value
-        for name, value in record.items()
-        if name != "name"
-    }
-    return _LAWS[record["name"]](**parameters)
+    parameters: dict[str, Any] = {k: _read(v) for k, v in record.items() if k != "name"}
+    return _NOISES[record["name"]](**parameters)
 
 
-def _number(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value
+def _number(value: Any) -> Any:
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _read(value: Any) -> Any:
+    return math.inf if value == "inf" else value

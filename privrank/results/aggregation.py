@@ -76,7 +76,7 @@ class AggregationResult(Result):
     @property
     def proven(self) -> bool:
         """Whether the order is shown to be the best one of the numbers it was found in."""
-        return self.release.constants.get("gap") == 0.0
+        return self.release.found.get("gap") == 0.0
 
     def _fractions(self) -> tuple[Part, FloatArray]:
         """Return the released pairs, and the fractions with items in the consensus order."""

@@ -169,7 +169,7 @@ class ClosenessResult(Result):
                 ("Items:" if rankings else "Categories:", str(len(sample.items))),
                 *units(self.release),
                 ("Groups:", str(len(sample.groups))),
-                ("Permutations:", f"{self.release.constants['permutations']:.0f}"),
+                ("Permutations:", f"{self.release.plan.number('permutations'):.0f}"),
                 ("Level:", f"{self.alpha:g}"),
                 ("Mechanism:", self._mechanism()),
                 ("Noise scale:", self._scale()),
@@ -198,7 +198,7 @@ class ClosenessResult(Result):
     def _scale(self) -> str:
         if self.asked.form == "bit":
             return "none, one bit"
-        return f"{self.release.constants['scale']:.4g} (sensitivity {self.asked.reach:.4g})"
+        return f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.reach:.4g})"
 
     def _protected(self) -> str:
         what = "rankings" if self.release.sample.kind == "rankings" else "choices"

@@ -11,6 +11,7 @@ import numpy as np
 from privrank.planning.aggregation import cautions, remedy
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.release.plan import Setting
 from privrank.release.release import PAIRS, SCORE, TOTALS, Part
 from privrank.results import tables
 from privrank.results.guarantee import (
@@ -75,8 +76,7 @@ def consensus_table(result: AggregationResult) -> tables.Table:
 
 
 def _found(result: AggregationResult) -> str:
-    gap = result.release.constants.get("gap")
-    rule = result.release.mechanism.rpartition(", ")[2]
+    gap, rule = result.release.found.get("gap"), result.release.plan.method
     return rule if gap is None else f"{rule}, {'solved exactly' if gap == 0 else 'not proven best'}"
 
 
@@ -121,7 +121,7 @@ def _notes(result: AggregationResult) -> list[str]:
             f"Ranks: what the rank of an item by Borda score in the {whose} can be; all intervals "
             f"hold at once at {level}. {_separated(result)}"
         )
-    notes += _reading(release.constants)
+    notes += _reading(release.plan.settings)
     if PAIRS in release.parts:
         notes.append("Over next: fraction of the rankings that place an item before the next one.")
     notes += _contradiction(result)
@@ -135,10 +135,10 @@ def _notes(result: AggregationResult) -> list[str]:
             f"{pairs} pairs on average ({level} interval {low:.3f} to {high:.3f}"
             f"{', as wide by design' if wide else ''})."
         )
-    if release.mechanism == "exponential mechanism" and release.source != "none":
+    if release.plan.method == "exponential mechanism" and release.source != "none":
         notes.append("The privacy of this mechanism assumes idealised arithmetic.")
-    if "gap" in release.constants and not result.proven:
-        gap = release.constants["gap"]
+    if "gap" in release.found and not result.proven:
+        gap = release.found["gap"]
         notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
     notes += [f"Warning: {caution}" for caution in cautions(release)]
     notes.append(promise(release, "the rankings"))
@@ -148,10 +148,9 @@ def _notes(result: AggregationResult) -> list[str]:
             f"Epsilon {result.epsilon:g} is per ranking; a respondent with up to "
             f"{sample.max_rows} rows is protected at {result.epsilon * sample.max_rows:g}."
         )
-    if "score share" in release.constants:
-        notes.append(
-            f"Epsilon includes {release.constants['score share']:.0%} for the Kemeny score."
-        )
+    if "score share" in release.plan.settings:
+        share = release.plan.number("score share")
+        notes.append(f"Epsilon includes {share:.0%} for the Kemeny score.")
     return notes + seed_notes([release])
 
 
@@ -164,19 +163,19 @@ def _separated(result: AggregationResult) -> str:
     return f"They order {known} of {m * (m - 1) // 2} pairs of items by score."
 
 
-def _reading(constants: Mapping[str, float]) -> list[str]:
+def _reading(settings: Mapping[str, Setting]) -> list[str]:
     """Return how ties and missing items were declared to be read."""
     words = {
         "ties": "A shared rank counts as half a vote for each order of the two items.",
         "missing bottom": "An item left out counts as below all listed ones, and tied with others.",
         "missing half": "An item left out counts as half a vote for each order of a pair.",
     }
-    return [text for name, text in words.items() if name in constants]
+    return [text for name, text in words.items() if name in settings]
 
 
 def _contradiction(result: AggregationResult) -> list[str]:
     """Return why the order contradicts a printed majority, or Borda scores, where it does."""
-    frame, rule = result.to_frame(), result.release.mechanism.rpartition(", ")[2]
+    frame, rule = result.to_frame(), result.release.plan.method
     near = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
     if near and rule == "EB-Kemeny":
         return [

@@ -128,7 +128,7 @@ def _counts(release: Release) -> Part | None:
 def _scales(release: Release) -> str:
     part, reach = _counts(release), release.design.reach
     if part is None:
-        return f"{release.constants['lambda']:.4g}, ridge {release.constants['gamma']:.4g}"
+        return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
     law, moved = part.law, f"sensitivity {part.step * part.sensitivity:g}"
     if isinstance(law, PermutohedronNoise):
         scale = 1.0 / law.rate

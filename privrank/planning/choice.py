@@ -1,0 +1,62 @@
+"""What a fit of paired comparisons may release: a choice from public numbers, without its noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from privrank.distributions.links import LOGIT, Link
+from privrank.privacy.netnoise import NoiseName
+from privrank.release.release import (
+    DESIGN_EFFECT,
+    GROUP_SIZES,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    Mechanism,
+)
+
+__all__ = ["DEFAULT_SHARES", "LEAST_RIDGE", "OUTPUT", "Choice"]
+
+OUTPUT = "output"
+
+LEAST_RIDGE = 1 / 200
+"""Least ridge of objective perturbation, over its noise scale."""
+
+DEFAULT_SHARES = {
+    DESIGN_EFFECT: 0.10,
+    PAIR_COUNTS: 0.30,
+    OUTPUT: 0.01,
+    GROUP_SIZES: 0.10,
+    ORDER_EFFECT: 0.15,
+}
+"""Default shares of epsilon for the side releases of a fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a fit is going to release, before noise is calibrated for it.
+
+    Parameters
+    ----------
+    mechanism : {"net wins", "win matrix", "objective perturbation"}
+        The main release.
+    shares : mapping of str to float
+        Shares of epsilon of the side releases that are wanted: ``"design_effect"``,
+        ``"pair_counts"``, ``"output"``, ``"group_sizes"``, ``"order_effect"``.
+    gamma : float
+        Ridge of objective perturbation.
+    cluster : bool
+        Whether the non-private run keeps the moments for cluster-robust errors.
+    noise : str
+        Law of the noise on net wins or on the win matrix.
+    link : Link
+        Link of the model. What is released depends on it under objective perturbation, and in the
+        non-private run, which keeps the wins of every pair met where the link is not the logit.
+    """
+
+    mechanism: Mechanism
+    shares: Mapping[str, float] = field(default_factory=dict)
+    gamma: float = 0.0
+    cluster: bool = False
+    noise: NoiseName = "laplace"
+    link: Link = LOGIT
