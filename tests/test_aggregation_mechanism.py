@@ -394,6 +394,11 @@ def test_nothing_is_read_before_the_budget_allows(monkeypatch):
     assert budget.spent == (0.0, 0.0)
 
 
+def test_an_order_has_no_noise_of_its_own():
+    with pytest.raises(ValueError, match="discrete Laplace"):
+        _ = fitted("auto", 1e-6)[1].release.parts[ORDER].laplace
+
+
 @pytest.mark.parametrize("share", [0.0, 0.2])
 @pytest.mark.parametrize("method", ["kemeny", "borda"])
 def test_the_ledger_hears_the_concentrated_privacy_of_gaussian_noise(method, share):

@@ -61,7 +61,7 @@ class Plan:
     Parameters
     ----------
     by : str
-        Who spends, for the ledger.
+        Who spends, for the ledger; archives do not keep it.
     mechanism : str
         What is released, as a summary prints it.
     method : str

@@ -229,7 +229,6 @@ class Release:
         """Return a JSON-ready mapping (infinite numbers as the word ``"inf"``)."""
         return {
             "schema": SCHEMA,
-            "by": self.plan.by,
             "mechanism": self.mechanism,
             "method": self.plan.method,
             "settings": {name: _number(value) for name, value in self.plan.settings.items()},
@@ -250,7 +249,7 @@ class Release:
         if record["schema"] != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
         plan = Plan(
-            by=record["by"],
+            by="an archive",
             mechanism=record["mechanism"],
             method=record["method"],
             epsilon=float(record["epsilon"]),
