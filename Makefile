@@ -9,11 +9,13 @@ INSTALL = $(RUN) -m ensurepip >/dev/null && $(RUN) -m pip install --disable-pip-
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report test oldest vignettes validate bench clean
+.PHONY: help report quick test chain oldest vignettes validate bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
+	@echo "make quick      lint, type check, the rules of the house and the fast tests (under a minute)"
 	@echo "make test       lint, type check and run the test suite (five to ten minutes)"
+	@echo "make chain      print the code that runs between a data frame and its release (half a minute)"
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
 	@echo "                oldest Python, in .venv-oldest (ten minutes or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (half a minute)"
@@ -35,6 +37,14 @@ test: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 	$(THREADS) $(RUN) -m pytest -q
+
+quick: $(RUN) $(VENV)/.installed-dev
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(THREADS) $(RUN) -m pytest -q -m "not slow"
+
+chain: $(RUN) $(VENV)/.installed-dev
+	$(RUN) tools/chain.py
 
 # Another VENV for the rules below; mypy and ruff look at the sources, not at what is installed.
 oldest:
