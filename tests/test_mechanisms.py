@@ -300,7 +300,7 @@ def test_the_ridge_does_not_make_the_determinant_free_for_respondents():
     assert found == pytest.approx(4 + math.log(1.5), rel=1e-6)
     for adjacency in ("outcome", "replace"):
         reach = Reach(3, 3, True, adjacency)
-        assert reach.gradient_l1 == 4
+        assert reach.slope_l1(1.0, 1.0) == 4
     assert found <= objective_loss(reach, 1.0, 1.0)
 
 
@@ -470,7 +470,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.met(one), 4.0).theta
         edges = tallies.met(other)
         w_other = 0.5 * tallies.net_wins(other) - optim.pull(theta, edges) - 4.0 * theta
-        assert np.abs(w_other - w).sum() <= reach.gradient_l1
+        assert np.abs(w_other - w).sum() <= reach.slope_l1(1.0, 1.0)
         steps = []
         for data, draw in ((one, w), (other, w_other)):
             middle = (np.floor(draw / noise.cell) + 0.5) * noise.cell

@@ -1,7 +1,7 @@
 """The exact privacy of Gaussian noise: delta at a given epsilon, and the smallest scale.
 
-Rounding goes towards privacy throughout: each delta returned is an upper bound, each scale the
-private end of a bisection.
+Epsilons are at least 0, deltas in (0, 1), sensitivities l2. Rounding goes towards privacy
+throughout: each delta returned is an upper bound, each scale the private end of a bisection.
 """
 
 from __future__ import annotations
@@ -35,19 +35,8 @@ _SUMMED = 2.0**12
 def gaussian_delta(scale: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """Return the smallest delta at which continuous Gaussian noise is (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    scale : float
-        Standard deviation per coordinate.
-    epsilon : float
-        At least 0.
-    sensitivity : float, default 1.0
-        l2 sensitivity of the statistic.
-
-    Returns
-    -------
-    float
-        An upper bound, by no more than the rounding of the normal distribution function.
+    `scale` is the standard deviation per coordinate; an upper bound, by no more than the rounding
+    of the normal distribution function.
 
     Notes
     -----
@@ -69,54 +58,33 @@ def gaussian_delta(scale: float, epsilon: float, sensitivity: float = 1.0) -> fl
 
 
 def gaussian_scale(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Return the smallest standard deviation at which `gaussian_delta` is at most `delta`.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    sensitivity : float, default 1.0
-        l2 sensitivity of the statistic.
-
-    Returns
-    -------
-    float
-        To a relative accuracy of 1e-12, on the private side.
-    """
+    """Return the smallest standard deviation at which `gaussian_delta` is at most `delta`."""
     return sensitivity * _smallest(lambda scale: gaussian_delta(scale, epsilon) <= delta, 1e-3)
 
 
 def _smallest(private: Callable[[float], bool], low: float) -> float:
+    """Return the least scale above `low` that is private, to a relative 1e-12.
+
+    It has been checked itself: privacy is not assumed to grow with the scale in between.
+    """
     high = 2.0 * low
     while not private(high):
         low, high = high, 2.0 * high
     while high - low > 1e-12 * high:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if private(middle) else (middle, high)
-    return high * (1.0 + 1e-12)
+    scale = high * (1.0 + 1e-12)
+    while not private(scale):
+        scale *= 1.0 + 1e-9
+    return scale
 
 
 def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1) -> float:
     """Return the delta of discrete Gaussian noise on counts that one unit moves by `reach` each.
 
-    Parameters
-    ----------
-    scale : float
-        Scale of the discrete Gaussian law, at least 3.
-    epsilon : float
-        At least 0.
-    coordinates : int
-        D, the most counts that differ between neighbours.
-    reach : int, default 1
-        r, the most that one count differs.
-
-    Returns
-    -------
-    float
-        An upper bound: tight to rounding while scale sqrt(D) is at most 4096, and within some
-        tenths of a percent beyond.
+    At most D = `coordinates` counts differ between neighbours, each by at most r = `reach`; the
+    scale is at least 3. An upper bound: tight to rounding while scale sqrt(D) is at most 4096, and
+    within some tenths of a percent beyond.
 
     Notes
     -----
@@ -162,35 +130,13 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1
 
 
 def lattice_scale(epsilon: float, delta: float, coordinates: int, reach: int = 1) -> float:
-    """Return the smallest scale, at least 3, at which `lattice_delta` is at most `delta`.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    coordinates : int
-        The most counts that differ between neighbours.
-    reach : int, default 1
-        The most that one count differs.
-
-    Returns
-    -------
-    float
-        Every scale that was accepted has been checked; delta is not assumed to fall in between.
-    """
+    """Return the smallest scale, at least 3, at which `lattice_delta` is at most `delta`."""
 
     def private(scale: float) -> bool:
         return lattice_delta(scale, epsilon, coordinates, reach) <= delta
 
-    smallest = SMALLEST_LATTICE_SCALE
-    if private(smallest):
-        return smallest
-    scale = _smallest(private, smallest)
-    while not private(scale):
-        scale *= 1.0 + 1e-9
-    return scale
+    least = SMALLEST_LATTICE_SCALE
+    return least if private(least) else _smallest(private, least)
 
 
 def _least_ratio(coordinates: int) -> float:
@@ -203,25 +149,11 @@ def integer_delta(
 ) -> float:
     """Return the delta of discrete Gaussian noise on an integer vector of known l2 sensitivity.
 
-    Parameters
-    ----------
-    scale : float
-        Scale of the discrete Gaussian law on each coordinate, in lattice steps; at least
-        sqrt((60 + (m - 1) log 5) / (2 pi^2)) times `sensitivity`.
-    epsilon : float
-        At least 0.
-    sensitivity : float
-        l2 sensitivity of the integer vector.
-    coordinates : int
-        m, the number of coordinates that may differ between neighbours.
-    fineness : int, default 1
-        L, by which the integer vector is multiplied before noise is added.
-
-    Returns
-    -------
-    float
-        An upper bound, above that of continuous noise by no more than exp(-t^2 / 2) / (sqrt(2 pi)
-        scale) with t the threshold of the privacy loss in standard deviations.
+    The vector, of which m = `coordinates` entries may differ between neighbours, is multiplied by
+    L = `fineness` before noise of this scale, in lattice steps, is added to each entry. The scale
+    is at least sqrt((60 + (m - 1) log 5) / (2 pi^2)) times `sensitivity`. An upper bound, above
+    that of continuous noise by no more than exp(-t^2 / 2) / (sqrt(2 pi) scale), with t the
+    threshold of the privacy loss in standard deviations.
 
     Notes
     -----
@@ -263,22 +195,8 @@ def integer_scale(
 ) -> tuple[float, int]:
     """Return the smallest scale at which `integer_delta` is at most `delta`, and the fineness.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1).
-    sensitivity : float
-        l2 sensitivity of the integer vector.
-    coordinates : int
-        The number of coordinates that may differ between neighbours.
-
-    Returns
-    -------
-    (float, int)
-        Scale in lattice steps, and the power of two by which the vector is to be multiplied: the
-        least for which the lattice costs next to nothing against continuous noise.
+    The scale is in lattice steps. The fineness is the power of two by which the vector is to be
+    multiplied: the least for which the lattice costs next to nothing against continuous noise.
     """
     continuous = gaussian_scale(epsilon, delta, sensitivity)
     least = _least_ratio(coordinates) * sensitivity
@@ -287,26 +205,13 @@ def integer_scale(
     def private(scale: float) -> bool:
         return integer_delta(scale, epsilon, sensitivity, coordinates, fineness) <= delta
 
-    scale = _smallest(private, max(least, 0.5 * fineness * continuous))
-    while not private(scale):
-        scale *= 1.0 + 1e-9
-    return scale, fineness
+    return _smallest(private, max(least, 0.5 * fineness * continuous)), fineness
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon at which rho-zero-concentrated privacy is (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    rho : float
-        At least 0.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        A bound at the order that makes it smallest.
+    A bound at the order that makes it smallest.
 
     Notes
     -----

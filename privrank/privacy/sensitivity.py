@@ -217,11 +217,6 @@ class Reach:
         longest = 2 * self.effective_rows if self.distinct else 2 * self.rows**2
         return (2 if ties else 1) * math.sqrt(longest)
 
-    @property
-    def gradient_l1(self) -> int:
-        """l1 sensitivity of the gradient of the summed logistic log-loss, at any parameter."""
-        return round(self.slope_l1(1.0, 1.0))
-
     def slope_l1(self, slope: float, reversal: float) -> float:
         """Return the l1 sensitivity of the gradient of a summed loss, at any parameter.
 
@@ -243,19 +238,6 @@ class Reach:
         shared = min(max(2 * rows - cut, 0), cut)
         single = max(min(2 * (rows - shared), cut - shared), 0)
         return 2.0 * (slope * single + reversal * shared)
-
-    @property
-    def gradient_l2(self) -> float:
-        """l2 sensitivity of the gradient; for one replaced row sqrt 6, two edges sharing an item.
-
-        With repeated pairs the two units put their `rows` answers on one pair each; sharing an
-        item, c (e_i - e_j) - c (e_k - e_i) has squared norm 6 c^2.
-        """
-        if self.distinct:
-            edges = self.effective_rows * (1 if self.adjacency == "outcome" else 2)
-            return math.sqrt(self._star(edges))
-        replaced = self.adjacency == "replace" and self.items > 2
-        return self.rows * math.sqrt(6 if replaced else 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,16 +268,6 @@ class RankingReach:
     def pairs_l2(self) -> float:
         """l2 sensitivity of the pair counts."""
         return math.sqrt(self.pairs_l1)
-
-    @property
-    def pairs_linf(self) -> int:
-        """Maximum-norm sensitivity of the pair counts."""
-        return min(1, self.pairs_l1)
-
-    @property
-    def borda_l1(self) -> int:
-        """l1 sensitivity of the Borda totals."""
-        return self.items**2 // 2
 
     @property
     def borda_l2(self) -> float:

@@ -1,6 +1,8 @@
 """Figures from result tables; matplotlib is imported when a figure is drawn.
 
-Every function takes ``ax=`` and returns the figure, and draws released numbers only.
+Released numbers only. Every function is given a table or numbers of a result (`frame` is that of
+its ``to_frame()`` unless it says otherwise), the significance level `alpha` of its bars, and a
+`caption`, the guarantee, which becomes the title; it draws into ``ax=`` and returns the figure.
 """
 
 from __future__ import annotations
@@ -40,6 +42,12 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     return pyplot.subplots(figsize=size, layout="constrained")
 
 
+def _finish(ax: Any, caption: str, sides: tuple[str, ...] = ("top", "right")) -> None:
+    for side in sides:
+        ax.spines[side].set_visible(False)
+    ax.set_title(caption, fontsize="medium", loc="left")
+
+
 def _caterpillar(
     ax: Any, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
 ) -> None:
@@ -50,49 +58,20 @@ def _caterpillar(
     ax.scatter(frame[estimate], rows, color=colours, s=32, zorder=3)
     ax.set_yticks(rows, [str(item) for item in frame.index])
     ax.set_ylim(-0.6, len(frame) - 0.4)
-    for row, low, high in zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True):
-        label = f"{low}" if low == high else f"{low}–{high}"
-        ax.annotate(
-            label,
-            (1.02, row),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            color="0.35",
-            annotation_clip=False,
-        )
-    ax.annotate(
-        "rank",
-        (1.02, len(frame) - 0.4),
-        xycoords=("axes fraction", "data"),
-        va="bottom",
-        color="0.35",
-        annotation_clip=False,
-    )
-    ax.spines[["top", "right"]].set_visible(False)
+    words = [
+        f"{low}" if low == high else f"{low}–{high}"
+        for low, high in zip(frame["rank_lower"], frame["rank_upper"], strict=True)
+    ]
+    margin = {"xycoords": ("axes fraction", "data"), "color": "0.35", "annotation_clip": False}
+    for row, ranks in zip(rows, words, strict=True):
+        ax.annotate(ranks, (1.02, row), va="center", **margin)
+    ax.annotate("rank", (1.02, len(frame) - 0.4), va="bottom", **margin)
 
 
 def worth(
     frame: pd.DataFrame, alpha: float, caption: str, link: str, *, ax: Axes | None = None
 ) -> Figure:
-    """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A fit's ``to_frame()``.
-    alpha : float
-        Significance level of the bars.
-    caption : str
-        The model and its guarantee, printed as the title.
-    link : str
-        Name of the scale of the worths.
-    ax : matplotlib Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
     from scipy.stats import norm
 
     figure, ax = _axes(ax, (6.4, 0.42 * len(frame) + 1.5))
@@ -106,7 +85,7 @@ def worth(
         f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals:\n"
         f"dark, sampling error alone; light, privacy noise included"
     )
-    ax.set_title(caption, fontsize="medium", loc="left")
+    _finish(ax, caption)
     return figure
 
 
@@ -119,27 +98,7 @@ def group_worths(
     *,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the worths of several groups side by side, items on the axis.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A fit's ``worths()``.
-    factors : list of str
-        Columns that name the groups.
-    alpha : float
-        Significance level of the bars.
-    caption : str
-        The model and its guarantee, printed as the title.
-    link : str
-        Name of the scale of the worths.
-    ax : matplotlib Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Draw the worths of the groups that `factors` name side by side; `frame` is ``worths()``."""
     items = list(dict.fromkeys(frame["item"]))
     groups = [", ".join(str(row[name]) for name in factors) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(groups))
@@ -156,7 +115,6 @@ def group_worths(
         ax.scatter(part["worth"], at, color=colours[place], s=26, zorder=3, label=label or "all")
     ax.set_yticks(rows, items)
     ax.set_ylim(-0.6, len(items) - 0.4)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.set_xlabel(
         f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals, privacy noise included"
     )
@@ -164,33 +122,17 @@ def group_worths(
         ax.legend(
             title=", ".join(factors), frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left"
         )
-    ax.set_title(caption, fontsize="medium", loc="left")
+    _finish(ax, caption)
     return figure
 
 
 def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
-    """Draw win rates with intervals; the selected items in another colour.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A selection's ``to_frame()``.
-    alpha : float
-        Significance level of the bars.
-    caption : str
-        The guarantee, printed as the title.
-    ax : matplotlib Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Draw win rates with intervals; the selected items in another colour."""
     figure, ax = _axes(ax, (6.4, 0.42 * len(frame) + 1.5))
     colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
     _caterpillar(ax, frame, "win_rate", colours, 0.5)
     ax.set_xlabel(f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included")
-    ax.set_title(f"Top {int(frame['selected'].sum())}, {caption}", fontsize="medium", loc="left")
+    _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}")
     return figure
 
 
@@ -202,23 +144,7 @@ def pairwise(
     *,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw win probabilities, row item over column item, as a heat map centred on one half.
-
-    Parameters
-    ----------
-    probabilities : DataFrame
-        Square, items in the order to draw.
-    caption : str
-        The guarantee, printed as the title.
-    heading, label : str
-        What is drawn, in the title and beside the scale.
-    ax : matplotlib Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Draw win probabilities, row item over column item, as a heat map centred on one half."""
     m = len(probabilities)
     side = 0.62 * m + 1.8
     figure, ax = _axes(ax, (side + 0.8, side))
@@ -231,43 +157,18 @@ def pairwise(
     ax.set_xlabel("column item")
     ax.set_ylabel("row item")
     if m <= 15:
-        for row in range(m):
-            for column in range(m):
-                if row != column:
-                    value = values[row, column]
-                    dark = abs(value - 0.5) > 0.3
-                    ax.text(
-                        column,
-                        row,
-                        f"{value:.2f}",
-                        ha="center",
-                        va="center",
-                        fontsize="small",
-                        color="white" if dark else "0.15",
-                    )
+        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
+        for (row, column), value in np.ndenumerate(values):
+            if row != column:
+                ink = "white" if abs(value - 0.5) > 0.3 else "0.15"
+                ax.text(column, row, f"{value:.2f}", color=ink, **place)
     figure.colorbar(image, ax=ax, label=label, shrink=0.8)
-    ax.set_title(f"{heading}, {caption}", fontsize="medium", loc="left")
+    _finish(ax, f"{heading}, {caption}", ())
     return figure
 
 
 def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
-    """Draw a consensus order, best on top: the ranks each item can have, and its own place.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A consensus's ``to_frame()``: with intervals of ranks where Borda scores were released.
-    alpha : float
-        Significance level of the bars.
-    caption : str
-        The guarantee, printed as the title.
-    ax : matplotlib Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Draw a consensus order, best on top: the ranks each item can have, and its own place."""
     m = len(frame)
     figure, ax = _axes(ax, (6.4, (0.42 if m <= 20 else 0.24) * m + 1.5))
     rows = np.arange(m)[::-1]
@@ -285,8 +186,7 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
     else:
         ax.set_xlabel("place in the consensus; the order alone was released")
     ax.locator_params(axis="x", integer=True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(f"Consensus, {caption}", fontsize="medium", loc="left")
+    _finish(ax, f"Consensus, {caption}")
     return figure
 
 
@@ -299,25 +199,7 @@ def effect(
     level: float,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw one noisy distance with its confidence interval on a line that starts at zero.
-
-    Parameters
-    ----------
-    estimate : float
-        The released distance.
-    interval : tuple of two floats
-        Its interval.
-    label, caption : str
-        What the distance is, and the guarantee, printed as the title.
-    level : float
-        Confidence level of the interval.
-    ax : matplotlib Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Draw one noisy distance with its confidence interval on a line that starts at zero."""
     figure, ax = _axes(ax, (6.4, 1.6))
     ax.hlines([0], *interval, color=_FULL, lw=4)
     ax.scatter([estimate], [0], color=_INK, s=40, zorder=3)
@@ -325,8 +207,7 @@ def effect(
     ax.set_ylim(-1, 1)
     ax.set_xlim(0.0, 1.08 * max(interval[1], estimate, 1e-9))
     ax.set_xlabel(f"{label}; {100 * level:g} % interval, privacy noise included")
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.set_title(caption, fontsize="medium", loc="left")
+    _finish(ax, caption, ("top", "right", "left"))
     return figure
 
 
@@ -340,26 +221,9 @@ def null_law(
     caption: str,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the law of a noisy statistic under H0, with the threshold and the released value.
+    """Draw the distribution of a noisy statistic under H0, the threshold and the released value.
 
-    Parameters
-    ----------
-    edges, mass : ndarray, shapes (b + 1,) and (b,)
-        Bins of the statistic and their probabilities.
-    statistic : float
-        The released value.
-    threshold : float or None
-        Least value that is rejected.
-    label : str
-        What the statistic is.
-    caption : str
-        The guarantee and the p-value, printed as the title.
-    ax : matplotlib Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Figure
+    `mass` holds the probabilities of the bins between `edges`.
     """
     figure, ax = _axes(ax, (6.4, 3.4))
     density = mass / np.diff(edges)
@@ -371,28 +235,14 @@ def null_law(
     ax.set_ylabel("density under H0")
     ax.set_ylim(bottom=0.0)
     ax.legend(frameon=False, fontsize="small")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(caption, fontsize="medium", loc="left")
+    _finish(ax, caption)
     return figure
 
 
 def power(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw power against effect, two standard errors of the simulation as a band.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Columns ``total_variation``, ``power`` and ``std err``, and ``phi`` for rankings.
-    alpha : float
-        Significance level, drawn as a line.
-    caption : str
-        The design, printed as the title.
-    ax : matplotlib Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib Figure
+    `frame` has ``total_variation``, ``power`` and ``std err``, and ``phi`` for rankings.
     """
     figure, ax = _axes(ax, (6.4, 3.4))
     rankings = "phi" in frame
@@ -406,6 +256,5 @@ def power(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
     ax.set_ylim(0.0, 1.02)
     ax.set_xlabel("1 - phi of the Mallows model" if rankings else "total variation from H0")
     ax.set_ylabel("power")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(caption, fontsize="medium", loc="left")
+    _finish(ax, caption)
     return figure
