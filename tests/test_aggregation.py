@@ -117,7 +117,7 @@ def test_items_that_differ_by_nothing_are_not_separated():
     frame = fitted.to_frame()
     assert frame[["rank_lower", "rank_upper"]].to_numpy().tolist() == [[1, 4]] * 4 + [[5, 5]]
     text = " ".join(str(fitted.summary()).split())
-    assert "They order 4 of 10 pairs of items" in text and " 1-4" in text
+    assert "they order 4 of 10 pairs of items" in text and " 1-4" in text
     assert pr.PrivateRankAggregation.from_release(fitted.release, target="sample").target
 
 
@@ -202,13 +202,15 @@ def test_summaries_say_what_they_must(method):
     if method == "exponential":
         assert "idealised arithmetic" in text
     if method == "borda":
-        assert "say nothing about the majorities of pairs; releases='pairs'" in text
+        assert "Nothing is said about single pairs: releases='pairs'" in text
+        full = " ".join(str(fitted.summary(details=True)).split())
+        assert "say nothing about the majorities of pairs; releases='pairs'" in full
         with pytest.raises(ValueError, match="releases='pairs'"):
             _ = fitted.pairwise()
-        pure = " ".join(str(model(600, 12).fit(0.1, rng=seeded()).summary()).split())
+        pure = " ".join(str(model(600, 12).fit(0.1, rng=seeded()).summary(True)).split())
         assert "standard deviation 0.65 each (0.49 with delta = 1e-06)." in pure
         shared = model(600, 5).fit(1.0, method="borda", score_share=0.2, rng=seeded())
-        words = " ".join(str(shared.summary()).split())
+        words = " ".join(str(shared.summary(details=True)).split())
         assert "Epsilon includes 20% for the Kemeny score" in words
     if method in ("auto", "kemeny"):
         assert "Kemeny score" not in text

@@ -275,11 +275,22 @@ class AggregationResult(Result):
             frame["over_next"] = [*np.diagonal(fractions, 1), np.nan]
         return frame
 
-    def summary(self) -> tables.Table:
-        """Return the table a paper can print: consensus, intervals of ranks, the guarantee."""
+    def summary(self, details: bool = False) -> tables.Table:
+        """Return the table a paper can print: consensus, intervals of ranks, the guarantee.
+
+        Parameters
+        ----------
+        details : bool, default False
+            Whether to say what an expert asks: the scale of the noise, how wide intervals are and
+            why, what another release would say, shares of epsilon.
+
+        Returns
+        -------
+        Table
+        """
         from privrank.results.consensustable import consensus_table
 
-        return consensus_table(self)
+        return consensus_table(self, details)
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the consensus; see :meth:`plot_consensus`."""

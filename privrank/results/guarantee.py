@@ -34,6 +34,7 @@ __all__ = [
     "delta_notes",
     "format_pvalue",
     "guarantee",
+    "level_notes",
     "loss_notes",
     "noise_source",
     "privacy_notes",
@@ -64,8 +65,11 @@ _SIDE_RELEASES = (
 )
 
 
-def guarantee(release: Release, effect: float) -> tuple[tuple[str, str], ...]:
-    """Return the header lines every summary of comparisons shares: data, unit, noise, budget."""
+def guarantee(release: Release, effect: float, details: bool = True) -> tuple[tuple[str, str], ...]:
+    """Return the header lines every summary of comparisons shares: data, unit, noise, budget.
+
+    The scale of the noise is among its `details`.
+    """
     design = release.design
     counts = {
         "observed": "observed, public" if design.kind == "public" else "observed (non-private)",
@@ -79,7 +83,7 @@ def guarantee(release: Release, effect: float) -> tuple[tuple[str, str], ...]:
         ("Design:", design.kind),
         ("Pair counts:", counts),
         ("Mechanism:", _mechanism(release)),
-        ("Noise scale:", _scales(release)),
+        *([("Noise scale:", _scales(release))] if details else []),
         ("Noise source:", noise_source(release)),
         ("Std. errors:", _errors(release, effect)),
         *spent(release),
@@ -213,31 +217,43 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
     return notes
 
 
-def privacy_notes(release: Release) -> list[str]:
-    """Return the sentences about the guarantee that go below every summary of comparisons."""
+def privacy_notes(release: Release, details: bool = True) -> list[str]:
+    """Return the sentences about the guarantee that go below every summary of comparisons.
+
+    Shares of epsilon and other noise that applies are among its `details`, and so is a warning of
+    seeded noise, as the header has one.
+    """
     design = release.design
     what = (
         "the answers; who compared which pairs, missing answers included, is taken as public"
         if design.kind == "public"
         else "the answers and who compared which pairs"
     )
-    notes = [promise(release, what)]
-    if release.source != "none":
-        if design.unit == "row" and design.max_rows > 1:
-            level = release.epsilon * design.max_rows
-            notes.append(
-                f"Epsilon {release.epsilon:g} is per comparison; a respondent with up to "
-                f"{design.max_rows} rows is protected at {level:g}."
-            )
-        shares = [
-            f"{part.epsilon / release.epsilon:.0%} for the {label}"
-            for name, label in _SIDE_RELEASES
-            if (part := release.parts.get(name)) is not None
-        ]
-        if shares:
-            notes.append(f"Epsilon includes {' and '.join(shares)}.")
-        notes += _choice_notes(release)
-    return notes + seed_notes([release])
+    notes = [promise(release, what), *level_notes(release, "comparison")]
+    if not details:
+        return notes
+    shares = [
+        f"{part.epsilon / release.epsilon:.0%} for the {label}"
+        for name, label in _SIDE_RELEASES
+        if release.source != "none" and (part := release.parts.get(name)) is not None
+    ]
+    if shares:
+        notes.append(f"Epsilon includes {' and '.join(shares)}.")
+    return notes + _choice_notes(release) + seed_notes([release])
+
+
+def level_notes(release: Release, row: str) -> list[str]:
+    """Return what epsilon is for a respondent, where it is per row and a respondent may have more.
+
+    Given what a row is called.
+    """
+    survey = release.survey
+    if release.source == "none" or survey.unit != "row" or survey.max_rows == 1:
+        return []
+    return [
+        f"Epsilon {release.epsilon:g} is per {row}; a respondent with up to {survey.max_rows} rows "
+        f"is protected at {release.epsilon * survey.max_rows:g}."
+    ]
 
 
 def promise(release: Release, what: str) -> str:
@@ -247,11 +263,9 @@ def promise(release: Release, what: str) -> str:
         return "Non-private run (epsilon = inf): this table protects nobody."
     factor = f"exp({release.epsilon:g})"
     slack = f", up to a probability of {release.delta:g}" if release.delta else ""
-    whom = (
-        f"one respondent with all their rows (at most {survey.max_rows})"
-        if survey.unit == "respondent"
-        else "one row"
-    )
+    whom = f"one {survey.unit}"
+    if survey.unit == "respondent" and survey.max_rows > 1:
+        whom += f" with all their rows (at most {survey.max_rows})"
     return (
         f"Privacy: replacing {whom} changes the probability of any output by a factor of at "
         f"most {factor}{slack}. This protects {what}."

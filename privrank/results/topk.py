@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from privrank.bradley_terry.evidence import Evidence, evidence
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.release import NET
 from privrank.results import tables
-from privrank.results.base import Result
+from privrank.results.base import Result, once
 from privrank.results.guarantee import (
     caption,
     count_notes,
@@ -25,6 +25,7 @@ from privrank.results.guarantee import (
     rank_range,
     title,
 )
+from privrank.util.arrays import own
 from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
@@ -82,27 +83,69 @@ class TopKResult(Result):
     def _shape(self) -> tuple[str, ...]:
         return f"k = {self.k}", *super(TopKResult, self)._shape()
 
-    def _order(self) -> IntArray:
+    @once
+    def _places(self) -> IntArray:
         """Return item positions, best first; equal counts are ordered by the release's coin."""
-        return np.lexsort((np.argsort(self.release.tie_break), -self.win_rate))
+        return own(np.lexsort((np.argsort(self.release.tie_break), -self.win_rate)), np.int64)
 
-    @property
+    @once
     def _facts(self) -> Evidence:
-        return evidence(self.release)
+        facts = evidence(self.release)
+        return replace(facts, score=own(facts.score, np.float64))
 
-    def _tail(self, x: FloatArray, sd: FloatArray) -> FloatArray:
-        """Return P(|error| > x) of win rates.
+    @once
+    def _met(self) -> FloatArray:
+        """Return how often items met, shape (m, m)."""
+        pairs, met = self._facts().pairs, np.zeros((len(self.items),) * 2)
+        met[pairs.first, pairs.second] = pairs.count
+        return own(met + met.T, np.float64)
 
-        The error is normal with this standard deviation, plus the noise of the win rates.
-        """
-        facts = self._facts
-        return noisy_tail(facts.item_law, x, sd, facts.item_step / self.degrees)
+    @once
+    def _noise(self) -> FloatArray:
+        """Return the variances that noise on net wins, or on win-matrix cells, adds."""
+        facts = self._facts()
+        cells = facts.edge_variance(np.zeros(facts.items))
+        both = np.bincount(facts.pairs.first, cells, minlength=facts.items)
+        both += np.bincount(facts.pairs.second, cells, minlength=facts.items)
+        return own((facts.item_variance + both) / self.degrees**2, np.float64)
+
+    @once
+    def _edge_inflation(self) -> float:
+        """Return 1 plus the relative variance that noise on win-matrix cells adds."""
+        facts = self._facts()
+        if facts.edge_law.scale == 0:
+            return 1.0
+        noise = float(facts.edge_variance(np.zeros(facts.items)).sum())
+        return 1.0 + 4.0 * noise / facts.pairs.total
+
+    @once
+    def _effects(self) -> FloatArray:
+        """Return the variance of each win rate over that of independent answers."""
+        if self.covariance is None:
+            return own(np.full(len(self.items), self.design_effect), np.float64)
+        rate = np.clip(self.win_rate, 0.0, 1.0)
+        alone = rate * (1.0 - rate) / self.degrees
+        # an item that won or lost everything shows no dependence
+        known = np.divide(np.diag(self.covariance), alone, np.ones_like(alone), where=alone > 0)
+        return own(known, np.float64)
+
+    def _variance_at(self, rate: float | FloatArray) -> FloatArray:
+        """Return the sampling variances of win rates whose true values are `rate`."""
+        inflated = self._effects() * self._edge_inflation() / self.degrees
+        return np.asarray(inflated * (rate * (1.0 - rate)))
+
+    def _tail_at(self, rate: float | FloatArray) -> FloatArray:
+        """Return the p-values of the win rates when their true values are `rate`."""
+        facts = self._facts()
+        variance = self._variance_at(0.5 if facts.random_pairs else rate)
+        sd, step = np.sqrt(np.maximum(variance, 1e-18)), facts.item_step / self.degrees
+        return noisy_tail(facts.item_law, np.abs(self.win_rate - rate), sd, step)
 
     @property
     def net_wins(self) -> pd.Series[float]:
         """The noisy net wins themselves: the whole vector is part of the release."""
         part = self.release.parts.get(NET)
-        net = 2.0 * self._facts.score if part is None else part.step * part.values
+        net = 2.0 * self._facts().score if part is None else part.step * part.values
         return self._series(net, "net wins")
 
     @property
@@ -113,8 +156,7 @@ class TopKResult(Result):
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors of the win rates, sampling and privacy noise together."""
-        noise = self._facts.item_variance / self.degrees**2 + self._cell_variance()
-        return self._series(np.sqrt(self.sampling_sd**2 + noise), "std err")
+        return self._series(np.sqrt(self.sampling_sd**2 + self._noise()), "std err")
 
     @property
     def tvalues(self) -> pd.Series[float]:
@@ -124,44 +166,12 @@ class TopKResult(Result):
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for a win rate of one half."""
-        null_sd = self._null_sd(self.degrees)
-        tail = self._tail(np.abs(self.win_rate - 0.5), null_sd)
-        return self._series(tail, "P>|z|")
+        return self._series(self._tail_at(0.5), "P>|z|")
 
     @property
     def selected(self) -> tuple[str, ...]:
         """The top k items, best first."""
-        return tuple(self.items[place] for place in self._order()[: self.k])
-
-    @property
-    def _effects(self) -> FloatArray:
-        """Variance of each win rate over that of independent answers."""
-        if self.covariance is None:
-            return np.full(len(self.items), self.design_effect)
-        rate = np.clip(self.win_rate, 0.0, 1.0)
-        alone = rate * (1.0 - rate) / self.degrees
-        # an item that won or lost everything shows no dependence
-        return np.divide(np.diag(self.covariance), alone, out=np.ones_like(alone), where=alone > 0)
-
-    def _null_sd(self, degrees: FloatArray) -> FloatArray:
-        """Return the sampling sd of a win rate of one half."""
-        return np.asarray(np.sqrt(self._effects * self._edge_inflation() / (4.0 * degrees)))
-
-    def _edge_inflation(self) -> float:
-        """Return 1 plus the relative variance that noise on win-matrix cells adds."""
-        facts = self._facts
-        if facts.edge_law.scale == 0:
-            return 1.0
-        noise = float(facts.edge_variance(np.zeros(facts.items)).sum())
-        return 1.0 + 4.0 * noise / facts.pairs.total
-
-    def _cell_variance(self) -> FloatArray:
-        """Return the variance that noise on win-matrix cells adds to each win rate."""
-        facts = self._facts
-        noise = facts.edge_variance(np.zeros(facts.items))
-        both = np.bincount(facts.pairs.first, noise, minlength=facts.items)
-        both += np.bincount(facts.pairs.second, noise, minlength=facts.items)
-        return np.asarray(both / self.degrees**2)
+        return tuple(self.items[place] for place in self._places()[: self.k])
 
     def _gap_pvalues(self, inside: IntArray, outside: IntArray) -> FloatArray:
         """Return two-sided p-values that each item inside has the win rate of each outside.
@@ -177,22 +187,21 @@ class TopKResult(Result):
             both = own[:, None] + other - 2.0 * self.covariance[np.ix_(inside, outside)]
             about = (1.0 - 1.0 / self.nobs) * np.maximum(both, 0.0) + gap**2 / self.nobs
             return np.asarray(2.0 * ndtr(-gap / np.sqrt(np.maximum(about, 1e-300))))
-        facts = self._facts
-        m, here = len(self.items), np.ix_(inside, outside)
-        met = np.zeros((m, m))
-        met[facts.pairs.first, facts.pairs.second] = facts.pairs.count
-        met += met.T
-        inverse = 1.0 / self.degrees
+        facts, inverse = self._facts(), 1.0 / self.degrees
         own, other = inverse[inside, None], inverse[outside]
-        variance = own + other + 2.0 * met[here] * own * other
+        variance = own + other + 2.0 * self._met()[np.ix_(inside, outside)] * own * other
         sd = 0.5 * np.sqrt(self.design_effect * self._edge_inflation() * variance)
-        weight, step = facts.item_step * own, facts.item_step * other
-        return noisy_tail(facts.item_law, gap, sd, weight, step)
+        return noisy_tail(facts.item_law, gap, sd, facts.item_step * own, facts.item_step * other)
+
+    @once
+    def _all_gap_pvalues(self) -> FloatArray:
+        every = np.arange(len(self.items))
+        return own(self._gap_pvalues(every, every), np.float64)
 
     @property
     def statistic(self) -> float:
         """Gap in win rate between the k-th and the next item."""
-        inside, outside = self._order()[self.k - 1 : self.k + 1]
+        inside, outside = self._places()[self.k - 1 : self.k + 1]
         return float(self.win_rate[inside] - self.win_rate[outside])
 
     @property
@@ -200,13 +209,16 @@ class TopKResult(Result):
         """Separation p-value of the set.
 
         **Null.** At least one selected item is no better than one left out. The gap between the
-        k-th and (k+1)-th noisy count is compared with the two-sided law of the difference of two
-        noisy counts of equally good items; k must have been fixed in advance. With cluster-robust
-        errors gaps vary differently, and of all pairs of a selected item and one left out the one
-        with the largest p-value counts.
+        k-th and (k+1)-th noisy count is compared with the two-sided distribution of the difference
+        of two noisy counts of equally good items; k must have been fixed in advance. With
+        cluster-robust errors gaps vary differently, and of all pairs of a selected item and one
+        left out the one with the largest p-value counts.
         """
-        order = self._order()
-        inside, outside = order[: self.k], order[self.k :]
+        return self._separation()
+
+    @once
+    def _separation(self) -> float:
+        inside, outside = np.split(self._places(), [self.k])
         if self.covariance is None:
             inside, outside = inside[-1:], outside[:1]
         return float(self._gap_pvalues(inside, outside).max())
@@ -215,7 +227,8 @@ class TopKResult(Result):
         """Return confidence intervals of the win rates.
 
         All rates at which the estimate would not be rejected, with the binomial variance at that
-        rate (inflated by the design effect) and the exact noise law: a Wilson interval with noise.
+        rate (inflated by the design effect) and the exact noise distribution: a Wilson interval
+        with noise.
 
         Returns
         -------
@@ -238,17 +251,9 @@ class TopKResult(Result):
             {"lower": ends[0], "upper": ends[1]}, index=pd.Index(self.items, name="item")
         )
 
-    def _tail_at(self, rate: FloatArray) -> FloatArray:
-        spread = 0.25 if self._facts.random_pairs else rate * (1.0 - rate)
-        variance = self._effects * self._edge_inflation() * spread / self.degrees
-        sd = np.sqrt(np.maximum(variance, 1e-18))
-        return self._tail(np.abs(self.win_rate - rate), sd)
-
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = highest win rate."""
-        rank = np.empty(len(self.items), dtype=np.int64)
-        rank[self._order()] = np.arange(1, len(self.items) + 1)
-        return self._series(rank, "rank")
+        return self._series(1 + np.argsort(self._places()), "rank")
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks (Bonferroni over all pairs).
@@ -258,10 +263,8 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
-        m = len(self.items)
-        every = np.arange(m)
-        certain = self._gap_pvalues(every, every) <= level / (m * (m - 1) / 2)
+        level, m = self.alpha if alpha is None else check_alpha(alpha), len(self.items)
+        certain = self._all_gap_pvalues() <= level / (m * (m - 1) / 2)
         low, high = inference.rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
         return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
@@ -276,77 +279,65 @@ class TopKResult(Result):
         frame["selected"] = frame["rank"] <= self.k
         return frame.sort_values("rank")
 
-    def summary(self) -> tables.Table:
-        """Return the selection as a table in the style of statsmodels."""
+    def summary(self, details: bool = False) -> tables.Table:
+        """Return the selection as a table in the style of statsmodels.
+
+        Parameters
+        ----------
+        details : bool, default False
+            Whether to say what an expert asks: the scale of the noise and what it is calibrated
+            to, the next best noise, shares of epsilon, and the hypotheses in full.
+
+        Returns
+        -------
+        Table
+        """
         frame = self.to_frame()
-        level = f"{100 * (1 - self.alpha):g}%"
         rows = tuple(
             (
                 str(item),
-                "*" if row.selected else "",
-                f"{row.win_rate:.4f}",
-                f"{row.std_err:.4f}",
-                f"{row.lower:.3f}",
-                f"{row.upper:.3f}",
-                f"{row.net_wins:.0f}",
-                rank_range(low, high),
+                "*" if row["selected"] else "",
+                *(f"{row[name]:.4f}" for name in ("win_rate", "std_err")),
+                *(f"{row[name]:.3f}" for name in ("lower", "upper")),
+                f"{row['net_wins']:.0f}",
+                rank_range(row["rank_lower"], row["rank_upper"]),
             )
-            for item, row, low, high in zip(
-                frame.index,
-                frame.itertuples(),
-                frame["rank_lower"],
-                frame["rank_upper"],
-                strict=True,
-            )
+            for item, row in zip(frame.index, frame.to_dict("records"), strict=True)
         )
-        verdict = "is" if self.pvalue <= self.alpha else "is not"
-        notes = [
-            "H0: at least one selected item has no higher win rate, against the opponents it met, "
-            "than one left out. H1: the selected items have the k highest.",
-            f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} "
-            f"between ranks {self.k} and {self.k + 1}, {format_pvalue(self.pvalue)}.",
-            f"With {level} confidence each interval covers the item's win rate against the "
-            f"opponents it met; the rank sets hold for all items at once, so they are wider than "
-            f"the test of one set.",
-            *self._opponent_words(),
-            *count_notes(self.release, "win rates towards one half"),
-            *privacy_notes(self.release),
-        ]
+        limits = (f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]")
         return tables.Table(
             title=title(f"Top-{self.k} Results", self.release),
-            header=(
-                ("Win rates:", "against opponents met"),
-                *guarantee(self.release, self.design_effect),
-            ),
-            columns=(
-                "",
-                f"top {self.k}",
-                "win rate",
-                "std err",
-                f"[{self.alpha / 2:.3g}",
-                f"{1 - self.alpha / 2:.4g}]",
-                "net wins",
-                "rank",
-            ),
+            header=guarantee(self.release, self.design_effect, details),
+            columns=("", f"top {self.k}", "win rate", "std err", *limits, "net wins", "rank"),
             rows=rows,
-            notes=tuple(notes),
+            notes=tuple(self._notes(details)),
         )
+
+    def _notes(self, details: bool) -> list[str]:
+        verdict = "is" if self.pvalue <= self.alpha else "is not"
+        other = " H1: the selected items have the k highest." if details else ""
+        return [
+            f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} "
+            f"between ranks {self.k} and {self.k + 1}, {format_pvalue(self.pvalue)} under H0, "
+            f"that an item left out has at least the win rate of a selected one.{other}",
+            f"With {100 * (1 - self.alpha):g}% confidence each interval covers the item's win rate "
+            f"against the opponents it met; the rank sets hold for all items at once.",
+            *self._opponent_words(),
+            *count_notes(self.release, "win rates towards one half"),
+            *privacy_notes(self.release, details),
+        ]
 
     def _opponent_words(self) -> list[str]:
         """Return a warning where other opponents could move a win rate by its standard error.
 
         An item that met some opponents more often than others by a share s of its comparisons has
-        a win rate that is off by s times the spread of its chances against them.
+        a win rate that is off by s times the spread of its probabilities to win against them.
         """
-        pairs, m = self._facts.pairs, len(self.items)
-        met = np.zeros((m, m))
-        met[pairs.first, pairs.second] = pairs.count
-        met += met.T
+        met, m = self._met(), len(self.items)
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
         even = (1.0 - np.eye(m)) / max(m - 1, 1)
         uneven = 0.5 * np.abs(share - even).sum(axis=1)
-        noise = self._facts.item_variance / self.degrees**2 + self._cell_variance()
-        errors = np.sqrt(self._null_sd(self.degrees) ** 2 + noise)
+        errors = np.sqrt(self._variance_at(0.5) + self._noise())
         if (TYPICAL_SPREAD * uneven <= errors).all():
             return []
         return [
