@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from run import processor_seconds as seconds
 
 import privrank as pr
-from privrank.consensus.bayes import eb_kemeny
 from privrank.consensus.kemeny import kemeny
 from privrank.consensus.orders import kemeny_score, kwiksort, pair_counts
+from privrank.consensus.rules import consensus_of
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-aggregation.md"
@@ -146,7 +146,7 @@ def alone(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
             pairs = np.full((m, m), 0.5)
             pairs[upper] = law.draw(counts[upper], None) / n
             pairs.T[upper] = 1.0 - pairs[upper]
-            eb_kemeny(pairs, law.variance / n**2)
+            consensus_of("EB-Kemeny", pairs, law.variance / n**2, tuple(range(m)))
 
         yield f"secure cube noise and shrunken Kemeny order, {m} items", seconds(private, 5), 0.2
     borda = PermutohedronNoise.calibrate(100, 1.0)

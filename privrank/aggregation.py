@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privrank.consensus.statements import Target
+from privrank.consensus.intervals import Target
 from privrank.encode.ranks import Missing
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
 from privrank.mechanisms.aggregation import release_aggregation
@@ -76,7 +76,7 @@ class PrivateRankAggregation:
     **Statistic.** The default releases what is predicted to lose least at these numbers of items
     and units and this epsilon and delta (:mod:`privrank.planning.excess`): the counts of all pairs,
     of which it takes the order with the fewest disagreements (Kemeny's), after shrinking the counts
-    as far as noise explains them (:mod:`privrank.consensus.bayes`); or Borda totals, whose noise is
+    as far as noise explains them (:mod:`privrank.consensus.rules`); or Borda totals, whose noise is
     less, for an order by mean rank.
 
     References

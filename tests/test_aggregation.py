@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.consensus.intervals import fraction_interval
 from privrank.consensus.orders import kemeny_score, pair_counts
-from privrank.consensus.statements import fraction_interval
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample

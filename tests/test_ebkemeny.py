@@ -5,14 +5,19 @@ import pytest
 from scipy.special import expit
 
 from privrank import Mallows
-from privrank.consensus.bayes import eb_kemeny, fit_scores, shrink
+from privrank.consensus import rules
 from privrank.consensus.kemeny import kemeny
 from privrank.consensus.orders import kemeny_score, order_of, pair_counts
+from privrank.consensus.rules import consensus_of, fit_scores, shrink
 
 
 def with_noise(pairs, sd, rng):
     upper = np.triu(rng.normal(0, sd, pairs.shape), 1)
     return pairs + upper - upper.T
+
+
+def eb_kemeny(pairs, variance):
+    return consensus_of("EB-Kemeny", pairs, variance, tuple(range(len(pairs))))
 
 
 def test_a_logit_surface_is_recovered():
@@ -23,7 +28,7 @@ def test_a_logit_surface_is_recovered():
     found = shrink(surface, 1e-4)
     assert found.trust == 0
     np.testing.assert_allclose(found.pairs, surface, atol=1e-3)
-    found = eb_kemeny(surface, 1e-4)[0]
+    found = eb_kemeny(surface, 1e-4)
     assert found.proven and found.order.tolist() == order_of(scores).tolist()
 
 
@@ -55,7 +60,7 @@ def test_unanimous_rankings_have_finite_scores_in_their_order():
 def test_without_noise_nothing_is_shrunk():
     rng = np.random.default_rng(2)
     pairs = with_noise(np.full((9, 9), 0.5), 0.2, rng)
-    best, found = eb_kemeny(pairs, 0.0)
+    best, found = eb_kemeny(pairs, 0.0), shrink(pairs, 0.0)
     assert found.trust == 1
     np.testing.assert_allclose(found.pairs, pairs, atol=1e-15)
     assert best.score == pytest.approx(kemeny(pairs).score)
@@ -81,16 +86,17 @@ def test_shrinking_loses_less_than_kemeny_on_a_noisy_matrix():
     shrunk, plain = [], []
     for _ in range(25):
         noisy = with_noise(pairs, 0.15, rng)
-        shrunk.append(kemeny_score(eb_kemeny(noisy, 0.15**2)[0].order, pairs))
+        shrunk.append(kemeny_score(eb_kemeny(noisy, 0.15**2).order, pairs))
         plain.append(kemeny_score(kemeny(noisy).order, pairs))
     best = kemeny(pairs).score
     assert np.mean(shrunk) - best < 0.75 * (np.mean(plain) - best)
 
 
-def test_out_of_time_keeps_the_better_order():
+def test_out_of_time_keeps_the_better_order(monkeypatch):
+    monkeypatch.setattr(rules, "TIME_LIMIT", 0.0)
     rng = np.random.default_rng(5)
     noisy = with_noise(np.full((40, 40), 0.5), 0.3, rng)
-    best, found = eb_kemeny(noisy, 1e-6, time_limit=0.0)
+    best, found = eb_kemeny(noisy, 1e-6), shrink(noisy, 1e-6)
     assert not best.proven
     assert best.score == pytest.approx(kemeny_score(best.order, found.pairs))
     assert best.score <= kemeny_score(order_of(found.scores), found.pairs)

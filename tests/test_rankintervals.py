@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ndtr
 
 import privrank as pr
-from privrank.consensus import rankintervals
-from privrank.consensus.rankintervals import difference_variance, rank_threshold
+from privrank.consensus import intervals
+from privrank.consensus.intervals import difference_variance, rank_threshold
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -152,10 +152,8 @@ def test_equal_scores_are_in_no_order_even_without_noise():
 def test_half_the_noise_is_noticed(monkeypatch):
     law, step, pairs = laws(6, 0.5)["K-norm"]
     honest = score_noise(law, 6, pairs, 4000, np.random.default_rng(3)) * (step / 100)
-    rankintervals.rank_threshold.cache_clear()
-    monkeypatch.setattr(
-        rankintervals, "_body_ranges", lambda m, f=rankintervals._body_ranges: f(m) / 2
-    )
+    intervals.rank_threshold.cache_clear()
+    monkeypatch.setattr(intervals, "_body_ranges", lambda m, f=intervals._body_ranges: f(m) / 2)
     gap = rank_threshold(law, step, 6, 100, 0.05, "sample", pairs)
-    rankintervals.rank_threshold.cache_clear()
+    intervals.rank_threshold.cache_clear()
     assert np.mean(np.ptp(honest, axis=1) > gap) > 0.2

@@ -22,7 +22,7 @@ from visible import differences, everything, said, stored
 import privrank as pr
 from privrank import btl, closeness, uniformity
 from privrank.bradley_terry import optim
-from privrank.consensus import statements
+from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
 from privrank.encode.comparisons import Encoded
 from privrank.mechanisms.statistics import binary, comparison
@@ -271,7 +271,7 @@ OPTIONS = [
     ("design", design.DesignKind, PAIRED[1:]),
     ("pair_counts", paircounts.PairCountChoice, PAIRED[:1]),
     ("method", rankplan.AggregationMethod, (pr.PrivateRankAggregation,)),
-    ("target", statements.Target, (pr.PrivateRankAggregation,)),
+    ("target", intervals.Target, (pr.PrivateRankAggregation,)),
     ("method", uniform.UniformityMethod, (pr.UniformityTest,)),
     ("method", identity.IdentityMethod, (pr.IdentityTest,)),
     ("alternative", binary.Alternative, (pr.IdentityTest,)),

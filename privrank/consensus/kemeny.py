@@ -87,16 +87,8 @@ class KemenyOrder:
 def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     """Return an order with the smallest total weight against it.
 
-    Parameters
-    ----------
-    pairs : ndarray, shape (m, m)
-        Pair matrix, any finite real numbers; the diagonal is ignored.
-    time_limit : float, default 60.0
-        Seconds for integer programming; what is found by then is returned with its gap.
-
-    Returns
-    -------
-    KemenyOrder
+    Given a matrix of finite real numbers, whose diagonal is ignored, and the seconds that integer
+    programming may take; what is found by then is returned with its gap.
 
     Notes
     -----
@@ -191,19 +183,9 @@ def _by_subsets(block: FloatArray) -> IntArray:
 def gibbs_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
     """Return one draw of an order with probability proportional to exp(-rate score).
 
-    Parameters
-    ----------
-    pairs : ndarray, shape (m, m)
-        Pair matrix, with m at most about 20: memory and time grow like 2^m.
-    rate : float
-        At least 0; 0 gives a uniform order.
-    uniforms : ndarray, shape (m,)
-        Independent uniform numbers in [0, 1), from the caller's source of noise; one per place,
-        the last place first.
-
-    Returns
-    -------
-    ndarray of int64, shape (m,)
+    Given a pair matrix of at most about 20 items (memory and time grow like 2^m), a rate of at
+    least 0, and independent uniform numbers in [0, 1) from the caller's source of noise: one per
+    place, the last place first.
 
     Notes
     -----

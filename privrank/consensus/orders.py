@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "borda",
+    "by_score",
     "copeland",
     "half_votes",
     "kemeny_score",
@@ -23,6 +24,7 @@ __all__ = [
     "margins_of",
     "order_of",
     "pair_counts",
+    "pair_matrix",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -30,18 +32,7 @@ IntArray = NDArray[np.int64]
 
 
 def pair_counts(ranks: IntArray) -> IntArray:
-    """Return how many rankings place item i before item j.
-
-    Parameters
-    ----------
-    ranks : ndarray of int64, shape (n, m)
-        One complete ranking per row: ranks 1..m without ties.
-
-    Returns
-    -------
-    ndarray of int64, shape (m, m)
-        With a zero diagonal; entries (i, j) and (j, i) add up to n.
-    """
+    """Return how many of the rankings, ranks 1..m in the rows, place item i before item j."""
     from privrank.kernels import pair_counts as count
 
     return count(np.ascontiguousarray(ranks, dtype=np.int64))
@@ -50,16 +41,8 @@ def pair_counts(ranks: IntArray) -> IntArray:
 def half_votes(ranks: IntArray) -> IntArray:
     """Return the half votes of partial rankings for item i before item j.
 
-    Parameters
-    ----------
-    ranks : ndarray of int64, shape (n, m)
-        Positive ranks, on any scale and with ties, and 0 for items that a ranking leaves out.
-
-    Returns
-    -------
-    ndarray of int64, shape (m, m)
-        Two for each ranking that places item i before item j, one where they are tied or one of
-        them is left out. With a zero diagonal; entries (i, j) and (j, i) add up to 2 n.
+    Given positive ranks on any scale, with ties, and 0 for items that a ranking leaves out. Two for
+    each ranking that places i before j, one where they are tied or one of them is left out.
     """
     n, m = ranks.shape
     votes = np.empty((m, m), dtype=np.int64)
@@ -109,19 +92,9 @@ def order_of(scores: FloatArray) -> IntArray:
 def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
     """Return the order that KwikSort makes of a pair matrix.
 
-    Each list of items is divided by its pivot into those that a majority places before it and the
-    others, which follow it, ties included; both parts are sorted alike.
-
-    Parameters
-    ----------
-    pairs : ndarray, shape (m, m)
-        Pair matrix.
-    pivots : ndarray of int64, shape (m,)
-        A permutation of the items: the pivot of a list is its member that comes first here.
-
-    Returns
-    -------
-    ndarray of int64, shape (m,)
+    Each list of items is divided by its pivot, its member that comes first in the permutation
+    `pivots`, into those that a majority places before it and the others, which follow it, ties
+    included; both parts are sorted alike.
 
     Notes
     -----
@@ -158,3 +131,21 @@ def local_search(order: IntArray, pairs: NDArray[Any]) -> IntArray:
     m = len(margins)
     tolerance = 2.0**-50 * m * m * float(np.abs(margins).max(initial=0.0))
     return insertion_search(np.ascontiguousarray(order, dtype=np.int64), margins, tolerance)
+
+
+def pair_matrix(upper: FloatArray) -> FloatArray:
+    """Return the matrix of fractions with these entries i < j, in the order of the rows.
+
+    Entries (j, i) are what is left of one, and the diagonal is 1/2.
+    """
+    m = (1 + round((1 + 8 * len(upper)) ** 0.5)) // 2
+    matrix = np.full((m, m), 0.5)
+    first, second = np.triu_indices(m, 1)
+    matrix[first, second] = upper
+    matrix[second, first] = 1.0 - upper
+    return matrix
+
+
+def by_score(scores: FloatArray, tie_break: tuple[int, ...]) -> IntArray:
+    """Return the items by falling score, equal ones as they stand in `tie_break`."""
+    return np.lexsort((np.argsort(tie_break), -np.asarray(scores))).astype(np.int64)

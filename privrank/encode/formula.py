@@ -52,20 +52,8 @@ class Formula:
 def parse(formula: object) -> Formula:
     """Read a formula such as ``"item1 + item2 + outcome ~ 1"``.
 
-    Parameters
-    ----------
-    formula : str
-        Column names joined by ``+`` on the left of ``~``; names that are not Python names are
-        quoted as ``Q("St. Gallen")``.
-
-    Returns
-    -------
-    Formula
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not text, cannot be read, or its left side is more than a list of columns.
+    Column names are joined by ``+`` on the left of ``~``; names that are not Python names are
+    quoted as ``Q("St. Gallen")``.
     """
     from patsy import EvalFactor, ModelDesc, PatsyError
 
@@ -195,18 +183,8 @@ def terms_of(right: str) -> tuple[tuple[str, ...], ...]:
 def columns_of(right: str, table: Any, without: str = "") -> Columns:
     """Evaluate the right side of a formula on a table of public values.
 
-    Parameters
-    ----------
-    right : str
-        Text of the right side.
-    table : DataFrame
-        Public values; a categorical column declares its levels by its type.
-    without : str
-        Name of a factor whose own term is left out.
-
-    Returns
-    -------
-    Columns
+    A categorical column declares its levels by its type. The term of the factor named `without` is
+    left out.
     """
     from patsy import EvalEnvironment, ModelDesc, PatsyError, dmatrix
 
@@ -232,25 +210,10 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
 def constraint(
     hypothesis: Any, names: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Read a linear hypothesis about coefficients.
+    """Return the weights, shape (rows, names), and right sides (rows, 1) of a linear hypothesis.
 
-    Parameters
-    ----------
-    hypothesis : str, list of str, array, tuple of two arrays, or dict
-        Equations such as ``"London = Paris"``, or their weights, one column per coefficient, with
-        their right sides where these are not 0.
-    names : sequence of str
-        Names of the coefficients.
-
-    Returns
-    -------
-    weights : ndarray, shape (rows, names)
-    constants : ndarray, shape (rows, 1)
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read.
+    Given equations such as ``"London = Paris"``, or their weights, one column per coefficient, with
+    their right sides where these are not 0.
     """
     from patsy import DesignInfo, PatsyError
 

@@ -80,19 +80,7 @@ def noisy_tail(
 ) -> FloatArray:
     """Return P(|Z + a N_1 - b N_2| > x) for Z normal and N two entries of one draw of noise.
 
-    Parameters
-    ----------
-    law : Law
-        Law of the noise vector.
-    x, sd : ndarray
-        Where to evaluate the two-sided tail, and the standard deviation of Z.
-    first, second : ndarray
-        The weights a and b, of the shape of `x`; without `second` b is 0.
-
-    Returns
-    -------
-    ndarray
-        Two-sided tail probabilities.
+    `sd` is that of Z; the weights a and b are `first` and `second`, without which b is 0.
 
     Notes
     -----

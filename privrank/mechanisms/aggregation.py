@@ -15,9 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.consensus.kemeny import KemenyOrder, gibbs_order
-from privrank.consensus.orders import half_votes, kemeny_score, kwiksort, pair_counts
+from privrank.consensus.orders import (
+    by_score,
+    half_votes,
+    kemeny_score,
+    kwiksort,
+    pair_counts,
+    pair_matrix,
+)
 from privrank.consensus.pivoting import noisy_kwiksort
-from privrank.consensus.rules import Rule, by_score, consensus_of, pair_matrix
+from privrank.consensus.rules import Rule, consensus_of
 from privrank.encode.samples import EncodedSample
 from privrank.mechanisms.spend import draw, spend
 from privrank.planning.aggregation import FALLBACK, QUERIES

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
+from privrank.consensus.intervals import difference_variance
 from privrank.consensus.pivoting import hay_cap, query_cap
-from privrank.consensus.rankintervals import difference_variance
 from privrank.consensus.rules import Rule
 from privrank.planning.excess import (
     PAIR_KINDS,
@@ -94,33 +94,11 @@ def plan_aggregation(
     partial: bool = False,
     declared: Mapping[str, Setting] | None = None,
 ) -> Plan:
-    """Fix what is released from public numbers.
+    """Fix what is released from public numbers, or say why it cannot be had with these.
 
-    Parameters
-    ----------
-    sample : Sample
-        Public facts of the rankings.
-    epsilon, delta : float
-        The guarantee.
-    method : str
-        The method asked for.
-    share : float, default 0
-        Share of the Kemeny score.
-    releases : {"auto", "pairs"}
-        ``"pairs"`` keeps `auto` to releases that say something about single pairs.
-    partial : bool, default False
-        Whether rankings may have ties and missing items.
-    declared : mapping of str to float, str or bool, optional
-        What was declared of ties and missing items, for the record.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    ValueError
-        If the method cannot be had with these numbers.
+    `share` is that of the Kemeny score, ``releases="pairs"`` keeps `auto` to releases that say
+    something about single pairs, and `partial` rankings may have ties and missing items;
+    `declared` is what was declared of these, for the record.
 
     Notes
     -----

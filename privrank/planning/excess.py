@@ -70,19 +70,8 @@ def predicted_excesses(
 ) -> dict[Kind, float]:
     """Return the predicted excess of each release that an order can be made of.
 
-    Parameters
-    ----------
-    sample : Sample
-        Public facts of the rankings.
-    epsilon, delta : float
-        The guarantee.
-    share : float, default 0
-        Share of the Kemeny score.
-
-    Returns
-    -------
-    dict of str to float
-        As a share of all pairs; inf for Gaussian noise without a delta.
+    As a share of all pairs, where `share` of the budget is for the Kemeny score; inf for Gaussian
+    noise without a delta.
 
     Notes
     -----

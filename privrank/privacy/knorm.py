@@ -90,18 +90,8 @@ class CubeNoise:
     def half_width(self, alpha: float, coordinates: int = 1, blur: float = 0.0) -> float:
         """Return the h that any coordinate of the noise exceeds with at most `alpha`.
 
-        Parameters
-        ----------
-        alpha : float
-            Probability.
-        coordinates : int, default 1
-            How many coordinates are looked at, at most the dimension.
-        blur : float, default 0
-            Standard deviation of independent normal errors added to the coordinates.
-
-        Returns
-        -------
-        float
+        So many `coordinates` are looked at, with independent normal errors of standard deviation
+        `blur` added to them.
 
         Notes
         -----
@@ -325,20 +315,9 @@ def spanning_tree(word: IntArray, items: int) -> IntArray:
 def tree_point(parent: IntArray, steps: NDArray[Any], radius: int) -> NDArray[Any]:
     """Return the point of `radius` times K with these coordinates in the tile of a tree.
 
-    Parameters
-    ----------
-    parent : ndarray of int64, shape (..., m - 1)
-        Parents of the items 0..m-2 in a tree whose root is item m - 1.
-    steps : ndarray, shape (..., m - 1)
-        Coordinate of the edge from each item to its parent: whole numbers in -radius..radius - 1
-        for a lattice point, else numbers between -radius and radius.
-    radius : int
-        At least 1.
-
-    Returns
-    -------
-    ndarray, shape (..., m)
-        Entries that sum to 0.
+    Given in the last axis the parents of the items 0..m - 2 in a tree whose root is item m - 1, and
+    the coordinate of the edge from each to its parent: whole numbers in -radius..radius - 1 for a
+    lattice point, else numbers between -radius and radius. The entries of the point sum to 0.
 
     Notes
     -----

@@ -91,18 +91,8 @@ def _heads(x: Fraction, one: int, size: int, bits: Bits) -> NDArray[np.bool_]:
 def geometric(scale: float, size: int, bits: Bits) -> Integers:
     """Return independent whole numbers k >= 0 with P(k) proportional to exp(-k / scale).
 
-    Parameters
-    ----------
-    scale : float
-        Positive; taken as the rational number it is.
-    size : int
-        How many.
-    bits : callable
-        Source of random bytes.
-
-    Returns
-    -------
-    ndarray of int64, or of Python integers where one of them is 2^62 or more
+    The positive scale is taken as the rational number it is. Python integers where one of them is
+    2^62 or more.
 
     Notes
     -----

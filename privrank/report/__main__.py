@@ -64,13 +64,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the report.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Command line arguments; None takes those of the process.
-    """
+    """Write the report, given command line arguments other than those of the process."""
     arguments = _arguments(argv)
     out: Path = arguments.out
     folder = arguments.vignettes or Path(__file__).resolve().parents[2] / "vignettes"

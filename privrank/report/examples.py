@@ -63,16 +63,6 @@ def examples_html(folder: Path | None, out: Path) -> str:
 
 
 def heading(script: Path) -> str:
-    """Return the first heading of a py:percent script, or its name if it has none.
-
-    Parameters
-    ----------
-    script : Path
-        The script.
-
-    Returns
-    -------
-    str
-    """
+    """Return the first heading of a py:percent script, or its name if it has none."""
     found = re.search(r"^# # (.+)$", script.read_text(encoding="utf-8"), flags=re.M)
     return found[1] if found else script.stem

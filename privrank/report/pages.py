@@ -45,21 +45,7 @@ th { font-weight: 600; }
 
 
 def page(title: str, body: str, style: str = "") -> str:
-    """Return a complete HTML page with the style of the report, which loads nothing.
-
-    Parameters
-    ----------
-    title : str
-        Title of the window.
-    body : str
-        HTML of the content.
-    style : str
-        CSS rules after those of the report.
-
-    Returns
-    -------
-    str
-    """
+    """Return a complete HTML page, which loads nothing: the report's style, then rules of `style`."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

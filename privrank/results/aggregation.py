@@ -11,9 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.inference import rank_sets
-from privrank.consensus.rankintervals import rank_threshold
-from privrank.consensus.rules import pair_matrix
-from privrank.consensus.statements import Target, fraction_interval, score_interval
+from privrank.consensus.intervals import Target, fraction_interval, rank_threshold, score_interval
+from privrank.consensus.orders import pair_matrix
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Part
@@ -148,7 +147,7 @@ class AggregationResult(Result):
         The rank of an item is that of its Borda score, its mean rank, in the population or, for
         ``target="sample"``, among the units of this survey. Its interval is 1 plus the number of
         items surely before it, to m minus the number surely after it. All intervals hold at once,
-        for any distribution of rankings (:func:`privrank.consensus.rankintervals.rank_threshold`).
+        for any distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`).
 
         Parameters
         ----------

@@ -14,15 +14,7 @@ PATIENCE = 2.0
 
 @dataclass(slots=True)
 class Progress:
-    """A progress bar that shows itself once the work has taken two seconds.
-
-    Parameters
-    ----------
-    label : str
-        What is being done.
-    wanted : int
-        Steps in all.
-    """
+    """A progress bar of so many steps that shows itself once they have taken two seconds."""
 
     label: str
     wanted: int

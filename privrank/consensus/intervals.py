@@ -1,29 +1,39 @@
-"""Ranks of items by mean rank: how far two mean ranks must differ for their order to be certain.
+"""Intervals of what a noisy consensus states: pair fractions, Borda and Kemeny scores, ranks.
 
-The rank of an item is that of its mean rank (its Borda score), in the population the units were
-drawn from or among these units. All items are judged at once, from the released noise and public
-numbers alone, for any distribution of rankings.
+All of it is post-processing of the released numbers and the public law of their noise. The rank of
+an item is that of its mean rank (its Borda score), in the population the units were drawn from or
+among these units. All items are judged at once, for any distribution of rankings.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, ndtr
+from scipy.special import gammainccinv, ndtr, ndtri
 
-from privrank.consensus.statements import Target
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
-__all__ = ["BordaLaw", "difference_variance", "rank_threshold"]
+__all__ = [
+    "BordaLaw",
+    "PairLaw",
+    "Target",
+    "difference_variance",
+    "fraction_interval",
+    "rank_threshold",
+    "score_interval",
+]
 
 FloatArray = NDArray[np.float64]
 
-BordaLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
+Target = Literal["population", "sample"]
+PairLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise
+BordaLaw = PairLaw | PermutohedronNoise
 
 _FEWEST, _MOST, _CELLS = 400, 20_000, 2**25
 """Draws of a vector of noise: at least, at most, and the cells of all of them."""
@@ -44,21 +54,69 @@ _FARTHEST = 7.0
 """Standard deviations out to which a normal variable is integrated; half of one at a step."""
 
 
+def fraction_interval(
+    fractions: FloatArray,
+    law: PairLaw,
+    step: float,
+    units: int,
+    alpha: float,
+    target: Target,
+    coordinates: int = 1,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals for fractions of rankings that place one item before another.
+
+    Given noisy fractions of `units`, the law of the noise in the counts and the size of its step in
+    fractions; `coordinates` is 1 for one interval at a time, the number of pairs for all at once.
+
+    Notes
+    -----
+    **Statistic.** For the sample, the fraction plus and minus the exact quantile q of the noise:
+    of the largest coordinate, when all intervals shall hold at once. For the population, all p
+    with (w - p)^2 <= q^2 + z^2 p (1 - p) / n: Wilson's interval with noise, where w is the
+    fraction, brought into [0, 1], and z the normal quantile (Sidak's for all at once). For cube
+    noise q is such that this is exact at p = 1/2: its coordinates share a radius, so that the
+    largest of their sums with sampling errors is above the hypotenuse of the two largest. A unit
+    with several rankings has a mean that varies less than p (1 - p), which errs on the wide side.
+    """
+    w = np.clip(fractions, 0.0, 1.0)
+    noise = step * law.half_width(alpha, coordinates)
+    if target == "sample":
+        return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
+    each = -math.expm1(math.log1p(-alpha) / coordinates)
+    spread = float(ndtri(0.5 * each)) ** 2 / units
+    if isinstance(law, CubeNoise):
+        both = step * law.half_width(alpha, coordinates, 0.5 / math.sqrt(units) / step)
+        noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
+    middle = (w + 0.5 * spread) / (1.0 + spread)
+    square = (w**2 - noise**2) / (1.0 + spread)
+    half = np.sqrt(np.maximum(middle**2 - square, 0.0))
+    return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
+
+
+def score_interval(
+    score: float, noise: float, largest: float, units: int, alpha: float, target: Target
+) -> tuple[float, float]:
+    """Return an interval for a mean of values between 0 and `largest`, such as a Kemeny score.
+
+    Given the noisy mean of `units` values and the half width that its noise alone needs.
+
+    Notes
+    -----
+    **Statistic.** Values in [0, b] with mean s have variance at most s (b - s) (Bhatia and Davis),
+    which is the sampling variance taken for the population: it errs on the wide side.
+    """
+    centre = min(max(score, 0.0), largest)
+    sampling = 0.0
+    if target == "population":
+        sampling = -float(ndtri(0.5 * alpha)) * math.sqrt(centre * (largest - centre) / units)
+    half = math.hypot(noise, sampling)
+    return max(score - half, 0.0), min(score + half, largest)
+
+
 def difference_variance(law: BordaLaw, items: int, pairs: bool) -> float:
     """Return the variance of the noise in the difference of two Borda totals, in squared steps.
 
-    Parameters
-    ----------
-    law : Law
-        Of the noise in the pair counts, or in the totals.
-    items : int
-        Number of items m.
-    pairs : bool
-        Whether it is in pair counts, whose rows are summed up.
-
-    Returns
-    -------
-    float
+    The noise is in the pair counts, whose rows are summed up, or (not `pairs`) in the totals.
 
     Notes
     -----
@@ -85,24 +143,8 @@ def rank_threshold(
 ) -> float:
     """Return the difference of two estimated mean ranks from which on their order is certain.
 
-    Parameters
-    ----------
-    law : Law
-        Of the noise in the pair counts, or in the Borda totals.
-    step : float
-        Size of its lattice step, in votes or ranks.
-    items, units : int
-        Numbers m and n.
-    alpha : float
-        Probability that any pair of items is said to be in an order that it is not in.
-    target : {"population", "sample"}
-        Whose mean ranks: of the population the units were drawn from, or of the units themselves.
-    pairs : bool
-        Whether the noise is in pair counts.
-
-    Returns
-    -------
-    float
+    Given the law of the noise in the pair counts, or (not `pairs`) in the Borda totals, and the
+    size of its step.
 
     Notes
     -----
