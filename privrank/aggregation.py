@@ -265,26 +265,7 @@ class PrivateRankAggregation:
 def infer(
     release: Release, *, alpha: float = 0.05, target: Target = "population"
 ) -> AggregationResult:
-    """Read a consensus from a release: post-processing, nothing is spent.
-
-    Parameters
-    ----------
-    release : Release
-        Of a rank aggregation.
-    alpha : float
-        One minus the confidence level.
-    target : {"population", "sample"}
-        What intervals are about.
-
-    Returns
-    -------
-    AggregationResult
-
-    Raises
-    ------
-    ValueError
-        If the release is of another model.
-    """
+    """Read a consensus from a release: post-processing, nothing is spent."""
     n = release.sample.nobs
     if ORDER not in release.parts:
         raise ValueError(

@@ -231,26 +231,7 @@ def _check_k(k: object, items: int) -> int:
 
 
 def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
-    """Compute the selection from a release: post-processing, nothing is spent.
-
-    Parameters
-    ----------
-    release : Release
-        With net wins or a win matrix.
-    k : int
-        Size of the set.
-    alpha : float
-        Significance level.
-
-    Returns
-    -------
-    TopKResult
-
-    Raises
-    ------
-    ValueError
-        If the release is of objective perturbation, which holds no counts.
-    """
+    """Compute the selection from a release: post-processing, nothing is spent."""
     if WORTHS in release.parts:
         raise ValueError(
             "release must hold net wins or a win matrix, but objective perturbation releases "

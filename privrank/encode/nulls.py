@@ -11,7 +11,7 @@ import pandas as pd
 
 from privrank.distributions.counts import count_orders
 from privrank.distributions.mallows import Mallows
-from privrank.encode.completing import Purpose
+from privrank.encode.ranks import Purpose
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
 

@@ -14,14 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.completing import Purpose
 from privrank.encode.formula import parse
 from privrank.encode.frames import (
     check_respondents,
     refuse_copy,
     with_respondent_column,
 )
-from privrank.encode.ranks import Missing, check_partial, check_ranks, rank_cells
+from privrank.encode.ranks import Missing, Purpose, check_partial, check_ranks, rank_cells
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Sample
 from privrank.util.checks import check_choice, check_count, check_items

@@ -14,7 +14,6 @@ __all__ = [
     "inversion_scores",
     "inversion_sums",
     "kendall_distance",
-    "kendall_rows",
     "kendall_to_center",
     "packed_pairs",
     "pair_counts",
@@ -77,21 +76,6 @@ def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
     for row in range(n):
         # the distance is symmetric: the centre decides the order of the visits
         out[row] = _discordant(center, ranks[row], order, tree)
-    return out
-
-
-@compiled
-def kendall_rows(first: IntArray, second: IntArray) -> IntArray:
-    """Return the Kendall distances of the rows of two matrices, pair by pair.
-
-    Given two (n, m) matrices whose rows are permutations of 1..m, returns for each row index the
-    distance of the two rankings there, in O(n m log m) time and O(m) work space.
-    """
-    n, m = first.shape
-    order, tree = np.empty(m, np.int64), np.empty(m + 1, np.int64)
-    out = np.empty(n, np.int64)
-    for row in range(n):
-        out[row] = _discordant(first[row], second[row], order, tree)
     return out
 
 

@@ -48,76 +48,93 @@ def _save_figure(figure: Figure, out: Path, name: str, caption: str) -> str:
     )
 
 
-def chapter_html(found: Findings, out: Path) -> str:
-    survey, fit, top, name = found.survey, found.main, found.top, found.survey.name
-    agreed = found.consensus
-    level = f"{100 * (1 - fit.alpha):g} %"
-    worths = save_table(fit.summary(), out, f"{name}-worths", fit.to_frame().to_csv())
-    pairs = save_table(
-        _pair_table(fit), out, f"{name}-pairwise", fit.pairwise().to_csv(index=False)
-    )
-    lead = save_table(top.summary(), out, f"{name}-top{TOP}", top.to_frame().to_csv())
-    precision = save_table(_precision_table(found.fits), out, f"{name}-precision")
-    columns = save_table(summary_col(found.fits), out, f"{name}-epsilons")
-    ledger = save_table(found.budget.summary(), out, f"{name}-ledger")
-    worth_figure = _save_figure(
-        fit.plot_worth(),
-        out,
-        f"{name}-worths",
-        f"Worths with {level} intervals. Dark: sampling error alone; light: privacy noise "
-        f"included. At the right, the ranks that cannot be ruled out.",
-    )
-    pair_figure = _save_figure(
-        fit.plot_pairwise(),
-        out,
-        f"{name}-pairwise",
-        "Probability under the model that the row is preferred to the column.",
-    )
-    top_figure = _save_figure(
-        top.plot(),
-        out,
-        f"{name}-top{TOP}",
-        f"Win rates with {level} intervals; the {TOP} selected items in the other colour.",
-    )
-    consensus = save_table(agreed.summary(), out, f"{name}-consensus", agreed.to_frame().to_csv())
-    consensus_figure = _save_figure(
-        agreed.plot_consensus(),
-        out,
-        f"{name}-consensus",
-        f"Ranks by Borda score, with {level} intervals that hold for all items at once.",
-    )
-    spent = ", ".join(f"{line.epsilon:g}" for line in found.budget.spendings)
-    return f"""
-<h2 id="{name}">{escape(found.chapter.heading)}</h2>
-<p>{escape(survey.description)} {found.chapter.design}</p>
+_CHAPTER = """
+<h2 id="{name}">{heading}</h2>
+<p>{description} {design}</p>
 <h3>Worths</h3>
-{worths}
-{worth_figure}
+{worths_table}
+{worths_figure}
 <h3>Win probabilities</h3>
 <p>Two items are compared through the difference of their worths; the intervals are pointwise.</p>
-{pair_figure}
-<details><summary>All pairs as a table</summary>{pairs}</details>
-<h3>The top {TOP}</h3>
+{pairwise_figure}
+<details><summary>All pairs as a table</summary>{pairwise_table}</details>
+<h3>The top {top}</h3>
 <p>Selected from the noisy net wins of the same release; this costs nothing more.</p>
-{lead}
+{top_table}
 {top_figure}
 <h3>A consensus ranking</h3>
 <p>Worths suppose a model; a consensus does not. Each respondent's answers make a ranking by net
 wins, in which items may be tied, and a tie is half a vote for each order. The votes on all pairs
 are released once more, at an epsilon of their own, and the consensus is the order with the fewest
 disagreements (Kemeny's), after noise is taken out of them as far as it explains them.</p>
-{consensus}
+{consensus_table}
 {consensus_figure}
 <h3>What epsilon buys</h3>
-<p>Three separate fits of the worths, each with its own noise and its own line in the ledger. Whoever needs one
-table only would spend {fit.epsilon:g} and not the sum.</p>
-{precision}
-{columns}
+<p>Three separate fits of the worths, each with its own noise and its own line in the ledger.
+Whoever needs one table only would spend {epsilon:g} and not the sum.</p>
+{precision_table}
+{epsilons_table}
 <h3>Ledger</h3>
-<p>Everything ever spent into this folder on this survey, oldest first: {spent}. The top {TOP} and
-all figures were computed from these releases, the consensus from the one at its line. The ledger knows of this folder only.</p>
-{ledger}
-<p>Source: {escape(survey.source)}. {escape(survey.citation)}</p>"""
+<p>Everything ever spent into this folder on this survey, oldest first: {spent}. The top {top} and
+all figures were computed from these releases, the consensus from the one at its line. The ledger
+knows of this folder only.</p>
+{ledger_table}
+<p>Source: {source}. {citation}</p>"""
+
+
+def chapter_html(found: Findings, out: Path) -> str:
+    """Write the tables and figures of a survey, and return its chapter as HTML."""
+    survey, fit, top, agreed = found.survey, found.main, found.top, found.consensus
+    level = f"{100 * (1 - fit.alpha):g} %"
+    tables: dict[str, tuple[Table, str | None]] = {
+        "worths": (fit.summary(), fit.to_frame().to_csv()),
+        "pairwise": (_pair_table(fit), fit.pairwise().to_csv(index=False)),
+        "top": (top.summary(), top.to_frame().to_csv()),
+        "precision": (_precision_table(found.fits), None),
+        "epsilons": (summary_col(found.fits), None),
+        "ledger": (found.budget.summary(), None),
+        "consensus": (agreed.summary(), agreed.to_frame().to_csv()),
+    }
+    figures = {
+        "worths": (
+            fit.plot_worth(),
+            f"Worths with {level} intervals. Dark: sampling error alone; light: privacy noise "
+            f"included. At the right, the ranks that cannot be ruled out.",
+        ),
+        "pairwise": (
+            fit.plot_pairwise(),
+            "Probability under the model that the row is preferred to the column.",
+        ),
+        "top": (
+            top.plot(),
+            f"Win rates with {level} intervals; the {TOP} selected items in the other colour.",
+        ),
+        "consensus": (
+            agreed.plot_consensus(),
+            f"Ranks by Borda score, with {level} intervals that hold for all items at once.",
+        ),
+    }
+    files = {name: f"{survey.name}-{name}{TOP if name == 'top' else ''}" for name in tables}
+    written = {
+        f"{name}_table": save_table(table, out, files[name], csv)
+        for name, (table, csv) in tables.items()
+    }
+    written |= {
+        f"{name}_figure": _save_figure(figure, out, files[name], words)
+        for name, (figure, words) in figures.items()
+    }
+    return _CHAPTER.format(
+        **written,
+        name=survey.name,
+        heading=escape(found.chapter.heading),
+        description=escape(survey.description),
+        design=found.chapter.design,
+        epsilon=fit.epsilon,
+        spent=", ".join(f"{line.epsilon:g}" for line in found.budget.spendings),
+        source=escape(survey.source),
+        citation=escape(survey.citation),
+        top=TOP,
+    )
 
 
 def _pair_table(fit: BTLResult) -> Table:
