@@ -17,7 +17,7 @@ from run import seconds
 from scipy.stats import kendalltau
 
 import privrank as pr
-from privrank import kernels
+from privrank.kernels import rankings as kernels
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-rankings.md"
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from privrank import kernels
+from privrank.kernels import rankings as kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -86,7 +86,7 @@ def test_insertion_ranks_of_many_items():
 SCRIPT = """
 import warnings
 import numpy as np
-from privrank import kernels
+from privrank.kernels import rankings as kernels, search
 rng = np.random.default_rng(3)
 a, b = (1 + np.argsort(rng.random((5, 40)), axis=1) for _ in range(2))
 print([int(kernels.kendall_distance(*both)) for both in zip(a, b)])
@@ -105,12 +105,12 @@ warnings.filterwarnings("ignore", "overflow encountered in scalar multiply")
 bits = kernels.packed_pairs(a)
 print(bits.tolist(), kernels.differing_bits(bits, kernels.packed_pairs(b)).tolist())
 counts = kernels.pair_counts(a)
-print(counts.tolist(), kernels.pivot_sort(counts.astype(float), a[0] - 1).tolist())
+print(counts.tolist(), search.pivot_sort(counts.astype(float), a[0] - 1).tolist())
 margins = (counts - counts.T).astype(float)
-print(kernels.insertion_search(b[0] - 1, margins, 0.5).tolist())
+print(search.insertion_search(b[0] - 1, margins, 0.5).tolist())
 halves = rng.integers(0, 9, (2, 6, 8)).astype(float)
-print(kernels.subset_values(*halves, False).tolist())
-print(kernels.subset_values(*halves, True).round(12).tolist())
+print(search.subset_values(*halves, False).tolist())
+print(search.subset_values(*halves, True).round(12).tolist())
 """
 
 

@@ -189,7 +189,7 @@ def test_draws_of_many_items_follow_the_moments():
 
 
 def plain_from_scores(rankings):
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     return kernels.kendall_to_center(rankings, np.arange(1, rankings.shape[1] + 1))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from privrank import kernels
+from privrank.kernels import rankings as kernels
 from privrank.mechanisms.statistics import gram as gram_module
 from privrank.mechanisms.statistics import permutation as permutation_module
 from privrank.mechanisms.statistics.gram import DIAMETER, LARGEST_GRAM, check_gram, gram_blocks

@@ -49,17 +49,10 @@ _ROWS = 3000
 
 @dataclass(frozen=True, slots=True)
 class KemenyOrder:
-    """An order, its score, and a lower bound on the score of every order.
+    """An order, best first, its score, and a lower bound on the score of every order.
 
-    Parameters
-    ----------
-    order : ndarray of int64, shape (m,)
-        Items, best first.
-    score : float
-        Total weight of the pair matrix against `order`.
-    bound : float
-        No order has a smaller score, up to the rounding of `score` and, where integer
-        programming was needed, up to 1e-6 of the largest margin per component.
+    The bound holds up to the rounding of `score` and, where integer programming was needed, up to
+    1e-6 of the largest margin per component.
     """
 
     order: IntArray
@@ -166,7 +159,7 @@ def _last_terms(
 
 
 def _by_subsets(block: FloatArray) -> IntArray:
-    from privrank.kernels import subset_values
+    from privrank.kernels.search import subset_values
 
     m = len(block)
     halves = _halves(block)
@@ -203,7 +196,7 @@ def gibbs_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntAr
     McSherry and Talwar (2007), https://doi.org/10.1109/FOCS.2007.66; Alabi, Ghazi, Kumar and
     Manurangsi (2022), https://arxiv.org/abs/2112.14652.
     """
-    from privrank.kernels import subset_values
+    from privrank.kernels.search import subset_values
 
     block = rate * np.array(pairs, dtype=np.float64)
     np.fill_diagonal(block, 0.0)

@@ -33,7 +33,7 @@ IntArray = NDArray[np.int64]
 
 def pair_counts(ranks: IntArray) -> IntArray:
     """Return how many of the rankings, ranks 1..m in the rows, place item i before item j."""
-    from privrank.kernels import pair_counts as count
+    from privrank.kernels.rankings import pair_counts as count
 
     return count(np.ascontiguousarray(ranks, dtype=np.int64))
 
@@ -69,7 +69,7 @@ def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
 
     For fractions of rankings this is their mean Kendall distance to the order.
     """
-    from privrank.kernels import weight_against
+    from privrank.kernels.search import weight_against
 
     return weight_against(np.ascontiguousarray(order, dtype=np.int64), _real(pairs))
 
@@ -108,7 +108,7 @@ def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
     ----------
     Ailon, Charikar and Newman (2008), https://doi.org/10.1145/1411509.1411513.
     """
-    from privrank.kernels import pivot_sort
+    from privrank.kernels.search import pivot_sort
 
     return pivot_sort(_real(pairs), np.ascontiguousarray(pivots, dtype=np.int64))
 
@@ -125,7 +125,7 @@ def local_search(order: IntArray, pairs: NDArray[Any]) -> IntArray:
     sum of m margins. So every move lowers the exact score, no order comes twice, and the search
     ends.
     """
-    from privrank.kernels import insertion_search
+    from privrank.kernels.search import insertion_search
 
     margins = margins_of(pairs)
     m = len(margins)

@@ -45,18 +45,10 @@ _ROUNDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A shrunken pair matrix.
+    """Shrunken fractions, and the scores, of mean 0, of the logit surface.
 
-    Parameters
-    ----------
-    pairs : ndarray, shape (m, m)
-        Shrunken fractions.
-    scores : ndarray, shape (m,)
-        Scores of the logit surface, of mean 0.
-    trust : float
-        Weight of the noisy matrix in [0, 1]; the surface has the rest.
-    misfit : float
-        Estimated variance of the fractions about the surface.
+    `trust`, in [0, 1], is the weight of the noisy matrix, the surface has the rest; `misfit` is the
+    estimated variance of the fractions about the surface.
     """
 
     pairs: FloatArray

@@ -279,7 +279,7 @@ def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, 
 
 def pmf(m: int, theta: float) -> FloatArray:
     """Return P(D = d) for d = 0..m (m - 1) / 2 by dynamic programming, in O(m^3)."""
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     j = np.arange(1, m + 1)
     if theta == 0:

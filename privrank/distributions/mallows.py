@@ -29,7 +29,7 @@ LEAST_TOLERANCE = 1e-9
 
 def _kendall(rankings: IntArray, center: IntArray) -> IntArray:
     # imported where a loop runs: numba is slow to load
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     return kernels.kendall_to_center(rankings, center)
 
@@ -229,7 +229,7 @@ class Mallows:
         ndarray of int64, shape (n, m)
             Ranks, 1 for the best; one row per ranking, one column per item.
         """
-        from privrank import kernels
+        from privrank.kernels import rankings as kernels
 
         n, m = check_count("size", size), len(self.items)
         source = generator(rng)

@@ -106,14 +106,9 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One column of the groups of :func:`tally`.
+    """One column of the groups of :func:`tally`: the distinct values, and each group's code.
 
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (groups,)
-        Position of each group's value in `values`; -1 where it is missing.
-    values : ndarray
-        The distinct values.
+    A code is the position in `values`, -1 where the value is missing.
     """
 
     codes: NDArray[np.int64]

@@ -29,19 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A parsed formula.
-
-    Parameters
-    ----------
-    left : tuple of str
-        Column names on the left side, in order.
-    right : tuple of str
-        Terms on the right side, without the intercept.
-    intercept : bool
-        Whether the right side keeps the intercept ``1``.
-    right_text : str
-        The right side as it was written.
-    """
+    """A parsed formula: columns on its left, terms on its right, the right side as written."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]
@@ -114,17 +102,7 @@ def _column(code: str, formula: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor on the right of a formula: the column it reads, and how the formula writes it.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    categorical : bool
-        Whether it is written ``C(column, ...)``.
-    levels : tuple or None
-        Levels that ``C(column, levels=[...])`` declares.
-    """
+    """A factor on the right of a formula: its column, or ``C(column, levels=[...])``."""
 
     column: str
     categorical: bool = False
@@ -133,16 +111,9 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The right side of a formula evaluated on a table.
+    """The right side of a formula evaluated on a table: a matrix with a row per row of the table.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the columns.
-    terms : tuple of (str, int, int)
-        Name of each term, its first column, and one past its last.
-    matrix : ndarray, shape (rows, columns)
-        Values.
+    `terms` has the name of each term, its first column, and one past its last.
     """
 
     names: tuple[str, ...]

@@ -56,7 +56,7 @@ def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
 
     Every place of an item has its probability to within 2^-32.
     """
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     return kernels.shuffled_ranks(rng.integers(0, 2**32, (n, m), dtype=np.uint32))
 

@@ -386,7 +386,7 @@ def draw_shuffles(rows: int, columns: int, rng: np.random.Generator | None) -> N
     """
     if columns > LARGEST_SHUFFLE:
         raise ValueError(f"a shuffle has at most {LARGEST_SHUFFLE:,} elements, not {columns:,}.")
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     out = np.empty((rows, columns), dtype=np.int32)
     todo = np.arange(rows)

@@ -303,24 +303,11 @@ def _row_loss(lam: float, gamma: float, items: int) -> float:
 
 
 def objective_loss(reach: Reach, lam: float, gamma: float, bounds: LossBounds = LOGISTIC) -> float:
-    """Return the epsilon spent by objective perturbation.
+    """Return the epsilon spent by objective perturbation: an upper bound.
 
-    Parameters
-    ----------
-    reach : Reach
-        The unit and its adjacency.
-    lam : float
-        Scale of the Laplace noise w in the objective's linear term w'theta.
-    gamma : float
-        Ridge, the objective's term gamma |theta|^2 / 2; positive.
-    bounds : LossBounds
-        The constants of the loss; those of the logistic one by default.
-
-    Returns
-    -------
-    float
-        An upper bound on the privacy loss; exact (a supremum) for the logistic loss of one
-        comparison of three or more items.
+    Given the scale `lam` of the Laplace noise w in the objective's linear term w'theta and the
+    ridge gamma, positive, of its term gamma |theta|^2 / 2. Exact (a supremum) for the logistic loss
+    of one comparison of three or more items.
 
     Notes
     -----

@@ -26,21 +26,11 @@ _AT_REST = 1e-3
 class Objective:
     """A convex objective of a vector of parameters.
 
-    Parameters
-    ----------
-    value, gradient : callable
-        The objective and its gradient.
-    rounding : callable
-        A bound of the l2 norm of the error made in computing the gradient.
-    step : callable
-        What Newton's method subtracts, given the parameters, the gradient and a relative accuracy;
-        None if a direction has no curvature left.
-    moved : callable
-        The largest predictor, in absolute value, at given parameters.
-    far : float
-        Predictor beyond which the minimum of an objective without a ridge lies at infinity.
-    penalised : bool
-        Whether it has a ridge, and so a finite minimum.
+    `rounding` bounds the l2 norm of the error made in computing the gradient. `step` is what
+    Newton's method subtracts, given the parameters, the gradient and a relative accuracy; None if a
+    direction has no curvature left. `moved` is the largest predictor, in absolute value, at given
+    parameters; beyond `far` the minimum of an objective that is not `penalised`, by a ridge, lies
+    at infinity.
     """
 
     value: Callable[[FloatArray], float]
@@ -54,18 +44,10 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """Where a fit ended.
+    """Where a fit ended, and the l2 norm of the computed gradient there.
 
-    Parameters
-    ----------
-    point : ndarray
-        The parameters.
-    gradient_norm : float
-        The l2 norm of the computed gradient there.
-    finite : bool
-        False when there is no ridge and the minimum lies at infinity.
-    converged : bool
-        Whether the fit ended by its rule.
+    `finite` is False when there is no ridge and the minimum lies at infinity; `converged` says
+    whether the fit ended by its rule.
     """
 
     point: FloatArray
@@ -77,20 +59,8 @@ class Minimum:
 def minimise(problem: Objective, start: FloatArray, tolerance: float | None = None) -> Minimum:
     """Minimise by damped Newton steps, which converge for every convex objective.
 
-    Parameters
-    ----------
-    problem : Objective
-        What is minimised.
-    start : ndarray
-        Where to start.
-    tolerance : float or None
-        If given, a certificate: iterate until the computed gradient norm plus its rounding bound
-        is at most `tolerance`, however long that takes. If None, to the accuracy of double
-        precision.
-
-    Returns
-    -------
-    Minimum
+    A `tolerance` asks for a certificate: iterate until the computed gradient norm plus its rounding
+    bound is at most that, however long it takes. Without one, to the accuracy of double precision.
 
     Notes
     -----

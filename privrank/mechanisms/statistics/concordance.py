@@ -68,7 +68,7 @@ def two_rankings(m: int) -> Statistic:
 
 
 def _concordant(ranks: IntArray, order: Order, cell: int) -> int:
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     m = len(order)
     return (m * (m - 1) // 2 - int(kernels.kendall_distance(ranks[0], ranks[1]))) // cell
@@ -146,7 +146,7 @@ def central_distance(n: int, m: int) -> Statistic:
 
 
 def _off_centre(ranks: IntArray, order: Order, cell: int) -> int:
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     n, m = ranks.shape
     total = int(kernels.kendall_to_center(ranks, np.arange(1, m + 1)).sum())

@@ -80,7 +80,7 @@ def gram_blocks(
     (int, ndarray of float64)
         First row f of the block, and the entries of its rows in the columns f, ..., N - 1.
     """
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     rows, m = ranks.shape
     pairs = m * (m - 1) // 2

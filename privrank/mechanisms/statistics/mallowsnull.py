@@ -100,7 +100,7 @@ class _Distance:
     model: _Model
 
     def value(self, ranks: IntArray, order: Order) -> int:
-        from privrank import kernels
+        from privrank.kernels import rankings as kernels
 
         low, high, mean = _window(self.model.m, self.model.theta)
         found = kernels.kendall_to_center(ranks, np.array(self.model.center))
@@ -163,7 +163,7 @@ def _squares(ranks: IntArray, theta: float) -> FloatArray:
 
     A pair in the order of the centre gives (1 - mu)^2, an inverted one (1 + mu)^2 = that + 4 mu.
     """
-    from privrank import kernels
+    from privrank.kernels import rankings as kernels
 
     m = ranks.shape[1]
     inverted = _inverted(m, theta)
@@ -201,7 +201,7 @@ class _Kernel:
     model: _Model
 
     def value(self, ranks: IntArray, order: Order) -> int:
-        from privrank import kernels
+        from privrank.kernels import rankings as kernels
 
         m, theta = self.model.m, self.model.theta
         reach, columns = _reach(m, theta), self.model.arranged(ranks)
