@@ -29,8 +29,9 @@ from run import processor_seconds as seconds
 
 import privrank as pr
 from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import kemeny_score, kwiksort, pair_counts
+from privrank.consensus.orders import kemeny_score, kwiksort
 from privrank.consensus.rules import consensus_of
+from privrank.mechanisms.aggregation import pair_counts
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-aggregation.md"
@@ -44,7 +45,7 @@ def broadcast(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
 MEMORY = """
 import sys
 import numpy as np
-from privrank.consensus.orders import pair_counts
+from privrank.mechanisms.aggregation import pair_counts
 
 def now(what):
     with open("/proc/self/status") as status:

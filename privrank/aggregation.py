@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from numbers import Real
 from typing import Any, Self
@@ -20,6 +21,7 @@ from privrank.planning.aggregation import (
     cautions,
     plan_aggregation,
 )
+from privrank.published import agkm22, yll20
 from privrank.release.plan import Setting
 from privrank.release.release import ORDER, PAIRS, Release, check_release
 from privrank.results.aggregation import AggregationResult, released_fractions
@@ -35,6 +37,13 @@ from privrank.util.checks import (
 )
 
 __all__ = ["PrivateRankAggregation", "infer"]
+
+_PUBLISHED = {
+    "kwiksort": (agkm22.plan, agkm22.release),
+    "kwiksort-hay": (yll20.plan, yll20.release),
+    "exponential": (agkm22.plan, agkm22.release),
+}
+"""Methods of papers that release an order alone: how they plan, and how they release."""
 
 
 class PrivateRankAggregation:
@@ -223,17 +232,21 @@ class PrivateRankAggregation:
         check_choice("releases", releases, Releases)
         check_choice("target", target, Target)
         check_rng(rng)
-        plan = plan_aggregation(
-            self._encoded.sample,
-            epsilon,
-            delta,
-            method,
-            _check_share(score_share),
-            releases=releases,
-            partial=self._encoded.partial,
-            declared=_declared(self._encoded),
-        )
-        release = release_aggregation(self._encoded, plan, budget=budget, rng=rng)
+        sample, share = self._encoded.sample, _check_share(score_share)
+        _check_alone(method, releases, share, epsilon)
+        facts: dict[str, Any] = {
+            "partial": self._encoded.partial,
+            "declared": _declared(self._encoded),
+        }
+        if method in _PUBLISHED and math.isfinite(epsilon):
+            planner, mechanism = _PUBLISHED[method]
+            plan = planner(sample, epsilon, delta, method, **facts)
+        else:
+            mechanism = release_aggregation
+            plan = plan_aggregation(
+                sample, epsilon, delta, method, share, releases=releases, **facts
+            )
+        release = mechanism(self._encoded, plan, budget=budget, rng=rng)
         for message in cautions(release):
             warnings.warn(message, PrivrankWarning, stacklevel=2)
         return infer(release, alpha=alpha, target=target)
@@ -286,6 +299,20 @@ def _declared(encoded: EncodedSample) -> dict[str, Setting]:
     """Return what was declared of shared ranks and of missing items, for the record."""
     declared: dict[str, Setting] = {"ties": True} if encoded.ties else {}
     return declared if encoded.missing is None else {**declared, f"missing {encoded.missing}": True}
+
+
+def _check_alone(method: str, releases: Releases, share: float, epsilon: float) -> None:
+    """Refuse to release pairs or a score with what has none."""
+    if releases == "pairs" and method in ("borda", *_PUBLISHED):
+        raise ValueError(
+            f"method={method!r} releases no pairs: leave out releases='pairs', or use "
+            f"method='auto'."
+        )
+    if share and method in _PUBLISHED and math.isfinite(epsilon):
+        raise ValueError(
+            f"method={method!r} releases an order and nothing else: leave out score_share, or "
+            f"use method='auto'."
+        )
 
 
 def _check_share(share: object) -> float:

@@ -10,7 +10,8 @@ import pytest
 
 import privrank as pr
 from privrank.consensus.intervals import fraction_interval
-from privrank.consensus.orders import kemeny_score, pair_counts
+from privrank.consensus.orders import kemeny_score
+from privrank.mechanisms.aggregation import pair_counts
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.consensus.orders import half_votes, kemeny_score, pair_counts
+from privrank.consensus.orders import kemeny_score
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
+from privrank.mechanisms.aggregation import half_votes, pair_counts
 from privrank.planning.aggregation import QUERIES, plan_aggregation
 from privrank.planning.excess import unit_steps
 from privrank.privacy.knorm import CubeNoise

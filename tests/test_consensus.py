@@ -14,8 +14,8 @@ from privrank.consensus.orders import (
     local_search,
     margins_of,
     order_of,
-    pair_counts,
 )
+from privrank.mechanisms.aggregation import pair_counts
 
 
 def random_ranks(rng, n, m):

@@ -7,8 +7,9 @@ from scipy.special import expit
 from privrank import Mallows
 from privrank.consensus import rules
 from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import kemeny_score, order_of, pair_counts
+from privrank.consensus.orders import kemeny_score, order_of
 from privrank.consensus.rules import consensus_of, fit_scores, shrink
+from privrank.mechanisms.aggregation import pair_counts
 
 
 def with_noise(pairs, sd, rng):

@@ -8,7 +8,8 @@ from scipy.stats import chisquare
 
 from privrank import Mallows
 from privrank.consensus import kemeny
-from privrank.consensus.orders import borda, kemeny_score, local_search, order_of, pair_counts
+from privrank.consensus.orders import borda, kemeny_score, local_search, order_of
+from privrank.mechanisms.aggregation import pair_counts
 
 ORDERS = {m: np.array(list(itertools.permutations(range(m)))) for m in range(1, 9)}
 

@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from privrank.consensus.pivoting import hay_cap, noisy_kwiksort, query_cap
 
 from privrank import Mallows
-from privrank.consensus.orders import kwiksort, pair_counts
-from privrank.consensus.pivoting import hay_cap, noisy_kwiksort, query_cap
+from privrank.consensus.orders import kwiksort
+from privrank.mechanisms.aggregation import pair_counts
 from privrank.privacy.noise import DiscreteLaplace
 
 

@@ -13,7 +13,8 @@ from scipy.special import expit
 from study import arguments, replicate, write
 
 import privrank as pr
-from privrank.consensus.orders import kemeny_score, pair_counts
+from privrank.consensus.orders import kemeny_score
+from privrank.mechanisms.aggregation import pair_counts
 
 COMMAND = "python validation/aggregation.py"
 DELTA = 1e-6

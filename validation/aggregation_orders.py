@@ -29,15 +29,9 @@ from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
 from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import (
-    by_score,
-    half_votes,
-    kemeny_score,
-    pair_counts,
-    pair_matrix,
-)
+from privrank.consensus.orders import by_score, kemeny_score, pair_matrix
 from privrank.consensus.rules import consensus_of
-from privrank.mechanisms.aggregation import _draw_order
+from privrank.mechanisms.aggregation import _draw_order, half_votes, pair_counts
 from privrank.mechanisms.spend import draw
 from privrank.planning.aggregation import plan_aggregation
 from privrank.release.release import PAIRS, TOTALS

@@ -29,7 +29,7 @@ from privrank.consensus.orders import (
 )
 from privrank.util.solvers import attempt
 
-__all__ = ["KemenyOrder", "gibbs_order", "kemeny"]
+__all__ = ["KemenyOrder", "kemeny", "last_terms", "split_costs"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -136,7 +136,7 @@ def _components(margins: FloatArray) -> list[IntArray]:
     return sorted(parts, key=lambda members: -int(reach[members].max()))
 
 
-def _halves(block: FloatArray) -> tuple[FloatArray, FloatArray]:
+def split_costs(block: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the costs of placing each item behind a set, over the sets of two halves of items."""
     m = len(block)
     tables = []
@@ -148,7 +148,7 @@ def _halves(block: FloatArray) -> tuple[FloatArray, FloatArray]:
     return tables[0], tables[1]
 
 
-def _last_terms(
+def last_terms(
     values: FloatArray, halves: tuple[FloatArray, FloatArray], subset: int, members: list[int]
 ) -> FloatArray:
     """Return for each member of `subset` the value of the rest and of placing it last."""
@@ -162,53 +162,12 @@ def _by_subsets(block: FloatArray) -> IntArray:
     from privrank.kernels.search import subset_values
 
     m = len(block)
-    halves = _halves(block)
+    halves = split_costs(block)
     values = subset_values(*halves, False)
     subset, members = (1 << m) - 1, list(range(m))
     order = np.empty(m, dtype=np.int64)
     for place in range(m - 1, -1, -1):
-        last = members.pop(int(np.argmin(_last_terms(values, halves, subset, members))))
-        order[place] = last
-        subset ^= 1 << last
-    return order
-
-
-def gibbs_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
-    """Return one draw of an order with probability proportional to exp(-rate score).
-
-    Given a pair matrix of at most about 20 items (memory and time grow like 2^m), a rate of at
-    least 0, and independent uniform numbers in [0, 1) from the caller's source of noise: one per
-    place, the last place first.
-
-    Notes
-    -----
-    **Privacy.** The exponential mechanism. Let pairs be the counts of a sample. Replacing one
-    ranking changes each score by its two distances to the order, at most D = m (m - 1) / 2 in
-    all, so numerator and normaliser each change by a factor of at most exp(rate D): the draw is
-    epsilon-private at ``rate = epsilon / (2 D)``, assuming idealised arithmetic.
-
-    **Statistic.** The orders of a set A that end with i have total weight Z(A - i) exp(-rate
-    cost(i, A - i)). So drawing the last item in proportion to these, then the last of the others,
-    and so on, gives each order its exact probability.
-
-    References
-    ----------
-    McSherry and Talwar (2007), https://doi.org/10.1109/FOCS.2007.66; Alabi, Ghazi, Kumar and
-    Manurangsi (2022), https://arxiv.org/abs/2112.14652.
-    """
-    from privrank.kernels.search import subset_values
-
-    block = rate * np.array(pairs, dtype=np.float64)
-    np.fill_diagonal(block, 0.0)
-    m = len(block)
-    halves = _halves(block)
-    values = subset_values(*halves, True)
-    subset, members = (1 << m) - 1, list(range(m))
-    order = np.empty(m, dtype=np.int64)
-    for place, uniform in zip(range(m - 1, -1, -1), uniforms, strict=True):
-        chance = np.exp(values[subset] - _last_terms(values, halves, subset, members)).cumsum()
-        pick = int(np.searchsorted(chance, uniform * chance[-1], side="right"))
-        last = members.pop(min(pick, len(members) - 1))
+        last = members.pop(int(np.argmin(last_terms(values, halves, subset, members))))
         order[place] = last
         subset ^= 1 << last
     return order

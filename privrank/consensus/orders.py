@@ -17,41 +17,16 @@ __all__ = [
     "borda",
     "by_score",
     "copeland",
-    "half_votes",
     "kemeny_score",
     "kwiksort",
     "local_search",
     "margins_of",
     "order_of",
-    "pair_counts",
     "pair_matrix",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-
-def pair_counts(ranks: IntArray) -> IntArray:
-    """Return how many of the rankings, ranks 1..m in the rows, place item i before item j."""
-    from privrank.kernels.rankings import pair_counts as count
-
-    return count(np.ascontiguousarray(ranks, dtype=np.int64))
-
-
-def half_votes(ranks: IntArray) -> IntArray:
-    """Return the half votes of partial rankings for item i before item j.
-
-    Given positive ranks on any scale, with ties, and 0 for items that a ranking leaves out. Two for
-    each ranking that places i before j, one where they are tied or one of them is left out.
-    """
-    n, m = ranks.shape
-    votes = np.empty((m, m), dtype=np.int64)
-    for i in range(m):
-        own = ranks[:, i, None]
-        ranked = (own > 0) & (ranks > 0)
-        votes[i] = n + (ranked & (own < ranks)).sum(axis=0) - (ranked & (own > ranks)).sum(axis=0)
-    np.fill_diagonal(votes, 0)
-    return votes
 
 
 def _real(pairs: NDArray[Any]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Releases of a sample of rankings for its consensus: pair counts, Borda totals, or an order.
+"""Releases of a sample of rankings for its consensus: pair counts or Borda totals.
 
 Each unit has one vote on every pair of items, in whole steps. With L = lcm(1..max_rows) a
 respondent with k rankings casts, for each of them, L / k steps for the item it places before the
@@ -9,33 +9,26 @@ out and nothing else is known, casts half of its steps for each.
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.consensus.kemeny import KemenyOrder, gibbs_order
-from privrank.consensus.orders import (
-    by_score,
-    half_votes,
-    kemeny_score,
-    kwiksort,
-    pair_counts,
-    pair_matrix,
-)
-from privrank.consensus.pivoting import noisy_kwiksort
+from privrank.consensus.orders import by_score, kemeny_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
 from privrank.encode.samples import EncodedSample
 from privrank.mechanisms.spend import draw, spend
-from privrank.planning.aggregation import FALLBACK, QUERIES
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import draw_below, draw_permutation, source_of
+from privrank.privacy.noise import draw_permutation, source_of
 from privrank.release.plan import Plan
 from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Release
 
-__all__ = ["release_aggregation"]
+__all__ = ["Found", "half_votes", "pair_counts", "release_aggregation", "release_votes"]
 
 IntArray = NDArray[np.int64]
+Found = tuple[dict[str, IntArray], dict[str, float]]
+"""Values that are released, and facts about how they were found in them."""
 
 
 def release_aggregation(
@@ -91,31 +84,28 @@ def release_aggregation(
     - Gaussian totals are private at the l2 distance of opposite rankings
       (:func:`privrank.planning.excess.totals_scale`), their coordinates each moving by at most
       L (m - 1).
-    - Of a sort and of the exponential mechanism the order alone is released; a fallback is drawn
-      at its own share, and is spent on whether it is used or not.
+    """
+    return release_votes(encoded, plan, _consensus, budget=budget, rng=rng)
+
+
+def release_votes(
+    encoded: EncodedSample,
+    plan: Plan,
+    find: Callable[..., Found],
+    *,
+    budget: Ledger | None,
+    rng: np.random.Generator | None,
+) -> Release:
+    """Spend the budget, then release what `find` draws from the votes.
+
+    Given the plan, the sensitive counts of votes for each pair, the votes of a pair, a public
+    permutation of the items, and the source of noise.
     """
     sample = encoded.sample
     spend(budget, plan, sample)
     tie_break = draw_permutation(len(sample.items), rng)
     steps = int(plan.number("steps"))
-    counts, weight = _votes(encoded, steps), sample.nobs * steps
-    values, found = {}, {}
-    if PAIRS in plan.parts:
-        values[PAIRS] = draw(plan.parts[PAIRS], counts[np.triu_indices(len(counts), 1)], rng)
-        best = _order_of_pairs(plan, values[PAIRS], weight, tie_break)
-        order = best.order
-        if plan.method in ("Kemeny", "EB-Kemeny"):
-            found["gap"] = best.gap
-    elif TOTALS in plan.parts:
-        # an item's rank is one more than the number of items before it
-        values[TOTALS] = draw(plan.parts[TOTALS], counts.sum(axis=0) + weight, rng)
-        order = by_score(-values[TOTALS].astype(np.float64), tie_break)
-    else:
-        order = _draw_order(plan, counts, weight, tie_break, rng)
-    values[ORDER] = order
-    if SCORE in plan.parts:
-        exact = np.array([round(kemeny_score(order, counts))], dtype=np.int64)
-        values[SCORE] = draw(plan.parts[SCORE], exact, rng)
+    values, found = find(plan, _votes(encoded, steps), sample.nobs * steps, tie_break, rng)
     return Release(
         plan=plan,
         survey=sample,
@@ -124,6 +114,29 @@ def release_aggregation(
         tie_break=tie_break,
         found=found,
     )
+
+
+def pair_counts(ranks: NDArray[Any]) -> IntArray:
+    """Return how many of the rankings, ranks 1..m in the rows, place item i before item j."""
+    from privrank.kernels.rankings import pair_counts as count
+
+    return count(np.ascontiguousarray(ranks, dtype=np.int64))
+
+
+def half_votes(ranks: IntArray) -> IntArray:
+    """Return the half votes of partial rankings for item i before item j.
+
+    Given positive ranks on any scale, with ties, and 0 for items that a ranking leaves out. Two for
+    each ranking that places i before j, one where they are tied or one of them is left out.
+    """
+    n, m = ranks.shape
+    votes = np.empty((m, m), dtype=np.int64)
+    for i in range(m):
+        own = ranks[:, i, None]
+        ranked = (own > 0) & (ranks > 0)
+        votes[i] = n + (ranked & (own < ranks)).sum(axis=0) - (ranked & (own > ranks)).sum(axis=0)
+    np.fill_diagonal(votes, 0)
+    return votes
 
 
 def _votes(encoded: EncodedSample, steps: int) -> IntArray:
@@ -137,32 +150,29 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     return np.asarray(np.sum(votes, axis=0), dtype=np.int64)
 
 
-def _order_of_pairs(
-    plan: Plan, noisy: IntArray, weight: int, tie_break: tuple[int, ...]
-) -> KemenyOrder:
-    """Return the order that the rule of a plan makes of noisy pair counts."""
-    noise = plan.parts[PAIRS].noise
-    assert noise is not None
-    rule = cast(Rule, plan.method)
-    return consensus_of(rule, pair_matrix(noisy / weight), noise.variance / weight**2, tie_break)
-
-
-def _draw_order(
+def _consensus(
     plan: Plan,
     counts: IntArray,
     weight: int,
     tie_break: tuple[int, ...],
     rng: np.random.Generator | None,
-) -> IntArray:
-    """Return an order by a mechanism that releases nothing else."""
-    if plan.method == "exponential mechanism":
-        uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
-        return gibbs_order(counts, plan.number("rate"), uniforms)
-    pivots, cap = np.array(tie_break, dtype=np.int64), int(plan.number("cap"))
-    queries, fallback = plan.parts[QUERIES], plan.parts.get(FALLBACK)
-    sort = noisy_kwiksort(counts, weight, pivots, cap, lambda values: draw(queries, values, rng))
-    if sort.finished or fallback is None:
-        return sort.order
-    # all pairs at the share set aside for this, and KwikSort on them
-    noisy = draw(fallback, counts[np.triu_indices(len(counts), 1)], rng)
-    return kwiksort(pair_matrix(noisy / weight), pivots)
+) -> Found:
+    """Return noisy pair counts or Borda totals, the order found in them and, if asked, its score."""
+    values, found = {}, {}
+    if PAIRS in plan.parts:
+        part = plan.parts[PAIRS]
+        assert part.noise is not None
+        values[PAIRS] = draw(part, counts[np.triu_indices(len(counts), 1)], rng)
+        fractions, variance = pair_matrix(values[PAIRS] / weight), part.noise.variance / weight**2
+        best = consensus_of(cast(Rule, plan.method), fractions, variance, tie_break)
+        values[ORDER] = best.order
+        if plan.method in ("Kemeny", "EB-Kemeny"):
+            found["gap"] = best.gap
+    else:
+        # an item's rank is one more than the number of items before it
+        values[TOTALS] = draw(plan.parts[TOTALS], counts.sum(axis=0) + weight, rng)
+        values[ORDER] = by_score(-values[TOTALS].astype(np.float64), tie_break)
+    if SCORE in plan.parts:
+        exact = np.array([round(kemeny_score(values[ORDER], counts))], dtype=np.int64)
+        values[SCORE] = draw(plan.parts[SCORE], exact, rng)
+    return values, found

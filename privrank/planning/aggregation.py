@@ -8,7 +8,6 @@ from functools import cache
 from typing import Literal
 
 from privrank.consensus.intervals import difference_variance
-from privrank.consensus.pivoting import hay_cap, query_cap
 from privrank.consensus.rules import Rule
 from privrank.planning.excess import (
     PAIR_KINDS,
@@ -31,12 +30,11 @@ from privrank.release.survey import Sample
 __all__ = [
     "LARGEST_SHARE",
     "LEAST_SHARE",
-    "FALLBACK",
-    "QUERIES",
     "AggregationMethod",
     "Releases",
     "cautions",
     "plan_aggregation",
+    "plan_of",
     "predicted_excess",
     "remedy",
 ]
@@ -54,33 +52,24 @@ AggregationMethod = Literal[
 ]
 
 Releases = Literal["auto", "pairs"]
-Sorting = Literal["KwikSort", "KwikSort with a random rest", "exponential mechanism"]
 _KINDS: dict[str, tuple[Kind, ...]] = {
     "auto": (*PAIR_KINDS, "K-norm totals"),
     "kemeny": PAIR_KINDS,
     "borda": ("K-norm totals", "Gaussian totals"),
+    "pairs-laplace": ("Laplace pairs",),
 }
 """What each method may release. Gaussian totals are not for `auto`: Gaussian pairs hold them with
 at most 1.22 times their noise, (3 m / (2 (m + 1)))^(1/2), and lose little more where rankings agree
 little, far less where they agree much (docs/validation/aggregation_orders.md)."""
 
-QUERIES, FALLBACK = "queries", "fallback"
-"""Names of what a sort asks, and of the pairs that replace it if it is not finished."""
-
 LEAST_SHARE, LARGEST_SHARE = 0.05, 0.50
 """Bounds of the share of the Kemeny score, where it is asked for."""
-
-FALLBACK_SHARE = 0.05
-"""Share of epsilon of the release that replaces an unfinished KwikSort."""
 
 LARGEST_EXCESS = 0.01
 """Predicted disagreements beyond the least, as a share of pairs, from which on a fit warns."""
 
 SMALL_DELTA = 1e-6
 """Delta that the advice to use one supposes."""
-
-LARGEST_EXPONENTIAL = 20
-"""Items of the exponential mechanism, whose sampler holds 2^m numbers."""
 
 
 def plan_aggregation(
@@ -109,18 +98,6 @@ def plan_aggregation(
     """
     steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)
     m = len(sample.items)
-    if releases == "pairs" and method in ("borda", "kwiksort", "kwiksort-hay", "exponential"):
-        raise ValueError(
-            f"method={method!r} releases no pairs: leave out releases='pairs', or use "
-            f"method='auto'."
-        )
-    if method in ("kwiksort", "kwiksort-hay", "exponential") and not math.isinf(epsilon):
-        if share:
-            raise ValueError(
-                f"method={method!r} releases an order and nothing else: leave out score_share, or "
-                f"use method='auto'."
-            )
-        return _plan_order(m, steps, (epsilon, delta), method, declared or {})
     if math.isinf(epsilon):
         return _plan_plain(m, steps, delta, method, declared or {})
     if method in ("copeland", "local-search"):
@@ -128,16 +105,11 @@ def plan_aggregation(
             f"method={method!r} is for the non-private run, epsilon=numpy.inf: use method='auto'."
         )
     pairs = RankingReach(m).pairs_l1
-    if method == "pairs-laplace":
-        kind: Kind | None = None
-    else:
-        kinds = PAIR_KINDS if releases == "pairs" else _KINDS[method]
-        excesses = predicted_excesses(sample, epsilon, delta, share)
-        kind = choose(kinds, excesses)
+    kinds = PAIR_KINDS if releases == "pairs" and method == "auto" else _KINDS[method]
+    kind = choose(kinds, predicted_excesses(sample, epsilon, delta, share))
     rule: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
     # the score is pure, and delta all of Gaussian noise, whose epsilon is therefore not raised
-    main = PAIRS if kind is None or kind in PAIR_KINDS else TOTALS
-    gaussian = kind in ("Gaussian pairs", "Gaussian totals")
+    main, gaussian = PAIRS if "pairs" in kind else TOTALS, "Gaussian" in kind
     epsilons = split(epsilon if gaussian else xi, {SCORE: share} if share else {}, main)
     part = _main_part(kind, m, steps, epsilons[main], delta)
     parts = {main: part, ORDER: PartPlan(None, 0, 0.0)}
@@ -153,11 +125,11 @@ def plan_aggregation(
         rho = 0.5 * (moved * steps / part.noise.scale) ** 2
         rho += 0.5 * epsilons.get(SCORE, 0.0) ** 2
     rule = rule if main == PAIRS else "Borda"
-    return _plan(rule, epsilon, delta, parts, settings, rho)
+    return plan_of(rule, epsilon, delta, parts, settings, rho)
 
 
-def _plan(
-    rule: Rule | Sorting,
+def plan_of(
+    rule: str,
     epsilon: float,
     delta: float,
     parts: Mapping[str, PartPlan],
@@ -170,8 +142,8 @@ def _plan(
     return Plan("PrivateRankAggregation", noun + rule, rule, epsilon, delta, parts, settings, rho)
 
 
-def _main_part(kind: Kind | None, m: int, steps: int, epsilon: float, delta: float) -> PartPlan:
-    """Return the pair counts or the Borda totals with their noise; Laplace pairs for no kind."""
+def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> PartPlan:
+    """Return the pair counts or the Borda totals with their noise."""
     pairs = RankingReach(m).pairs_l1
     if kind == "Gaussian totals":
         scale, fine = totals_scale(m, epsilon, delta, steps)
@@ -196,45 +168,6 @@ def _pairs_scale(epsilon: float, delta: float, pairs: int, steps: int) -> float:
     return lattice_scale(epsilon, delta, pairs, steps)
 
 
-def _plan_order(
-    m: int,
-    steps: int,
-    guarantee: tuple[float, float],
-    method: AggregationMethod,
-    declared: Mapping[str, Setting],
-) -> Plan:
-    """Plan what releases an order alone; whole counts move by `steps` when a unit is replaced."""
-    pairs, xi = RankingReach(m).pairs_l1, pure_epsilon(*guarantee)
-    parts = {ORDER: PartPlan(None, 0, xi)}
-    settings: dict[str, Setting] = {"steps": steps, **declared}
-    if method == "exponential":
-        if m > LARGEST_EXPONENTIAL:
-            raise ValueError(
-                f"method='exponential' draws an order of at most {LARGEST_EXPONENTIAL} items, got "
-                f"{m}: use method='auto'."
-            )
-        settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
-        return _plan("exponential mechanism", *guarantee, parts, settings)
-    rule: Sorting = "KwikSort"
-    if method == "kwiksort-hay":
-        rule, cap, epsilon = "KwikSort with a random rest", hay_cap(m), xi
-    elif (cap := _sort_cap(m)) >= pairs:
-        cap, epsilon = pairs, xi
-    else:
-        epsilons = split(xi, {"fallback": FALLBACK_SHARE}, "queries")
-        epsilon, rest = epsilons["queries"], epsilons["fallback"]
-        parts[FALLBACK] = PartPlan(DiscreteLaplace.calibrate(pairs * steps, rest), steps, rest)
-    noise = DiscreteLaplace.calibrate(cap * steps, epsilon)
-    parts[QUERIES] = PartPlan(noise, steps, epsilon)
-    return _plan(rule, *guarantee, parts, {**settings, "cap": cap})
-
-
-@cache
-def _sort_cap(m: int) -> int:
-    """Return a number of queries that a sort exceeds with probability at most m^-4."""
-    return query_cap(m, m**-4.0)
-
-
 def _plan_plain(
     m: int, steps: int, delta: float, method: AggregationMethod, declared: Mapping[str, Setting]
 ) -> Plan:
@@ -256,7 +189,7 @@ def _plan_plain(
     names = {PAIRS: steps, SCORE: RankingReach(m).pairs_l1 * steps}
     parts = {name: PartPlan(QUIET, moved, math.inf, 1.0 / steps) for name, moved in names.items()}
     parts[ORDER] = PartPlan(None, 0, 0.0)
-    return _plan(rules[method], math.inf, delta, parts, {"steps": steps, **declared})
+    return plan_of(rules[method], math.inf, delta, parts, {"steps": steps, **declared})
 
 
 def predicted_excess(release: Release) -> float | None:

@@ -22,7 +22,7 @@ __all__ = [
     "unit_steps",
 ]
 
-Kind = Literal["cube pairs", "Gaussian pairs", "K-norm totals", "Gaussian totals"]
+Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals", "Gaussian totals"]
 
 PAIR_KINDS: tuple[Kind, ...] = ("cube pairs", "Gaussian pairs")
 TIE, TIE_SHARE = 2e-4, 0.05
@@ -87,6 +87,7 @@ def predicted_excesses(
     knorm = 4.0 * permutohedron_moment(m) * (m + 1)
     variances: dict[Kind, float] = {
         "cube pairs": 2 * m * (pairs + 1) * (pairs + 2) / 3 / pure**2,
+        "Laplace pairs": 4 * m * pairs**2 / pure**2,
         "Gaussian pairs": 2 * m * _gaussian(main, delta, reach.pairs_l2),
         "K-norm totals": 2 * m / (m - 1) * knorm / pure**2,
         "Gaussian totals": 2 * _gaussian(main, delta, reach.borda_l2),

@@ -1,0 +1,285 @@
+"""Alabi, Ghazi, Kumar and Manurangsi (2022), Private Rank Aggregation in Central and Local Models.
+
+Their algorithms for the central model, corrected; to compare with, as the default loses less at the
+same privacy. There are n rankings of m items and D = m (m - 1) / 2 pairs; w_uv is the fraction of
+rankings that place u before v, and q the cap on queries.
+
+- Section 3.1, all of w with Laplace noise, then Kemeny's order, is ``method="pairs-laplace"``. It
+  differs from ``method="kemeny"`` in its noise alone, and is planned and released like that.
+- Algorithm 1, KwikSort that asks for noisy w as it goes: ``method="kwiksort"``.
+- The exponential mechanism of Table 2: ``method="exponential"``.
+
+**Errata.**
+
+- Corollaries 6 and 7 ask all queries with Lap(q / (epsilon n)), which is all of epsilon, and spend
+  another half of it on the fallback: 1.5 epsilon together. Here the two share epsilon.
+- Algorithm 1 passes its counter by value to both recursive calls, so that the second does not see
+  what the first has asked, and the cap does not hold. It has to be one counter, and to end the
+  whole recursion.
+- The proof of Theorem 5 exchanges the losses with and without the event of more than q queries.
+- Theorem 11: q >= 10 m log(m / zeta) makes a failure as rare as zeta / m, not zeta / m^4.
+  :func:`query_cap` is smaller, and proved for every tournament.
+- Section 3.1: Lap(D / (epsilon n)) is enough, where Lap(m^2 / (epsilon n)) is printed.
+- Table 2: the exponential mechanism takes O(2^m m + n m^2), over subsets of items, not O(m! n).
+
+**Privacy.** A unit has L steps on each pair, and replacing it moves each count n L w_uv by at most L
+and the score of any one order by at most L D
+(:func:`privrank.mechanisms.aggregation.release_aggregation`).
+
+*Algorithm 1.* Each list that is divided is a function of the pivots, which are public, and of
+earlier noisy counts. No more than q counts are asked for on any data, as a list is divided only if
+what is left of q suffices. So by adaptive composition discrete Laplace noise of scale
+q L / epsilon_1 makes the whole transcript epsilon_1-private, and the order is a function of it. A
+sort that is not finished is replaced by KwikSort on all D counts with noise of scale
+D L / epsilon_2. Transcript and replacement are both spent on, whether the replacement is used or
+not: epsilon_1 + epsilon_2 = epsilon. If q is D, no replacement is needed and epsilon_2 = 0.
+
+*Exponential mechanism.* An order is drawn with probability proportional to exp(-rate score).
+Replacing one unit changes each score by at most L D, so numerator and normaliser each change by a
+factor of at most exp(rate L D): the draw is epsilon-private at rate = epsilon / (2 L D). This
+assumes idealised arithmetic.
+
+Reference: https://arxiv.org/abs/2112.14652.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.consensus.kemeny import last_terms, split_costs
+from privrank.consensus.orders import kwiksort, pair_matrix
+from privrank.encode.samples import EncodedSample
+from privrank.mechanisms.aggregation import Found, release_votes
+from privrank.mechanisms.spend import draw
+from privrank.planning.aggregation import plan_of
+from privrank.planning.excess import unit_steps
+from privrank.privacy.budget import Ledger, pure_epsilon, split
+from privrank.privacy.noise import DiscreteLaplace, draw_below
+from privrank.privacy.sensitivity import RankingReach
+from privrank.release.plan import PartPlan, Plan, Setting
+from privrank.release.release import ORDER, Release
+from privrank.release.survey import Sample
+
+__all__ = [
+    "QUERIES",
+    "NoisySort",
+    "exponential_order",
+    "noisy_kwiksort",
+    "plan",
+    "query_cap",
+    "release",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+QUERIES, FALLBACK = "queries", "fallback"
+"""Names of what a sort asks, and of the pairs that replace it if it is not finished."""
+
+FALLBACK_SHARE = 0.05
+"""Share of epsilon of the fallback; the paper's half makes the queries twice as noisy."""
+
+LARGEST_EXPONENTIAL = 20
+"""Items of the exponential mechanism, whose sampler holds 2^m numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySort:
+    """What a private KwikSort has found: an order, best first, after so many queries.
+
+    Lists that were not divided, because it is not finished, are in the order of the pivots.
+    """
+
+    order: IntArray
+    queries: int
+    finished: bool
+
+
+def noisy_kwiksort(
+    counts: IntArray, n: int, pivots: IntArray, q: int, noisy: Callable[[IntArray], object]
+) -> NoisySort:
+    """Sort with a fresh noisy count for each comparison, at most `q` of them in all.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (m, m)
+        How many rankings place u before v. Sensitive: it is only handed to `noisy`.
+    n : int
+        Number of rankings, public; entries (u, v) and (v, u) of `counts` add up to it.
+    pivots : ndarray of int64, shape (m,)
+        A uniform permutation: the pivot of a list is its member that comes first here.
+    q : int
+        Most counts that are asked for; one number for the whole recursion.
+    noisy : callable
+        Adds independent noise to a vector of counts.
+    """
+    order = np.array(pivots, dtype=np.int64)
+    waiting = [(0, len(order))]
+    queries, finished = 0, True
+    while waiting:
+        start, end = waiting.pop()
+        if end - start < 2:
+            continue
+        if queries + end - start - 1 > q:
+            finished = False
+            break
+        pivot, others = order[start], order[start + 1 : end].copy()
+        answers = np.asarray(noisy(counts[others, pivot]))
+        queries += len(others)
+        ahead = 2 * answers > n
+        place = start + int(ahead.sum())
+        order[start:place], order[place] = others[ahead], pivot
+        order[place + 1 : end] = others[~ahead]
+        waiting += [(start, place), (place + 1, end)]
+    return NoisySort(order, queries, finished)
+
+
+def query_cap(m: int, failure: float) -> int:
+    """Return a cap that KwikSort exceeds with probability at most `failure`, whatever the answers.
+
+    At most m (m - 1) / 2, which is never exceeded.
+
+    Notes
+    -----
+    **Statistic.** Fix the answers: a tournament on the items, as every pair is asked at most once.
+    Dividing m items by a uniform pivot takes m - 1 queries and leaves two lists whose pivots are
+    independent, of d and m - 1 - d items, d uniform among the scores of the tournament. Let G_m
+    be the largest E exp(t queries) over tournaments on m items. By Landau's theorem their scores
+    are majorised by 0, 1, ..., m - 1, the scores of a transitive one. So if
+    d -> G_d G_(m-1-d) is convex, its mean is largest there (Karamata), and
+
+        G_m <= exp(t (m - 1)) (1 / m) sum over d < m of G_d G_(m-1-d).
+
+    Convexity at every size is checked for the t in use; a t without it is passed over. Markov's
+    inequality gives P(queries > q) <= G_m exp(-t (q + 1)); the smallest q over a grid of t is
+    returned.
+
+    References
+    ----------
+    Landau (1953), https://doi.org/10.1007/BF02476378.
+    """
+    best = m * (m - 1) // 2
+    for t in np.geomspace(0.1, 30.0, 60) / max(m, 2):
+        log = _log_moments(m, float(t))
+        if log is not None:
+            cap = math.floor((log - math.log(failure)) / float(t) * (1 + 1e-12))
+            best = min(best, max(cap, 0))
+    return best
+
+
+def _log_moments(items: int, t: float) -> float | None:
+    """Return the bound on log G_m, or None where convexity fails."""
+    log = np.zeros(items + 1)
+    for m in range(2, items + 1):
+        pieces = log[:m] + log[m - 1 :: -1]
+        top = pieces.max()
+        share = np.exp(pieces - top)
+        if m > 2 and (share[:-2] + share[2:] - 2 * share[1:-1]).min() < 0:
+            return None
+        log[m] = t * (m - 1) + top + math.log(share.sum() / m)
+    return float(log[items])
+
+
+@cache
+def _sort_cap(m: int) -> int:
+    """Return a number of queries that a sort exceeds with probability at most m^-4."""
+    return query_cap(m, m**-4.0)
+
+
+def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
+    """Return one draw of an order with probability proportional to exp(-rate score).
+
+    Given a pair matrix of at most about 20 items (memory and time grow like 2^m), a rate of at
+    least 0, and independent uniform numbers in [0, 1) from the caller's source of noise: one per
+    place, the last place first.
+
+    Notes
+    -----
+    **Statistic.** The orders of a set A that end with i have total weight Z(A - i) exp(-rate
+    cost(i, A - i)). So drawing the last item in proportion to these, then the last of the others,
+    and so on, gives each order its exact probability.
+    """
+    from privrank.kernels.search import subset_values
+
+    block = rate * np.array(pairs, dtype=np.float64)
+    np.fill_diagonal(block, 0.0)
+    m = len(block)
+    halves = split_costs(block)
+    values = subset_values(*halves, True)
+    subset, members = (1 << m) - 1, list(range(m))
+    order = np.empty(m, dtype=np.int64)
+    for place, uniform in zip(range(m - 1, -1, -1), uniforms, strict=True):
+        chance = np.exp(values[subset] - last_terms(values, halves, subset, members)).cumsum()
+        pick = int(np.searchsorted(chance, uniform * chance[-1], side="right"))
+        last = members.pop(min(pick, len(members) - 1))
+        order[place] = last
+        subset ^= 1 << last
+    return order
+
+
+def plan(
+    sample: Sample,
+    epsilon: float,
+    delta: float,
+    method: str,
+    *,
+    partial: bool = False,
+    declared: Mapping[str, Setting] | None = None,
+) -> Plan:
+    """Fix the scales of ``"kwiksort"`` or the rate of ``"exponential"`` from public numbers."""
+    m, steps, xi = len(sample.items), unit_steps(sample, partial), pure_epsilon(epsilon, delta)
+    pairs = RankingReach(m).pairs_l1
+    parts = {ORDER: PartPlan(None, 0, xi)}
+    settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
+    if method == "exponential":
+        if m > LARGEST_EXPONENTIAL:
+            raise ValueError(
+                f"method='exponential' draws an order of at most {LARGEST_EXPONENTIAL} items, got "
+                f"{m}: use method='auto'."
+            )
+        settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
+        return plan_of("exponential mechanism", epsilon, delta, parts, settings)
+    settings["cap"] = q = min(_sort_cap(m), pairs)
+    shares = {} if q == pairs else {FALLBACK: FALLBACK_SHARE}
+    epsilons = split(xi, shares, QUERIES)
+    for name, asked in ((QUERIES, q), (FALLBACK, pairs)):
+        if name in epsilons:
+            noise = DiscreteLaplace.calibrate(asked * steps, epsilons[name])
+            parts[name] = PartPlan(noise, steps, epsilons[name])
+    return plan_of("KwikSort", epsilon, delta, parts, settings)
+
+
+def release(
+    encoded: EncodedSample,
+    plan: Plan,
+    *,
+    budget: Ledger | None,
+    rng: np.random.Generator | None,
+) -> Release:
+    """Spend the budget and release the order that a plan of this paper draws, and nothing else."""
+    return release_votes(encoded, plan, _order, budget=budget, rng=rng)
+
+
+def _order(
+    plan: Plan,
+    counts: IntArray,
+    weight: int,
+    tie_break: tuple[int, ...],
+    rng: np.random.Generator | None,
+) -> Found:
+    if "rate" in plan.settings:
+        uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
+        return {ORDER: exponential_order(counts, plan.number("rate"), uniforms)}, {}
+    pivots, q, queries = np.array(tie_break), int(plan.number("cap")), plan.parts[QUERIES]
+    sort = noisy_kwiksort(counts, weight, pivots, q, lambda values: draw(queries, values, rng))
+    if sort.finished or FALLBACK not in plan.parts:
+        return {ORDER: sort.order}, {}
+    noisy = draw(plan.parts[FALLBACK], counts[np.triu_indices(len(counts), 1)], rng)
+    return {ORDER: kwiksort(pair_matrix(noisy / weight), pivots)}, {}
