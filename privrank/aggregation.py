@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -22,8 +24,9 @@ from privrank.planning.aggregation import (
     plan_aggregation,
 )
 from privrank.published import agkm22, yll20
-from privrank.release.plan import Setting
+from privrank.release.plan import Plan, Setting
 from privrank.release.release import ORDER, PAIRS, Release, check_release
+from privrank.release.survey import Sample
 from privrank.results.aggregation import AggregationResult, released_fractions
 from privrank.results.ledger import Budget
 from privrank.util.arrays import own
@@ -36,14 +39,23 @@ from privrank.util.checks import (
     check_rng,
 )
 
-__all__ = ["PrivateRankAggregation", "infer"]
+__all__ = ["PrivateRankAggregation", "infer", "planned"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Paper:
+    """How a paper's algorithm is planned from public numbers, and how it releases an order."""
+
+    plan: Callable[..., Plan]
+    release: Callable[..., Release]
+
 
 _PUBLISHED = {
-    "kwiksort": (agkm22.plan, agkm22.release),
-    "kwiksort-hay": (yll20.plan, yll20.release),
-    "exponential": (agkm22.plan, agkm22.release),
+    "kwiksort": _Paper(agkm22.plan, agkm22.release),
+    "kwiksort-hay": _Paper(yll20.plan, yll20.release),
+    "exponential": _Paper(agkm22.plan, agkm22.release),
 }
-"""Methods of papers that release an order alone: how they plan, and how they release."""
+"""Methods that release an order alone."""
 
 
 class PrivateRankAggregation:
@@ -232,20 +244,18 @@ class PrivateRankAggregation:
         check_choice("releases", releases, Releases)
         check_choice("target", target, Target)
         check_rng(rng)
-        sample, share = self._encoded.sample, _check_share(score_share)
-        _check_alone(method, releases, share, epsilon)
-        facts: dict[str, Any] = {
-            "partial": self._encoded.partial,
-            "declared": _declared(self._encoded),
-        }
-        if method in _PUBLISHED and math.isfinite(epsilon):
-            planner, mechanism = _PUBLISHED[method]
-            plan = planner(sample, epsilon, delta, method, **facts)
-        else:
-            mechanism = release_aggregation
-            plan = plan_aggregation(
-                sample, epsilon, delta, method, share, releases=releases, **facts
-            )
+        plan = planned(
+            self._encoded.sample,
+            epsilon,
+            delta,
+            method,
+            _check_share(score_share),
+            releases=releases,
+            partial=self._encoded.partial,
+            declared=_declared(self._encoded),
+        )
+        published = method in _PUBLISHED and math.isfinite(epsilon)
+        mechanism = _PUBLISHED[method].release if published else release_aggregation
         release = mechanism(self._encoded, plan, budget=budget, rng=rng)
         for message in cautions(release):
             warnings.warn(message, PrivrankWarning, stacklevel=2)
@@ -301,18 +311,41 @@ def _declared(encoded: EncodedSample) -> dict[str, Setting]:
     return declared if encoded.missing is None else {**declared, f"missing {encoded.missing}": True}
 
 
-def _check_alone(method: str, releases: Releases, share: float, epsilon: float) -> None:
-    """Refuse to release pairs or a score with what has none."""
+def planned(
+    sample: Sample,
+    epsilon: float,
+    delta: float,
+    method: AggregationMethod,
+    share: float = 0.0,
+    *,
+    releases: Releases = "auto",
+    partial: bool = False,
+    declared: Mapping[str, Setting] | None = None,
+) -> Plan:
+    """Return the plan of any method, a paper's or that of the package, from public numbers."""
     if releases == "pairs" and method in ("borda", *_PUBLISHED):
         raise ValueError(
             f"method={method!r} releases no pairs: leave out releases='pairs', or use "
             f"method='auto'."
         )
-    if share and method in _PUBLISHED and math.isfinite(epsilon):
+    if method not in _PUBLISHED or math.isinf(epsilon):
+        return plan_aggregation(
+            sample,
+            epsilon,
+            delta,
+            method,
+            share,
+            releases=releases,
+            partial=partial,
+            declared=declared,
+        )
+    if share:
         raise ValueError(
             f"method={method!r} releases an order and nothing else: leave out score_share, or "
             f"use method='auto'."
         )
+    paper = _PUBLISHED[method]
+    return paper.plan(sample, epsilon, delta, method, partial=partial, declared=declared)
 
 
 def _check_share(share: object) -> float:

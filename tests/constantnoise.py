@@ -18,11 +18,11 @@ from functools import partial
 
 import numpy as np
 
-from privrank.consensus import kemeny
 from privrank.hypotheses import smoothing
 from privrank.privacy import noise
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.published import agkm22
 from privrank.release import release
 
 # in standard deviations of the noise
@@ -102,7 +102,7 @@ def mixed(pairs, rate, uniforms, *, exact, volume):
 SECRET = {
     smoothing.smoothed_pvalue: smoothed,
     smoothing.kim_schrab_reject: decided,
-    kemeny.gibbs_order: mixed,
+    agkm22.exponential_order: mixed,
 }
 
 

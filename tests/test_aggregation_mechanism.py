@@ -13,18 +13,19 @@ from scipy.stats import chisquare
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
+from privrank.aggregation import planned
 from privrank.consensus.orders import kemeny_score
 from privrank.encode.samples import EncodedSample, encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.planning import aggregation as rankplan
-from privrank.planning.aggregation import plan_aggregation
 from privrank.planning.excess import totals_scale, unit_steps
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.radius import SLACK
+from privrank.published import agkm22
 from privrank.release.plan import PartPlan
-from privrank.release.release import PAIRS, SCORE, TOTALS
+from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.survey import Sample
 
 PRIVATE = ["auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"]
@@ -84,7 +85,7 @@ def spent(plan, m, epsilon, delta):
         return 2 * plan.settings["rate"] * pairs * steps
     loss = sum(
         Fraction(pairs * steps) / Fraction(plan.parts[name].noise.scale)
-        for name in (SCORE, rankplan.FALLBACK)
+        for name in (SCORE, agkm22.FALLBACK)
         if name in plan.parts
     )
     part = main_part(plan)
@@ -108,9 +109,7 @@ def spent(plan, m, epsilon, delta):
 
 def main_part(plan):
     """What a plan draws its order from."""
-    return next(
-        plan.parts[name] for name in (PAIRS, TOTALS, rankplan.QUERIES) if name in plan.parts
-    )
+    return next(plan.parts[name] for name in (PAIRS, TOTALS, agkm22.QUERIES) if name in plan.parts)
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 5, 10])
@@ -118,7 +117,7 @@ def main_part(plan):
 def test_the_parts_of_every_plan_spend_no_more_than_epsilon(m, epsilon, max_rows):
     for method, delta in CASES:
         share = 0.0 if method in rankplan_order() else 0.2
-        plan = plan_aggregation(sample(m, 50, max_rows), epsilon, delta, method, share)
+        plan = planned(sample(m, 50, max_rows), epsilon, delta, method, share)
         xi = epsilon - math.log1p(-delta)
         loss = spent(plan, m, epsilon, delta)
         assert 0.93 * epsilon < loss <= xi, (method, delta, plan)
@@ -131,7 +130,7 @@ def test_the_parts_of_every_plan_spend_no_more_than_epsilon(m, epsilon, max_rows
 def test_gaussian_plans_spend_no_more_than_epsilon_and_delta(method, max_rows, share):
     where = sample(26, 50, max_rows)
     for epsilon in (0.3, 1.0):
-        plan = plan_aggregation(where, epsilon, 1e-6, method, share)
+        plan = planned(where, epsilon, 1e-6, method, share)
         assert isinstance(main_part(plan).noise, DiscreteGaussian)
         assert (1 - 1e-9) * epsilon < spent(plan, 26, epsilon, 1e-6) <= epsilon
 
@@ -143,15 +142,15 @@ def rankplan_order():
 def test_planted_faults_are_noticed(monkeypatch):
     # the sensitivity of a row for a respondent, and a score whose share was not set aside
     where = sample(5, 50, 3)
-    assert spent(plan_aggregation(where, 1.0, 0.0, "kemeny", 0.1), 5, 1.0, 0.0) <= 1.0
+    assert spent(planned(where, 1.0, 0.0, "kemeny", 0.1), 5, 1.0, 0.0) <= 1.0
     with monkeypatch.context() as patch:
         honest = CubeNoise.calibrate
         patch.setattr(rankplan.CubeNoise, "calibrate", lambda d, s, e: honest(d, 1, e))
-        fault = plan_aggregation(where, 1.0, 0.0, "kemeny", 0.1)
+        fault = planned(where, 1.0, 0.0, "kemeny", 0.1)
         assert spent(fault, 5, 1.0, 0.0) > 5
     with monkeypatch.context() as patch:
         patch.setattr(rankplan, "split", lambda e, shares, main: {main: e, SCORE: 0.1 * e})
-        fault = plan_aggregation(where, 1.0, 0.0, "kemeny", 0.1)
+        fault = planned(where, 1.0, 0.0, "kemeny", 0.1)
         assert spent(fault, 5, 1.0, 0.0) > 1.05
 
 
@@ -209,7 +208,7 @@ def patch_half(monkeypatch, law):
 @pytest.mark.parametrize("max_rows", [1, 2])
 def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
     epsilon, m = 0.9, 3
-    plan = plan_aggregation(sample(m, 2, max_rows), epsilon, 0.0, "exponential")
+    plan = planned(sample(m, 2, max_rows), epsilon, 0.0, "exponential")
     everybody = people(m, max_rows)
     tables = {person: votes_of(person, max_rows) for person in everybody}
     orders = [np.array(order) for order in permutations(range(m))]
@@ -227,7 +226,7 @@ def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
     # and this is what a fit draws
     rows = np.array([everybody[0][0], everybody[1][0]])
     model, rng = pr.PrivateRankAggregation(rows), np.random.default_rng(1)
-    plan = plan_aggregation(sample(m, 2), epsilon, 0.0, "exponential")
+    plan = planned(sample(m, 2), epsilon, 0.0, "exponential")
     counts = mechanism._votes(model._encoded, 1)
     expected = np.exp([-plan.settings["rate"] * kemeny_score(o, counts) for o in orders])
     place = {tuple(o): k for k, o in enumerate(orders)}
@@ -241,11 +240,11 @@ def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
 def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
     """Two items and no query: the order is that of one noisy count, whose law is known."""
     fallback = DiscreteLaplace(1.5)
-    plan = plan_aggregation(sample(2, 3), 1.0, 0.0, "kwiksort")
-    parts = plan.parts | {rankplan.FALLBACK: PartPlan(fallback, 1, 0.5)}
+    plan = planned(sample(2, 3), 1.0, 0.0, "kwiksort")
+    parts = plan.parts | {agkm22.FALLBACK: PartPlan(fallback, 1, 0.5)}
     plan = replace(plan, parts=parts, settings=plan.settings | {"cap": 0})
     rng, counts = np.random.default_rng(6), np.array([[0, 2], [1, 0]])
-    orders = [mechanism._draw_order(plan, counts, 3, (0, 1), rng) for _ in range(3000)]
+    orders = [agkm22._order(plan, counts, 3, (0, 1), rng)[0][ORDER] for _ in range(3000)]
     k = np.arange(-100, 101)
     expected = fallback.pmf(k)[2 * (2 + k) > 3].sum()
     assert 0.6 < expected < 0.8
@@ -256,7 +255,7 @@ def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
 def test_sorts_are_drawn_by_the_law_of_their_plan(method):
     """Two items again: of three rankings two place the first item first."""
     epsilon, rng = 0.7, np.random.default_rng(8)
-    law = main_part(plan_aggregation(sample(2, 3), epsilon, 0.0, method)).noise
+    law = main_part(planned(sample(2, 3), epsilon, 0.0, method)).noise
     k = np.arange(-200, 201)
     expected = law.pmf(k)[2 * (2 + k) > 3].sum()  # whichever of the two is asked about
     model = pr.PrivateRankAggregation(np.array([[1, 2], [1, 2], [2, 1]]))
@@ -269,7 +268,7 @@ def test_small_sorts_fit_within_epsilon_exactly(monkeypatch):
     """Two items: the order of KwikSort is one noisy count, whose law is known."""
     epsilon = 0.7
     for method in ("kwiksort", "kwiksort-hay"):
-        plan = plan_aggregation(sample(2, 3), epsilon, 0.0, method)
+        plan = planned(sample(2, 3), epsilon, 0.0, method)
         k = np.arange(-400, 401)
         mass = main_part(plan).noise.pmf(k)
         ahead = [mass[2 * (count + k) > 3].sum() for count in range(4)]

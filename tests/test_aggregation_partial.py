@@ -9,15 +9,16 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.aggregation import planned
 from privrank.consensus.orders import kemeny_score
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.aggregation import half_votes, pair_counts
-from privrank.planning.aggregation import QUERIES, plan_aggregation
 from privrank.planning.excess import unit_steps
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.radius import SLACK
+from privrank.published.agkm22 import QUERIES
 from privrank.release.release import PAIRS, SCORE, TOTALS
 
 GAP = np.nan
@@ -118,8 +119,8 @@ def test_plans_for_partial_rankings_count_in_half_votes(method):
     steps = unit_steps(sample, partial=True)
     assert steps == 2 * math.lcm(1, 2, 3)
     share = 0.1 if method in ("auto", "kemeny", "pairs-laplace") else 0.0
-    plan = plan_aggregation(sample, 0.8, 0.0, method, share, partial=True)
-    whole = plan_aggregation(sample, 0.8, 0.0, method, share)
+    plan = planned(sample, 0.8, 0.0, method, share, partial=True)
+    whole = planned(sample, 0.8, 0.0, method, share)
     assert plan.settings["steps"] == steps == 2 * whole.settings["steps"]
     if method == "exponential":
         assert 2 * plan.settings["rate"] * 10 * steps <= 0.8

@@ -161,7 +161,7 @@ def test_imports_inside_the_package_name_a_module():
         for name in imports(module)
         if name.startswith("privrank.") and name.count(".") == 1
     ]
-    assert len(straight) > 20
+    assert len(straight) > 15
     assert [pair for pair in straight if pair[1].removeprefix("privrank.") not in allowed] == []
 
 
@@ -288,7 +288,7 @@ def test_encoded_data_are_handed_to_trusted_rooms_alone():
         for module in MODULES
         if {name.rpartition(".")[2] for name in imports(module)} & types
     }
-    assert rooms == {"encode", "mechanisms", "doors"}
+    assert rooms == {"encode", "mechanisms", "published", "doors"}
     assert rooms <= TRUSTED | {"doors"}
 
 

@@ -28,13 +28,14 @@ import pandas as pd
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
+from privrank.aggregation import planned as plan_of_method
 from privrank.consensus.kemeny import kemeny
 from privrank.consensus.orders import by_score, kemeny_score, pair_matrix
 from privrank.consensus.rules import consensus_of
-from privrank.mechanisms.aggregation import _draw_order, half_votes, pair_counts
+from privrank.mechanisms.aggregation import half_votes, pair_counts
 from privrank.mechanisms.spend import draw
-from privrank.planning.aggregation import plan_aggregation
-from privrank.release.release import PAIRS, TOTALS
+from privrank.published import agkm22
+from privrank.release.release import ORDER, PAIRS, TOTALS
 from privrank.release.survey import Sample
 
 COMMAND = "python validation/aggregation_orders.py"
@@ -145,7 +146,7 @@ def orders(rng: np.random.Generator, law: str, value: float, m: int, n: int) -> 
 @cache
 def planned(m: int, n: int, steps: int, method: str, epsilon: float, delta: float):
     sample = Sample("rankings", tuple(str(k) for k in range(m)), n, "row", 1)
-    return plan_aggregation(sample, epsilon, delta, method, partial=steps == 2)
+    return plan_of_method(sample, epsilon, delta, method, partial=steps == 2)
 
 
 def noisy_orders(rng, counts, m: int, n: int, steps: int) -> dict:
@@ -172,7 +173,7 @@ def noisy_orders(rng, counts, m: int, n: int, steps: int) -> dict:
             out[epsilon, f"{noise} totals, Borda"] = by_score(-noisy.astype(float), tie)
         for method in ("kwiksort", *(["exponential"] if m <= FEW else [])):
             plan = planned(m, n, steps, method, epsilon, 0.0)
-            out[epsilon, method] = _draw_order(plan, counts, n * steps, tie, rng)
+            out[epsilon, method] = agkm22._order(plan, counts, n * steps, tie, rng)[0][ORDER]
     return out
 
 

@@ -157,7 +157,7 @@ def _consensus(
     tie_break: tuple[int, ...],
     rng: np.random.Generator | None,
 ) -> Found:
-    """Return noisy pair counts or Borda totals, the order found in them and, if asked, its score."""
+    """Return noisy pair counts or Borda totals, the order found in them, and its score."""
     values, found = {}, {}
     if PAIRS in plan.parts:
         part = plan.parts[PAIRS]

@@ -22,7 +22,7 @@ rankings that place u before v, and q the cap on queries.
 - Section 3.1: Lap(D / (epsilon n)) is enough, where Lap(m^2 / (epsilon n)) is printed.
 - Table 2: the exponential mechanism takes O(2^m m + n m^2), over subsets of items, not O(m! n).
 
-**Privacy.** A unit has L steps on each pair, and replacing it moves each count n L w_uv by at most L
+**Privacy.** A unit has L steps on each pair. Replacing it moves each count n L w_uv by at most L
 and the score of any one order by at most L D
 (:func:`privrank.mechanisms.aggregation.release_aggregation`).
 
@@ -68,6 +68,7 @@ from privrank.release.release import ORDER, Release
 from privrank.release.survey import Sample
 
 __all__ = [
+    "FALLBACK",
     "QUERIES",
     "NoisySort",
     "exponential_order",

@@ -127,9 +127,8 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
     if release.plan.method == "exponential mechanism" and release.source != "none":
         notes.append("The privacy of this mechanism assumes idealised arithmetic.")
     if "gap" in release.found and not result.proven:
-        notes.append(
-            f"A better order of the released numbers may exist, by at most {release.found['gap']:.3g}."
-        )
+        gap = release.found["gap"]
+        notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
     notes += [f"Warning: {caution}" for caution in cautions(release)]
     notes += [promise(release, "the rankings"), *level_notes(release, "ranking")]
     if not details:

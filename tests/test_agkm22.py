@@ -5,12 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from privrank.consensus.pivoting import hay_cap, noisy_kwiksort, query_cap
 
 from privrank import Mallows
 from privrank.consensus.orders import kwiksort
 from privrank.mechanisms.aggregation import pair_counts
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.published.agkm22 import noisy_kwiksort, query_cap
+from privrank.published.yll20 import hay_cap
 
 
 def exact(values):
