@@ -108,7 +108,7 @@ SECRET = {
 
 def laws():
     """The distributions of noise that a release can name."""
-    return tuple(release._LAWS.values())
+    return tuple(release._NOISES.values())
 
 
 def replace_everywhere(patch, function, other):

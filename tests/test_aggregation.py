@@ -332,3 +332,12 @@ def test_figures_name_both_privacy_parameters():
     assert words in axes.get_title(loc="left")
     pure = model(300, 4).fit(1.0, method="kemeny", rng=seeded()).plot_pairwise().axes[0]
     assert "delta" not in pure.get_title(loc="left")
+
+
+@pytest.mark.parametrize("options", [{}, {"score_share": 0.1}, {"releases": "pairs"}])
+def test_a_summary_of_six_items_fits_a_page_and_more_is_asked_for(options):
+    fit = model(3000, 6).fit(2.0, rng=seeded(), **options)
+    short, full = str(fit.summary()), str(fit.summary(details=True))
+    assert len(short.splitlines()) <= 26
+    for words in ("Noise scale:", "wide by design", "Seeded noise"):
+        assert words in full and words not in short

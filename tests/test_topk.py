@@ -1,6 +1,7 @@
 """Private top k: the set, win rates, intervals, the separation p-value and its coin."""
 
 import math
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -387,3 +388,29 @@ def test_win_rates_that_noise_carries_away_are_printed_as_rates():
     result = model.fit(0.05, rng=seeded())
     assert np.abs(result.win_rate - 0.5).max() > 0.5
     assert result.params.between(0, 1).all() and result.to_frame()["win_rate"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("design", ["public", "private"])
+def test_a_summary_of_six_items_fits_a_page_and_more_is_asked_for(design):
+    cems = pr.datasets.load_university()
+    model = pr.PrivateTopK(
+        cems.comparisons, 2, items=cems.items, respondent="respondent", ties=True, max_rows=15,
+        design=design,
+    )  # fmt: skip
+    fit = model.fit(0.5, rng=seeded())
+    short, full = str(fit.summary()), str(fit.summary(details=True))
+    assert len(short.splitlines()) <= 26 < len(full.splitlines())
+    for words in ("Noise scale:", "Epsilon includes 10%", "the least of the laws", "H1:"):
+        assert words in " ".join(full.split()) and words not in short
+
+
+def test_a_release_is_read_once_for_all_numbers_of_a_result(monkeypatch):
+    fit = pr.PrivateTopK(strong_and_weak({}), 2, items=range(4), ties=False).fit(1.0, rng=seeded())
+    calls, module = [], sys.modules[type(fit).__module__]
+    honest = module.evidence
+    monkeypatch.setattr(module, "evidence", lambda release: calls.append(1) or honest(release))
+    again = pr.from_json(fit.to_json())
+    calls.clear()
+    first = str(again.summary())
+    assert first == str(again.summary()) and again.pvalues.notna().all() and again.bse.gt(0).all()
+    assert len(calls) <= 1
