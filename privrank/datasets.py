@@ -208,18 +208,7 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
     ============= ============================================ ========================
 
     **Source.** Data set CEMSChoice of the R package psychotree (GPL-2 | GPL-3), from the
-    data pages of the Royal Statistical Society.
-
-    References
-    ----------
-    .. [1] Dittrich, R., Hatzinger, R. and Katzenbeisser, W. (1998). Modelling the effect
-       of subject-specific covariates in paired comparison studies with an application to
-       university rankings. Journal of the Royal Statistical Society: Series C (Applied
-       Statistics), 47, 511-525.
-    .. [2] Dittrich, R., Hatzinger, R. and Katzenbeisser, W. (2001). Corrigendum:
-       Modelling the effect of subject-specific covariates in paired comparison studies
-       with an application to university rankings. Journal of the Royal Statistical
-       Society: Series C (Applied Statistics), 50, 247-249.
+    data pages of the Royal Statistical Society; `citation` has the articles of 1998 and 2001.
 
     Examples
     --------
@@ -285,7 +274,8 @@ def load_immigration() -> Survey:
 
     **Missing.** 65 students answered all six pairs; 9, 5, 13, 3 and 3 students left out
     1, 2, 3, 4 and 5 of them. Each pair lacks 10 to 18 answers. Whether an answer is
-    missing may well depend on what it would have been, which is the subject of [1]_.
+    missing may well depend on what it would have been, which is the subject of
+    the article in `citation`.
 
     **Covariates.** ``sex``: female 43, male 55; no value is missing. Age and nationality
     were asked as well and are left out on purpose: among 98 students they are
@@ -297,12 +287,6 @@ def load_immigration() -> Survey:
 
     **Source.** Data set immig of the R package prefmod (GPL (>= 2)), counted into that
     table.
-
-    References
-    ----------
-    .. [1] Weber, D. and Hatzinger, R. (2011). A novel approach for modelling paired
-       comparisons data with non-ignorable missing values on students' attitudes towards
-       foreigners. Data Analysis Bulletin, 12, 11-22.
 
     Examples
     --------

@@ -38,27 +38,7 @@ def release_aggregation(
     budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
-    """Spend the budget and release what `plan` asks for.
-
-    Parameters
-    ----------
-    encoded : EncodedSample
-        The sensitive rankings.
-    plan : Plan
-        What to release, with its noise (:func:`privrank.planning.aggregation.plan_aggregation`).
-    budget : Ledger or None
-        Ledger to reserve from.
-    rng : numpy.random.Generator or None
-        None for secure noise.
-
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    BudgetExceeded, ValueError
-        Before any row is read.
+    """Spend the budget, before any row is read, and release what `plan` asks for.
 
     Notes
     -----

@@ -40,12 +40,7 @@ _CELLS = 2**22
 class CubeNoise:
     """The law P(x) proportional to exp(-rate max |x_i|) on integer vectors; rate inf is no noise.
 
-    Parameters
-    ----------
-    dimension : int
-        Number of coordinates D.
-    rate : float
-        Nominal privacy loss per lattice step in the maximum norm.
+    The rate is the nominal privacy loss per lattice step in the maximum norm.
 
     Notes
     -----
@@ -160,16 +155,8 @@ class CubeNoise:
 class PermutohedronNoise:
     """K-norm noise for the Borda totals of m items, on a lattice finer than the totals.
 
-    Draws are integer vectors that sum to 0, in units of 1 / fineness of a rank.
-
-    Parameters
-    ----------
-    items : int
-        Number of items m, at least 2.
-    rate : float
-        Nominal privacy loss per lattice step; inf is no noise.
-    fineness : int
-        Lattice steps per rank.
+    Draws are integer vectors that sum to 0, in units of 1 / fineness of a rank; the rate is the
+    nominal privacy loss per such step, inf for no noise.
 
     Notes
     -----

@@ -89,10 +89,7 @@ def clipped_sum(values: IntArray, noise: samplers.Integers) -> IntArray:
 class DiscreteLaplace:
     """The law P(k) proportional to exp(-|k| / scale) on the integers; scale 0 is no noise.
 
-    Parameters
-    ----------
-    scale : float
-        Scale in lattice steps.
+    The scale is in lattice steps.
 
     Notes
     -----
@@ -191,10 +188,7 @@ class DiscreteLaplace:
 class DiscreteGaussian:
     """The law P(k) proportional to exp(-k^2 / (2 scale^2)) on the integers; scale 0 is no noise.
 
-    Parameters
-    ----------
-    scale : float
-        Scale in lattice steps; the standard deviation to within 1e-15 when it is at least 2.
+    The scale, in lattice steps, is the standard deviation to within 1e-15 when it is at least 2.
 
     Notes
     -----

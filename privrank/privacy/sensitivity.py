@@ -82,16 +82,7 @@ LOGISTIC = LossBounds("log-likelihood", 1.0, 1.0, 0.25, logistic=True)
 class Reach:
     """What one unit can change: the closed-form sensitivities of every released statistic.
 
-    Parameters
-    ----------
-    items : int
-        Number of items m, at least 2.
-    rows : int
-        Largest number of comparisons of one unit.
-    distinct : bool
-        Whether a unit compares each pair at most once.
-    adjacency : {"outcome", "replace"}
-        What neighbours may change.
+    A unit has at most `rows` comparisons of at least 2 items, each pair at most once if `distinct`.
 
     Notes
     -----

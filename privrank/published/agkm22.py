@@ -108,18 +108,9 @@ def noisy_kwiksort(
 ) -> NoisySort:
     """Sort with a fresh noisy count for each comparison, at most `q` of them in all.
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (m, m)
-        How many rankings place u before v. Sensitive: it is only handed to `noisy`.
-    n : int
-        Number of rankings, public; entries (u, v) and (v, u) of `counts` add up to it.
-    pivots : ndarray of int64, shape (m,)
-        A uniform permutation: the pivot of a list is its member that comes first here.
-    q : int
-        Most counts that are asked for; one number for the whole recursion.
-    noisy : callable
-        Adds independent noise to a vector of counts.
+    `counts` says how many of `n` rankings place u before v; entries (u, v) and (v, u) add up to n.
+    It is sensitive, and only handed to `noisy`, which adds independent noise to a vector of counts.
+    The pivot of a list is its member that comes first in `pivots`, a uniform permutation.
     """
     order = np.array(pivots, dtype=np.int64)
     waiting = [(0, len(order))]

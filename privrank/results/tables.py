@@ -147,17 +147,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a table of several results needs of one of them.
-
-    Parameters
-    ----------
-    name : str
-        Column heading.
-    params, bse : Series
-        Estimates and standard errors by term.
-    facts : tuple of (label, value)
-        Lines below the estimates.
-    """
+    """What a table of several results needs of one: estimates and errors by term, lines below."""
 
     name: str
     params: pd.Series[float]
