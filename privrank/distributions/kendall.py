@@ -236,20 +236,11 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
 
 
 def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, FloatArray]:
-    """Return the law of floor((X - origin) / cell), X the sum of distances of uniform rankings.
+    """Return the distribution of floor((X - origin) / cell), X a sum of distances to one ranking.
 
-    Parameters
-    ----------
-    m, copies : int
-        Number of items, and of independent Kendall distances D at theta = 0 that are summed.
-    origin, cell : int
-        Where a cell of the lattice starts, and how many values of X it holds. Cells of more than
-        one value are meant for standard deviations above 1000 of them.
-
-    Returns
-    -------
-    values, weights : ndarray
-        Consecutive cells and their probabilities.
+    X sums the distances of so many `copies` of a uniform ranking of m items. Consecutive cells with
+    their probabilities; cells of more than one value are meant for standard deviations above 1000
+    of them.
 
     Notes
     -----
