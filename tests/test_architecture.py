@@ -344,10 +344,7 @@ def test_a_fit_spends_in_one_place():
     assert {module for module in MODULES if "Spending" in names(module)} == {"privacy.budget"}
     # the report enters what its archived releases spent when they were made
     assert {module for module in MODULES if "reserve" in attributes(module)} == {
-        "mechanisms.aggregation",
-        "mechanisms.closeness",
-        "mechanisms.comparisons",
-        "mechanisms.samples",
+        "mechanisms.spend",
         "report.spending",
     }
 

@@ -89,7 +89,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     spent = 0.5 * epsilons[main] ** 2
     for name in sorted(epsilons.keys() - {WORTHS, OUTPUT}):
         noise = _noise(design, name, choice.noise, epsilons[name], delta)
-        step = _step(design, name) / noise.fineness
+        step = _step(design, name, exact=math.isinf(epsilon)) / noise.fineness
         parts[name] = PartPlan(noise.law, noise.sensitivity, epsilons[name], step, noise.fineness)
         if name == main and noise.rho is not None:
             spent = noise.rho
@@ -194,10 +194,11 @@ def _noise(design: Design, name: str, law: NoiseName, epsilon: float, delta: flo
     return NetNoise("laplace", DiscreteLaplace.calibrate(sensitivity, epsilon), 1, sensitivity)
 
 
-def _step(design: Design, name: str) -> float:
+def _step(design: Design, name: str, *, exact: bool) -> float:
+    """Return the lattice step of a part; the non-private run counts wins in halves."""
     if name == NET and design.covariates is not None:
         return design.covariates.step
-    return 0.5 if name == WINS and design.ties else 1.0
+    return 0.5 if name == WINS and (design.ties or exact) else 1.0
 
 
 def _observed(encoded: Encoded, *, always: bool) -> Design:
