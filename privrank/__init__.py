@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
     from privrank.results import AggregationResult as AggregationResult
-    from privrank.results import BTLRegressionResult as BTLRegressionResult
     from privrank.results import BTLResult as BTLResult
     from privrank.results import ClosenessResult as ClosenessResult
     from privrank.results import RankTestResult as RankTestResult
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AggregationResult": "privrank.results",
-    "BTLRegressionResult": "privrank.results",
     "BTLResult": "privrank.results",
     "Budget": "privrank.results.ledger",
     "BudgetExceeded": "privrank.privacy.budget",

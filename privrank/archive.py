@@ -7,14 +7,12 @@ import json
 from privrank import aggregation, btl, closeness, identity, topk, uniformity
 from privrank.distributions.links import Link
 from privrank.release.release import Release, archived_link
-from privrank.results import covariatefit as btlregression
 from privrank.results.base import Result
 
 __all__ = ["from_json"]
 
 _REBUILD = {
     "AggregationResult": aggregation.infer,
-    "BTLRegressionResult": btlregression.infer,
     "BTLResult": btl.infer,
     "ClosenessResult": closeness.infer,
     "IdentityTest": identity.infer,

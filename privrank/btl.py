@@ -9,19 +9,18 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privrank.bradley_terry.evidence import attainable, default_ridge, evidence, nominal_information
-from privrank.bradley_terry.optim import Solver, fit_ridge
+from privrank.bradley_terry.estimate import estimate
+from privrank.bradley_terry.fit import Solver
+from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.comparisons import DesignEffect, Method, Noise, plan_fit
 from privrank.release.release import WORTHS, Release, check_release
 from privrank.release.survey import DesignKind
-from privrank.results import BTLRegressionResult, BTLResult
-from privrank.results import covariatefit as btlregression
-from privrank.results.guarantee import UNFINISHED, delta_notes
+from privrank.results.btl import BTLResult
+from privrank.results.fitwarnings import fit_warnings
 from privrank.results.ledger import Budget
-from privrank.util.arrays import own
 from privrank.util.checks import (
     PrivrankWarning,
     check_alpha,
@@ -202,7 +201,7 @@ class PrivateBTL:
         alpha: float = 0.05,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
-    ) -> BTLResult | BTLRegressionResult:
+    ) -> BTLResult:
         """Spend `epsilon` once and return the fit.
 
         Parameters
@@ -216,12 +215,12 @@ class PrivateBTL:
             loss (Cai, Chakraborty and Wang, Algorithm 1). ``"auto"`` takes counts under a
             public design, otherwise what predicts the smallest error from public numbers. Counts
             whose pair counts are released too are net wins or, where that is better, a win matrix.
-        noise : {"auto", "laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"}
+        noise : {"auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"}
             Law of the noise on the counts. ``"auto"`` takes the one that moves differences between
             items least, by public numbers alone, and the summary says which: for respondents who
             answer most pairs ``"permutohedron"``, noise shaped like what one of them can change
             (at most 50 items), otherwise mostly ``"zero-sum-laplace"`` (at most 200 items).
-            ``"spherical"`` is for at most 20 items; ``"gaussian"`` needs a `delta`, and pays for
+            ``"gaussian"`` needs a `delta`, and pays for
             respondents with many items. A win matrix takes ``"laplace"`` or ``"gaussian"``.
         penalty : float or "auto"
             Ridge gamma, the term gamma |worths|^2 / 2. A number gives the raw penalised worths;
@@ -245,7 +244,7 @@ class PrivateBTL:
 
         Returns
         -------
-        BTLResult, or BTLRegressionResult for a model with covariates
+        BTLResult
 
         Raises
         ------
@@ -284,8 +283,6 @@ class PrivateBTL:
             budget=budget,
             rng=rng,
         )
-        if release.design.covariates is not None:
-            return btlregression.infer(release, penalty=penalty, alpha=alpha, warn=True)
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
@@ -317,10 +314,6 @@ class PrivateBTL:
         if link is not None:
             release = with_link(release, find(link))
         check_solver(solver, release.link)
-        if release.design.covariates is not None:
-            raise ValueError(
-                "release is of a model with covariates: rebuild its result with privrank.from_json."
-            )
         return infer(release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True)
 
 
@@ -372,54 +365,9 @@ def infer(
     BTLResult
     """
     requested = check_penalty(penalty)
-    facts = evidence(release)
-    m = facts.items
-    information = nominal_information(m, facts.pairs.total, facts.estimator)
-    edge = float(facts.edge_variance(np.zeros(m)).sum()) * 2.0 / (m - 1)
-    automatic = default_ridge(information, facts.item_variance + edge, facts.estimator)
-    loss, target = facts.loss, facts.target
-    messages: list[str] = []
-    corrected, converged = requested is None, True
-    if WORTHS in release.parts:
-        part = release.parts[WORTHS]
-        gamma = release.plan.number("gamma")
-        theta = part.step * part.values
-        theta = theta - theta.mean()
-    else:
-        gamma = automatic if requested is None else requested
-        fit = fit_ridge(target, facts.pairs, gamma, loss=loss, solver=solver)
-        if not fit.finite:
-            gamma, corrected = automatic, True
-            messages.append(
-                "Warning: without a penalty the worths are not finite at this release (an item or "
-                "group won or lost all its comparisons); penalty='auto' was used."
-            )
-            fit = fit_ridge(target, facts.pairs, gamma, loss=loss, solver=solver)
-        theta, converged = fit.theta - fit.theta.mean(), fit.converged
-    if release.source != "none" and not attainable(facts.score, facts.pairs, facts.reading):
-        messages.append(
-            "Warning: noise has carried the counts beyond what any answers can give, so the most "
-            "extreme worths and their errors are driven by noise: use a larger epsilon or more "
-            "comparisons."
-        )
-    worths = theta
-    if corrected:
-        # the ridge once more, now towards the first estimate: to first order this adds back
-        # gamma H^-1 theta, the pull of the first ridge, but with the curvature where it lands
-        again = fit_ridge(
-            target + gamma * theta, facts.pairs, gamma, loss=loss, solver=solver, start=theta
-        )
-        worths = again.theta - again.theta.mean()
-        converged = converged and again.converged
-    if not converged:
-        messages.append(UNFINISHED)
-    messages += delta_notes(release)
-    if gamma > information:
-        messages.append(
-            f"Warning: the ridge ({gamma:.3g}) exceeds the information per contrast "
-            f"({information:.3g}), so shrinkage dominates and the intervals are known to cover "
-            f"less than stated: use a larger epsilon or more comparisons."
-        )
+    equations = score_equations(release)
+    fitted = estimate(equations, release, requested, solver=solver)
+    messages = fit_warnings(release, equations, fitted)
     if warn:
         for message in messages:
             warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=3)
@@ -427,10 +375,7 @@ def infer(
         release=release,
         alpha=alpha,
         requested="auto" if requested is None else requested,
-        penalty=gamma,
-        corrected=corrected,
         solver=solver,
-        theta=own(theta, np.float64),
-        worths=own(worths, np.float64),
-        warnings=tuple(messages),
+        estimate=fitted,
+        warnings=messages,
     )

@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry import inference
-from privrank.bradley_terry.evidence import Evidence, evidence
-from privrank.btl import infer as infer_btl
+from privrank.bradley_terry.estimate import design_effect, estimate
+from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice
@@ -237,7 +236,11 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
             "release must hold net wins or a win matrix, but objective perturbation releases "
             "worths only: fit with method='counts'."
         )
-    facts = evidence(release)
+    if release.design.covariates is not None:
+        raise ValueError(
+            "release must be of a model without covariates: fit one with '~ 1' on the right."
+        )
+    facts = score_equations(release)
     # counts that were themselves released can be zero or negative in places
     degrees = np.maximum(facts.pairs.degrees(facts.items), 1.0)
     net = release.parts.get(NET)
@@ -245,8 +248,8 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     win_rate = 0.5 + score / degrees
     effect = 1.0
     if DESIGN_EFFECT in release.parts:
-        fit = infer_btl(release)
-        effect = inference.design_effect(release, facts.pairs, fit.worths)
+        fitted = estimate(facts, release)
+        effect = design_effect(facts, release, fitted.coefficients)
     if MOMENTS[0] in release.parts:
         covariance = _cluster_covariance(facts, release, win_rate, degrees)
         variance = np.maximum(np.diag(covariance), 0.0)
@@ -267,7 +270,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
 
 
 def _cluster_covariance(
-    facts: Evidence, release: Release, win_rate: FloatArray, degrees: FloatArray
+    facts: ScoreEquations, release: Release, win_rate: FloatArray, degrees: FloatArray
 ) -> FloatArray:
     """Return the cluster-robust covariance of the win rates of a non-private run, shape (m, m).
 

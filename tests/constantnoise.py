@@ -21,13 +21,13 @@ import numpy as np
 from privrank.hypotheses import smoothing
 from privrank.privacy import noise
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.published import agkm22
 from privrank.release import release
 
 # in standard deviations of the noise
 PATTERN = np.array([0.7, -1.3, 0.4, -0.2, 1.6, -1.1, 0.9, -2.1, 0.1, 1.2, -0.6])
-CENTRED = (PermutohedronNoise, SphericalNoise, ZeroSumLaplace)
+CENTRED = (PermutohedronNoise, ZeroSumLaplace)
 
 # The noise says nothing is there, or that counts are far beyond what answers can give.
 VOLUMES = {"quiet": 1.0, "loud": 20.0}

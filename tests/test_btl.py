@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from pairfits import fit_ridge, rounding_bound
 from scipy.stats import chi2, norm
 
 import privrank as pr
-from privrank.bradley_terry import optim
-from privrank.bradley_terry.evidence import nominal_information
+from privrank.bradley_terry import linear
+from privrank.bradley_terry.ridge import nominal_information
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import PairCounts
 from privrank.util.checks import PrivrankWarning
@@ -234,7 +235,7 @@ def test_conjugate_gradients_agree_with_the_dense_factor(monkeypatch, gamma):
     survey = pr.PrivateBTL(frame, items=items, design="public")
 
     def fit(limit, solver="newton"):
-        monkeypatch.setattr(optim, "DENSE_LIMIT", limit)
+        monkeypatch.setattr(linear, "DENSE_LIMIT", limit)
         result = survey.fit(np.inf, penalty=gamma, solver=solver)
         assert result.penalty == gamma, "no finite fit: these data test nothing"
         return result.params
@@ -247,17 +248,17 @@ def test_conjugate_gradients_agree_with_the_dense_factor(monkeypatch, gamma):
 
 @pytest.mark.parametrize("limit", [1_000, 1])
 def test_a_fit_solves_its_score_equations(monkeypatch, limit):
-    monkeypatch.setattr(optim, "DENSE_LIMIT", limit)
+    monkeypatch.setattr(linear, "DENSE_LIMIT", limit)
     rng = np.random.default_rng(8)
     first, second = np.triu_indices(12, 1)
     pairs = PairCounts(first, second, rng.integers(1, 30, len(first)), "observed")
     target = rng.normal(scale=5.0, size=12)
-    fit = optim.fit_ridge(target, pairs, 0.7)
+    fit = fit_ridge(target, pairs, 0.7)
     table = np.zeros((12, 12))
     table[first, second] = pairs.count
     table += table.T
-    chance = 1 / (1 + np.exp(fit.theta[None, :] - fit.theta[:, None]))
-    score = (table * (chance - 0.5)).sum(axis=1) + 0.7 * fit.theta
+    chance = 1 / (1 + np.exp(fit.point[None, :] - fit.point[:, None]))
+    score = (table * (chance - 0.5)).sum(axis=1) + 0.7 * fit.point
     np.testing.assert_allclose(score, target, atol=1e-9)
     assert fit.gradient_norm < 1e-9
 
@@ -267,8 +268,8 @@ def test_objective_perturbation_certifies_its_gradient():
     pairs = PairCounts([0, 0, 1], [1, 2, 2], [40.0, 10.0, 5.0], "observed")
     target = np.array([9.0, -30.0, 14.0])
     for solver in ("newton", "lbfgs", "cvxpy"):
-        fit = optim.fit_ridge(target, pairs, 0.3, solver=solver, tolerance=1e-8)
-        bound = optim.rounding_bound(fit.theta, target, pairs, 0.3)
+        fit = fit_ridge(target, pairs, 0.3, solver=solver, tolerance=1e-8)
+        bound = rounding_bound(fit.point, target, pairs, 0.3)
         assert fit.gradient_norm + bound <= 1e-8
 
 

@@ -186,9 +186,11 @@ FEWER = {2: 2, 201: 51, 1000: 101}
 
 
 QUESTIONS = {
-    "BTLResult": ("conf_int", "pairwise", "ranks", "rank_conf_int", "cov_params"),
+    "BTLResult": (
+        *("conf_int", "pairwise", "ranks", "rank_conf_int", "cov_params"),
+        *("worths", "wald_test_terms"),
+    ),
     "TopKResult": ("conf_int", "ranks", "rank_conf_int"),
-    "BTLRegressionResult": ("conf_int", "worths", "wald_test_terms"),
     "AggregationResult": ("borda", "rank_conf_int"),
 }
 

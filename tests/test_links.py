@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from pairfits import differences, fit_ridge, mean_scores
 from scipy.integrate import quad
 from scipy.special import expit, ndtr
 from scipy.stats import hypsecant, logistic, norm
 
 import privrank as pr
-from privrank.bradley_terry import optim
-from privrank.bradley_terry.evidence import evidence
-from privrank.bradley_terry.losses import LOGISTIC_READING, EdgeLoss, Reading, loss_bounds
+from privrank.bradley_terry import linear
+from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, loss_bounds
+from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import BUILT_IN, LOGIT, PROBIT, SECH, Link, find
 from privrank.release.survey import PairCounts
 from privrank.util.checks import PrivrankWarning
@@ -258,8 +259,8 @@ def test_maximum_likelihood_equals_glm(name, design, link, solver):
 def test_likelihood_equals_glm(name, link):
     result = model(name, link=link).fit(np.inf, penalty=0)
     pairs = result.release.design.pairs
-    loss = EdgeLoss.likelihood(result.link, *evidence(result.release).answers)
-    value = loss.value(optim.differences(result.params.to_numpy(), pairs))
+    loss = EdgeLoss.likelihood(result.link, *score_equations(result.release).answers)
+    value = loss.value(differences(result.params.to_numpy(), pairs))
     assert -value == pytest.approx(REFERENCE[link][name]["loglik"], abs=1e-6)
 
 
@@ -321,31 +322,33 @@ def test_both_losses_estimate_the_same_worths(link):
     # expected answers: the minimiser of either is the truth
     theta = np.array([0.9, 0.2, -0.3, -0.8])
     pairs, law = PairCounts.equal(4, 1000.0), find(link)
-    chance = LAWS[link].cdf(optim.differences(theta, pairs))
+    chance = LAWS[link].cdf(differences(theta, pairs))
     won, lost = 1000 * chance, 1000 * (1 - chance)
-    target = optim.pull(theta, pairs, Reading(law))
-    matching = EdgeLoss.matching(Reading(law), pairs.count)
+    target = mean_scores(theta, pairs, ScoreFunction(law))
+    matching = EdgeLoss.matching(ScoreFunction(law), pairs.count)
     for loss, right in ((matching, target), (EdgeLoss.likelihood(law, won, lost), 0 * target)):
-        fit = optim.fit_ridge(right, pairs, 0.0, loss=loss)
+        fit = fit_ridge(right, pairs, 0.0, loss=loss)
         assert fit.finite
-        np.testing.assert_allclose(fit.theta, theta, atol=1e-9)
+        np.testing.assert_allclose(fit.point, theta, atol=1e-9)
 
 
 @by_link
-def test_readings_belong_together(link):
-    for reading in (Reading(link), Reading(link, likelihood=True)):
+def test_score_functions_belong_together(link):
+    for function in (ScoreFunction(link), ScoreFunction(link, likelihood=True)):
         t, e = np.linspace(-5, 5, 81), 1e-5
-        slope = (reading.pull(t + e) - reading.pull(t - e)) / (2 * e)
-        np.testing.assert_allclose(reading.curvature(t), slope, atol=1e-8)
-        area = (reading.integral(t + e) - reading.integral(t - e)) / (2 * e)
-        np.testing.assert_allclose(reading.pull(t), area, atol=1e-8)
-        variance = reading.weight(t) ** 2 * link.exact.variance(t)
-        np.testing.assert_allclose(reading.variance(t), variance, rtol=1e-9)
-        assert (reading.pull(np.array([1e6])) <= reading.most).all()
-        assert 0 < reading.mean_curvature <= reading.curvature(np.zeros(1))[0] + 1e-9
-    assert Reading(LOGIT) == LOGISTIC_READING
+        slope = (function.mean(t + e) - function.mean(t - e)) / (2 * e)
+        np.testing.assert_allclose(function.curvature(t), slope, atol=1e-8)
+        area = (function.integral(t + e) - function.integral(t - e)) / (2 * e)
+        np.testing.assert_allclose(function.mean(t), area, atol=1e-8)
+        variance = function.weight(t) ** 2 * link.exact.variance(t)
+        np.testing.assert_allclose(function.variance(t), variance, rtol=1e-9)
+        assert (function.mean(np.array([1e6])) <= function.most).all()
+        assert 0 < function.mean_curvature <= function.curvature(np.zeros(1))[0] + 1e-9
+    assert ScoreFunction(LOGIT) == LOGISTIC_SCORE
     # of the logit they are the same
-    np.testing.assert_allclose(Reading(OWN, True).pull(t), Reading(LOGIT).pull(t), atol=1e-12)
+    np.testing.assert_allclose(
+        ScoreFunction(OWN, True).mean(t), ScoreFunction(LOGIT).mean(t), atol=1e-12
+    )
 
 
 @by_link
@@ -358,7 +361,7 @@ def test_fits_solve_their_score_equations(monkeypatch, link, gamma):
     net = np.zeros(12)
     np.add.at(net, pairs.first, won - 0.5 * pairs.count)
     np.subtract.at(net, pairs.second, won - 0.5 * pairs.count)
-    cases = [(EdgeLoss.matching(Reading(link), pairs.count), net)]
+    cases = [(EdgeLoss.matching(ScoreFunction(link), pairs.count), net)]
     cases += [(EdgeLoss.likelihood(link, won, pairs.count - won), 0 * net)]
     if gamma > 0:
         # far beyond what any answers can give: curvatures of light tails underflow
@@ -367,14 +370,14 @@ def test_fits_solve_their_score_equations(monkeypatch, link, gamma):
     for loss, target in cases:
         fits = []
         for limit, solver in ((500, "newton"), (1, "newton"), (500, "lbfgs")):
-            monkeypatch.setattr(optim, "DENSE_LIMIT", limit)
-            fits.append(optim.fit_ridge(target, pairs, gamma, loss=loss, solver=solver))
+            monkeypatch.setattr(linear, "DENSE_LIMIT", limit)
+            fits.append(fit_ridge(target, pairs, gamma, loss=loss, solver=solver))
         for fit in fits:
             assert fit.finite
-            slope = loss.slope(optim.differences(fit.theta, pairs))
+            slope = loss.slope(differences(fit.point, pairs))
             left = np.bincount(pairs.first, slope, 12) - np.bincount(pairs.second, slope, 12)
             scale = 1e-9 * (1 + np.abs(target).max())
-            np.testing.assert_allclose(left + gamma * fit.theta, target, atol=max(scale, 1e-7))
+            np.testing.assert_allclose(left + gamma * fit.point, target, atol=max(scale, 1e-7))
 
 
 @by_other

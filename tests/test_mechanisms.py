@@ -14,13 +14,13 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pandas as pd
 import pytest
+from pairfits import fit_ridge, mean_scores, rounding_bound
 from scipy.spatial.distance import cdist
 from scipy.special import expit, logit
 from scipy.stats import beta
 
 from privrank import Budget
-from privrank.bradley_terry import optim
-from privrank.bradley_terry.optim import fit_ridge, rounding_bound
+from privrank.bradley_terry import linear
 from privrank.distributions.links import LOGIT
 from privrank.encode.comparisons import ComparisonColumns, Encoded, encode_comparisons
 from privrank.mechanisms import comparisons as mechanisms
@@ -416,7 +416,7 @@ def test_certificate_is_true(solver, items, each):
     pairs = PairCounts.equal(items, each)
     target = 0.2 * each * rng.standard_normal(items) + rng.laplace(0, 4, items)
     tolerance = 1e-8 if each < 1000 else 1e-6
-    theta = fit_ridge(target, pairs, 2.0, solver=solver, tolerance=tolerance).theta
+    theta = fit_ridge(target, pairs, 2.0, solver=solver, tolerance=tolerance).point
     norm = sum(x * x for x in exact_gradient(theta, target, pairs, 2.0)).sqrt()
     assert norm <= Decimal(tolerance)
 
@@ -424,12 +424,12 @@ def test_certificate_is_true(solver, items, each):
 def test_certificate_is_true_for_many_items():
     # beyond the dense limit Newton steps are solved approximately
     rng = np.random.default_rng(0)
-    m = optim.DENSE_LIMIT + 20
+    m = linear.DENSE_LIMIT + 20
     cells = np.sort(rng.permutation(m * (m - 1) // 2)[:3000])
     first, second = (side[cells] for side in np.triu_indices(m, 1))
     pairs = PairCounts(first, second, rng.integers(1, 20, len(cells)), "observed")
     target = rng.laplace(0, 4, m)
-    theta = fit_ridge(target, pairs, 4.0, tolerance=1e-8).theta
+    theta = fit_ridge(target, pairs, 4.0, tolerance=1e-8).point
     norm = sum(x * x for x in exact_gradient(theta, target, pairs, 4.0)).sqrt()
     assert norm <= Decimal(1e-8)
 
@@ -441,8 +441,8 @@ def test_rounding_bound_covers_the_rounding(spread):
     for _ in range(20):
         theta = spread * rng.standard_normal(12)
         # at the computed root the gradient is all rounding
-        target = optim.pull(theta, pairs) + 3.0 * theta
-        computed = optim.pull(theta, pairs) + 3.0 * theta - target
+        target = mean_scores(theta, pairs) + 3.0 * theta
+        computed = mean_scores(theta, pairs) + 3.0 * theta - target
         exact = exact_gradient(theta, target, pairs, 3.0)
         off = [Decimal(float(a)) - b for a, b in zip(computed, exact, strict=True)]
         assert sum(x * x for x in off).sqrt() <= Decimal(rounding_bound(theta, target, pairs, 3.0))
@@ -467,9 +467,9 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         silent = replace(noise, law=DiscreteLaplace(0.0))
         assert noise.sensitivity <= Fraction(noise.law.scale) * Fraction(0.01)
         w = rng.laplace(0, noise.scale, items)
-        theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.met(one), 4.0).theta
+        theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.met(one), 4.0).point
         edges = tallies.met(other)
-        w_other = 0.5 * tallies.net_wins(other) - optim.pull(theta, edges) - 4.0 * theta
+        w_other = 0.5 * tallies.net_wins(other) - mean_scores(theta, edges) - 4.0 * theta
         assert np.abs(w_other - w).sum() <= reach.slope_l1(1.0, 1.0)
         steps = []
         for data, draw in ((one, w), (other, w_other)):
@@ -515,14 +515,14 @@ class TooLong(Exception):
 @pytest.fixture
 def bounded_newton(monkeypatch):
     """Stop a fit that does not end."""
-    step, calls = optim._newton_step, iter(range(500))
+    step, calls = linear.ItemContrasts.newton_step, iter(range(500))
 
     def counted(*arguments):
         if next(calls, None) is None:
             raise TooLong
         return step(*arguments)
 
-    monkeypatch.setattr(optim, "_newton_step", counted)
+    monkeypatch.setattr(linear.ItemContrasts, "newton_step", counted)
 
 
 @pytest.mark.parametrize("kind", ["public", "private"])

@@ -184,7 +184,7 @@ def test_numeric_covariates_take_laplace_noise_only():
         design="public",
         bounds={"age": (20, 40)},
     )
-    for law in ("gaussian", "spherical", "permutohedron", "zero-sum-laplace"):
+    for law in ("gaussian", "permutohedron", "zero-sum-laplace"):
         with pytest.raises(ValueError, match="noise="):
             built.fit(1.0, 1e-6, noise=law)
 

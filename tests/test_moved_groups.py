@@ -86,9 +86,6 @@ def steps_of(noise, nets):
     moved = noise.fineness * nets
     if isinstance(noise.law, PermutohedronNoise):
         return np.array([math.ceil(noise.fineness * gauge(net)) for net in nets])
-    if noise.name == "spherical":
-        squares = [nets.shape[1] * int(net @ net) for net in moved]
-        return np.array([math.isqrt(s) + (math.isqrt(s) ** 2 < s) for s in squares])
     return np.abs(moved).sum(axis=1)
 
 

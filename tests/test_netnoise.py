@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import gammaincinv
 from scipy.stats import chisquare, norm
 
 import privrank as pr
@@ -18,7 +17,7 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import LAW_NAMES, cell_noise, net_noise, noise_choices
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
-from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()
@@ -32,14 +31,8 @@ def source(kind, seed=0):
 
 def steps_of(law, x):
     """H: the whole number with P(x) proportional to exp(-H / scale); rows of x sum to 0."""
-    x = np.asarray(x, dtype=np.int64)
-    if isinstance(law, ZeroSumLaplace):
-        return np.abs(x).sum(axis=-1)
-    square = x.shape[-1] * (x**2).sum(axis=-1)
-    root = np.sqrt(square).astype(np.int64)
-    root -= root**2 > square
-    root += (root + 1) ** 2 <= square
-    return root + (root**2 < square)
+    assert isinstance(law, ZeroSumLaplace)
+    return np.abs(np.asarray(x, dtype=np.int64)).sum(axis=-1)
 
 
 def zero_sums(m, reach):
@@ -74,7 +67,7 @@ REACHES = [
 
 
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
-@pytest.mark.parametrize("law", [ZeroSumLaplace, SphericalNoise])
+@pytest.mark.parametrize("law", [ZeroSumLaplace])
 @pytest.mark.parametrize(("m", "scale"), [(2, 1.5), (3, 0.8), (3, 2.5), (4, 1.2)])
 def test_draws_have_the_exact_law(kind, law, m, scale):
     noise, rng = law(m, scale), source(kind, 3)
@@ -109,19 +102,9 @@ def test_zero_sum_variance_has_its_limit(m):
     assert ZeroSumLaplace(m, 16.0).variance == pytest.approx(256 * limit, rel=2e-3)
 
 
-def test_spherical_variance_is_that_of_the_limit():
-    points = zero_sums(3, 500)
-    law = SphericalNoise(3, 16.0)
-    weight = np.exp(-steps_of(law, points) / law.scale)
-    exact = float((points[:, 0] ** 2) @ weight / weight.sum())
-    assert law.variance == pytest.approx(exact, rel=1e-3)
-
-
 LAWS = [
     ZeroSumLaplace(2, 20.0),
     ZeroSumLaplace(7, 20.0),
-    SphericalNoise(2, 20.0),
-    SphericalNoise(7, 20.0),
     PermutohedronNoise(2, 1 / 20, 1),
     PermutohedronNoise(5, 1 / 20, 1),
 ]
@@ -150,7 +133,7 @@ def test_simulated_noise_is_the_drawn_noise(law):
     assert variance == pytest.approx(law.variance, rel=0.04)
 
 
-@pytest.mark.parametrize("name", ["laplace", "zero-sum-laplace", "spherical"])
+@pytest.mark.parametrize("name", ["laplace", "zero-sum-laplace"])
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 @pytest.mark.parametrize("reach", REACHES, ids=str)
 def test_loss_over_all_neighbours_is_epsilon(name, epsilon, reach):
@@ -280,20 +263,6 @@ def test_tails_are_those_of_the_law(law, blur):
         assert both == pytest.approx(two, rel=0.05, abs=0.002)
 
 
-def test_spherical_tails_are_a_normal_mixture():
-    # exp(-a |x|) in n dimensions is normal with variance 2 Gamma((n + 1) / 2) / a^2 per direction
-    m, scale, sd = 6, 30.0, 25.0
-    u = (np.arange(20_000) + 0.5) / 20_000
-    spread = 2 * gammaincinv(0.5 * m, u) * (scale / math.sqrt(m)) ** 2
-    for gap, length in ((20.0, 1 - 1 / m), (90.0, 1 - 1 / m), (90.0, 2.0), (200.0, 2.0)):
-        exact = float((2 * norm.sf(gap / np.sqrt(sd**2 + length * spread))).mean())
-        second = None if length < 1 else np.ones(1)
-        found = noisy_tail(
-            SphericalNoise(m, scale), np.array([gap]), np.array([sd]), np.ones(1), second
-        )
-        assert found[0] == pytest.approx(exact, rel=0.04)
-
-
 def test_gaussian_tails_are_normal():
     tail = noisy_tail(DiscreteGaussian(4.0), np.array([6.0]), np.array([3.0]), np.ones(1))
     assert tail[0] == pytest.approx(2 * norm.sf(6 / 5))
@@ -359,12 +328,12 @@ def test_auto_takes_the_least_and_says_so():
     result = survey().fit(1.0, rng=np.random.default_rng(1))
     reach = result.release.design.reach
     first, second = noise_choices(reach, 1.0, 0.0, 0.9)[:2]
-    assert first.name == "permutohedron" and second.name == "spherical"
+    assert first.name == "permutohedron" and second.name == "zero-sum-laplace"
     assert isinstance(result.release.parts["net wins"].law, PermutohedronNoise)
     text = words(result)
     for noise in (first, second):
         assert f"{noise.deviation(6):.4g}" in text
-    assert "the least of the laws that apply; next comes spherical" in text
+    assert "the least of the laws that apply; next comes zero-sum Laplace" in text
     laplace = words(survey().fit(1.0, noise="laplace", rng=np.random.default_rng(1)))
     assert "permutohedron" in laplace and "the least of" not in laplace
     # an answer that is a unit by itself: the l1 norm is the shape of what it can change
@@ -373,7 +342,7 @@ def test_auto_takes_the_least_and_says_so():
     assert isinstance(law, ZeroSumLaplace)
     # many items and a delta: the l2 norm grows slowest
     names = [noise.name for noise in noise_choices(Reach(60, 1770, True, "outcome"), 0.1, 1e-6)]
-    assert names[0] == "gaussian" and "spherical" not in names
+    assert names[0] == "gaussian"
     assert {noise.name for noise in noise_choices(reach, 1e-4, 0.0)} >= {"laplace"}
 
 
@@ -413,7 +382,7 @@ def test_the_win_matrix_takes_two_laws(name):
 @quiet
 def test_laws_of_zero_sum_release_net_wins_and_pair_counts():
     model = survey(design="private", pair_counts="release")
-    fit = model.fit(2.0, method="counts", noise="spherical", rng=np.random.default_rng(1))
+    fit = model.fit(2.0, method="counts", noise="zero-sum-laplace", rng=np.random.default_rng(1))
     assert {"net wins", "pair_counts"} <= set(fit.release.parts)
 
 
@@ -422,7 +391,7 @@ def test_laws_of_zero_sum_release_net_wins_and_pair_counts():
     [
         ({"noise": "gaussian"}, "needs a delta above 0"),
         ({"noise": "gaussian", "delta": 1e-6, "method": "objective"}, "method='counts'"),
-        ({"noise": "spherical", "method": "objective"}, "method='counts'"),
+        ({"noise": "permutohedron", "method": "objective"}, "method='counts'"),
         ({"noise": "cauchy"}, "noise must be"),
     ],
 )
@@ -433,9 +402,7 @@ def test_what_does_not_apply_is_refused_before_spending(arguments, message):
     assert str(caught.value).count(".") <= 2 and budget.spendings == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "items"), [("spherical", 21), ("permutohedron", 51), ("zero-sum-laplace", 201)]
-)
+@pytest.mark.parametrize(("name", "items"), [("permutohedron", 51), ("zero-sum-laplace", 201)])
 def test_more_items_than_can_be_drawn_are_refused(name, items):
     rows = [(f"i{k}", f"i{k + 1}", 1.0) for k in range(items - 1)]
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])

@@ -7,14 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from pairfits import fit_linear, fit_ridge
 from scipy.linalg import helmert
 from scipy.optimize import linprog
 from scipy.special import expit
 
 import privrank as pr
-from privrank.bradley_terry.linear import fit_linear
-from privrank.bradley_terry.losses import EdgeLoss, Reading
-from privrank.bradley_terry.optim import fit_ridge
+from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction
 from privrank.distributions.links import LOGIT
 from privrank.release.survey import PairCounts
 
@@ -80,7 +79,7 @@ def test_linear_predictors_converge_on_a_thousand_sets():
     for seed in range(SETS):
         _, _, matrix, won, count = random_set(seed, groups=2)
         target = matrix.T @ (won - 0.5 * count)
-        loss = EdgeLoss.matching(Reading(LOGIT), count)
+        loss = EdgeLoss.matching(ScoreFunction(LOGIT), count)
         fit = fit_linear(target, matrix, loss, np.zeros((matrix.shape[1],) * 2))
         assert fit.finite == has_a_finite_fit(matrix, won, count - won), seed
         assert fit.converged, seed
@@ -105,7 +104,7 @@ def test_worths_converge_on_a_thousand_sets(solver):
         assert fit.converged, seed
         if fit.finite:
             finite += 1
-            t = fit.theta[place[:, 0]] - fit.theta[place[:, 1]]
+            t = fit.point[place[:, 0]] - fit.point[place[:, 1]]
             assert_at_the_minimum(t, matrix, matrix.T @ (won - 0.5 * count), count)
     assert finite > SETS / 20
 
@@ -115,14 +114,14 @@ def test_penalised_fits_converge_and_agree(penalty):
     for seed in range(100):
         m, place, matrix, won, count = random_set(seed, groups=1)
         target = matrix.T @ (won - 0.5 * count)
-        loss = EdgeLoss.matching(Reading(LOGIT), count)
+        loss = EdgeLoss.matching(ScoreFunction(LOGIT), count)
         linear = fit_linear(target, matrix, loss, penalty * np.eye(matrix.shape[1]))
         pairs = PairCounts(place[:, 0], place[:, 1], count, "observed")
         plain = fit_ridge(helmert(m).T @ target, pairs, penalty)
         assert linear.finite and linear.converged and plain.finite and plain.converged, seed
         worths = helmert(m).T @ linear.point
         if penalty > 1e-6 or has_a_finite_fit(matrix, won, count - won):
-            centred = plain.theta - plain.theta.mean()
+            centred = plain.point - plain.point.mean()
             np.testing.assert_allclose(centred, worths, atol=1e-5 * (1 + abs(worths).max()))
 
 
@@ -175,7 +174,7 @@ def test_a_single_lost_comparison_beside_many_is_infinite(many):
     target = incidence.T @ (won - 0.5 * count)
     assert not fit_ridge(target, PairCounts(first, second, count, "observed"), 0.0).finite
     matrix = incidence @ helmert(4).T
-    loss = EdgeLoss.matching(Reading(LOGIT), count)
+    loss = EdgeLoss.matching(ScoreFunction(LOGIT), count)
     assert not fit_linear(helmert(4) @ target, matrix, loss, np.zeros((3, 3))).finite
     won[-1] = 0.5
     target = incidence.T @ (won - 0.5 * count)
@@ -195,4 +194,4 @@ def test_a_tiny_ridge_is_not_lost_beside_the_curvature(penalty, solver):
     fit = fit_ridge(target, pairs, penalty, solver=solver)
     assert fit.converged
     wanted = np.log(won / (1e6 - won))
-    np.testing.assert_allclose(-np.diff(fit.theta), wanted, atol=1e-5 if penalty < 1e-6 else 1e-2)
+    np.testing.assert_allclose(-np.diff(fit.point), wanted, atol=1e-5 if penalty < 1e-6 else 1e-2)

@@ -10,12 +10,12 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from pairfits import fit_ridge, rounding_bound
 from scipy.special import expit
 
 import privrank as pr
 from privrank.bradley_terry import losses
-from privrank.bradley_terry.losses import EdgeLoss, Reading, loss_bounds
-from privrank.bradley_terry.optim import fit_ridge, rounding_bound
+from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions import links
 from privrank.distributions.links import PROBIT, SECH, Link
 from privrank.encode.comparisons import Encoded
@@ -332,7 +332,7 @@ def problem(link, pairs, won, lost):
     net = np.zeros(1 + pairs.second.max())
     np.add.at(net, pairs.first, (won - lost) / 2)
     np.subtract.at(net, pairs.second, (won - lost) / 2)
-    return EdgeLoss.matching(Reading(link), pairs.count), net
+    return EdgeLoss.matching(ScoreFunction(link), pairs.count), net
 
 
 @by_link
@@ -372,7 +372,7 @@ def test_certificate_is_true(link, solver, items, each):
     tolerance *= 1.0 if link in links.BUILT_IN else 20.0
     fit = fit_ridge(target, pairs, 2.0, loss=loss, solver=solver, tolerance=tolerance)
     noise = target - net
-    exact = exact_gradient(fit.theta, noise, pairs, (won, each - won), 2.0, link)
+    exact = exact_gradient(fit.point, noise, pairs, (won, each - won), 2.0, link)
     assert sum(x * x for x in exact).sqrt() <= Decimal(tolerance)
 
 
@@ -414,7 +414,7 @@ def test_a_unanimous_survey_is_fitted(link):
         for far in (0.0, 1e5):
             push = far * np.array([2.0, 1.0, 0.0, -1.0, -2.0])
             fit = fit_ridge(net + push, pairs, gamma, loss=loss, tolerance=1e-3)
-            assert np.isfinite(fit.theta).all() and (np.diff(fit.theta) < 0).all()
+            assert np.isfinite(fit.point).all() and (np.diff(fit.point) < 0).all()
 
 
 def test_output_noise_counts_the_rounding_of_a_users_functions():

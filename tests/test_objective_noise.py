@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from pairfits import fit_ridge, rounding_bound
 from test_objective import LINKS, counts_only, exact_slope, problem
 
+from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import loss_bounds
-from privrank.bradley_terry.optim import fit_ridge, rounding_bound
 from privrank.distributions.links import LOGIT, SECH
 from privrank.mechanisms import objective
 from privrank.release.survey import PairCounts
@@ -72,8 +73,9 @@ def check_certificates(link, items=5, each=40, gamma=2.0, noise_vectors=noises, 
     pairs = PairCounts.equal(items, each)
     won = np.random.default_rng(1).integers(0, each + 1, len(pairs.first)).astype(float)
     loss, target = problem(link, pairs, won, each - won)
+    linear = ItemContrasts(pairs, len(target))
     for drawn in noise_vectors(items, noise.scale, gamma):
-        steps = objective.certified_worths(target, drawn, pairs, loss, noise, "newton")
+        steps = objective.certified_worths(target, drawn, linear, loss, noise, "newton")
         theta = [int(step) * Fraction(FINE) for step in steps]
         norm = gradient_norm(theta, drawn, pairs, won, each - won, gamma, link)
         assert norm <= Decimal(noise.tolerance) * Decimal("1.000001")
@@ -103,7 +105,9 @@ def test_other_solvers_are_certified_too(solver):
     won = np.arange(6.0)
     loss, target = problem(LOGIT, pairs, won, 10 - won)
     drawn = np.array([3.0, -2e6, 0.5, 1.0])
-    steps = objective.certified_worths(target, drawn, pairs, loss, noise, solver)
+    steps = objective.certified_worths(
+        target, drawn, ItemContrasts(pairs, len(target)), loss, noise, solver
+    )
     theta = [int(step) * Fraction(FINE) for step in steps]
     norm = gradient_norm(theta, drawn, pairs, won, 10 - won, 4.0, LOGIT)
     assert norm <= Decimal(noise.tolerance) * Decimal("1.000001")
@@ -184,5 +188,5 @@ def test_a_large_noise_once_had_no_certificate():
     target = np.zeros(5)
     target[0] = 1e9 * noise.scale
     fit = fit_ridge(target, pairs, 2.0)
-    assert rounding_bound(fit.theta, target, pairs, 2.0) > noise.tolerance
+    assert rounding_bound(fit.point, target, pairs, 2.0) > noise.tolerance
     assert math.isfinite(fit.gradient_norm)

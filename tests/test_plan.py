@@ -9,14 +9,14 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import privrank as pr
-from privrank.bradley_terry.losses import Reading
+from privrank.bradley_terry.losses import ScoreFunction
 from privrank.distributions.links import find
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning import comparisons as plan
 from privrank.release.survey import Design, PairCounts
 
 UNIVERSITY, IMMIGRATION = pr.datasets.load_university(), pr.datasets.load_immigration()
-LAWS = ("laplace", "zero-sum-laplace", "spherical", "permutohedron", "gaussian")
+LAWS = ("laplace", "zero-sum-laplace", "permutohedron", "gaussian")
 
 
 def design(items=6, nobs=300, unit="respondent", kind="private", pairs=None):
@@ -109,14 +109,14 @@ def test_shares_and_pair_counts_enter_the_prediction():
 @pytest.mark.parametrize("link", ["logit", "probit", "sech"])
 @pytest.mark.parametrize("likelihood", [False, True])
 def test_the_mean_square_pull_is_that_of_worths_of_the_spread(link, likelihood):
-    reading = Reading(find(link), likelihood)
-    sd = np.sqrt(2.0) * reading.spread
+    function = ScoreFunction(find(link), likelihood)
+    sd = np.sqrt(2.0) * function.spread
     exact, _ = quad(
-        lambda t: norm.pdf(t, scale=sd) * float(reading.pull(np.array([t]))[0]) ** 2,
+        lambda t: norm.pdf(t, scale=sd) * float(function.mean(np.array([t]))[0]) ** 2,
         -9 * sd,
         9 * sd,
     )
-    assert reading.mean_square_pull == pytest.approx(exact, rel=0.012)
+    assert function.mean_square == pytest.approx(exact, rel=0.012)
 
 
 @pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -147,7 +147,7 @@ def test_predicted_errors_come_about(mechanism):
             budget=None,
             rng=rng,
         )
-        away = pr.PrivateBTL.from_release(release).worths - truth
+        away = pr.PrivateBTL.from_release(release).params - truth
         squares.append(away @ away / (len(truth) - 1))
     predicted = plan.predicted_error(facts, 0.5, 0.0, chosen)
     assert 0.5 < np.sqrt(np.mean(squares) / predicted) < 1.6

@@ -14,7 +14,7 @@ from privrank.privacy import noise, samplers, zerosum
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, draw_cells
 from privrank.privacy.samplers import digits, gaussian, geometric, laplace
-from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
 
 FALSE_ALARM = 1e-4
 ENDS = np.iinfo(np.int64)
@@ -162,10 +162,9 @@ def with_python_integers(monkeypatch):
         lambda: DiscreteLaplace(9.0).draw(np.arange(50), None),
         lambda: DiscreteGaussian(9.0).draw(np.arange(50), None),
         lambda: ZeroSumLaplace(5, 9.0).draw(np.arange(5), None),
-        lambda: SphericalNoise(5, 9.0).draw(np.arange(5), None),
         lambda: draw_cells(3.0, 0.25, 40, None).astype(float),
     ],
-    ids=["laplace", "gaussian", "zero-sum", "spherical", "cells"],
+    ids=["laplace", "gaussian", "zero-sum", "cells"],
 )
 def test_numbers_of_any_size_follow_the_same_path(draw, monkeypatch):
     monkeypatch.setattr("os.urandom", source(9))

@@ -21,7 +21,7 @@ from visible import differences, everything, said, stored
 
 import privrank as pr
 from privrank import btl, closeness, uniformity
-from privrank.bradley_terry import optim
+from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
 from privrank.encode.comparisons import Encoded
@@ -47,7 +47,7 @@ LONG = (
     "uniform choices, method auto, draws 199",
     "two samples, method auto, permutations 39",
 )
-SPHERICAL = "groups of rows, method counts, noise spherical"
+ZERO_SUM = "groups of rows, method counts, noise zero-sum-laplace"
 UNIFORM = "uniform rankings, method pairs, draws 199"
 NON_PRIVATE = {"cluster", "copeland", "local-search"}
 
@@ -191,7 +191,7 @@ PLANTED = {
     "a model that prints the pairs it met": (pairs_met, "BTL of people, defaults"),
     "group sizes without noise": (
         forgotten_noise,
-        "groups of rows, method counts, noise spherical",
+        "groups of rows, method counts, noise zero-sum-laplace",
     ),
     "a p-value without noise": (forgotten_smoothing, "two samples, method mmd, permutations 39"),
     "a bit that is certain": (certain_bit, "uniform rankings, bits, method bucket, epsilon 4.0"),
@@ -266,7 +266,7 @@ OPTIONS = [
     ("noise", plan.Noise, PAIRED[:1]),
     ("noise", plan.Noise, PAIRED[1:]),
     ("design_effect", plan.DesignEffect, PAIRED[:1]),
-    ("solver", optim.Solver, PAIRED[:1]),
+    ("solver", fit.Solver, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[1:]),
     ("pair_counts", paircounts.PairCountChoice, PAIRED[:1]),

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from study import OUT
 
-from privrank.bradley_terry.optim import fit_ridge
+from privrank.bradley_terry.fit import fit_ridge
+from privrank.bradley_terry.linear import ItemContrasts
+from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.privacy.sensitivity import Reach, objective_loss
 from privrank.release.survey import PairCounts
 
@@ -64,7 +66,9 @@ def estimate(
     """
     scale = 8.0 / epsilon
     items = len(tally.net)
-    theta = fit_ridge(0.5 * tally.net - rng.laplace(0.0, scale, items), tally.pairs, ridge).theta
+    target = 0.5 * tally.net - rng.laplace(0.0, scale, items)
+    loss = EdgeLoss.matching(LOGISTIC_SCORE, tally.pairs.count)
+    theta = fit_ridge(target, ItemContrasts(tally.pairs, items), ridge, loss).point
     reach = Reach(items, 1, True, "replace")
     spent = np.inf if np.isinf(epsilon) else objective_loss(reach, scale, ridge)
     return theta - theta.mean(), spent

@@ -115,8 +115,8 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
         fits = {NO_PRIVACY: public} if np.isinf(epsilon) else {PRIVATE: private, PUBLIC: public}
         for method, model in fits.items():
             fit = model.fit(epsilon=epsilon, rng=rng)
-            errors = distance(fit.worths), distance(fit.theta)
-            measured[method] = *errors, overlap(fit.worths), epsilon
+            errors = distance(fit.params.to_numpy()), distance(fit.estimate.first)
+            measured[method] = *errors, overlap(fit.params.to_numpy()), epsilon
             if method == PRIVATE:
                 top = private_counts.fit(epsilon=epsilon, rng=rng)
             else:

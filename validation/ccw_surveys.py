@@ -90,7 +90,7 @@ def one(rng: np.random.Generator, survey: str, share: float, epsilons: tuple) ->
         RESPONDENT: (pr.PrivateBTL(frame, design="public", **asked), "auto"),
         WHOLE: (pr.PrivateBTL(frame, design="public", **asked), "none"),
     }
-    worths = public.fit(epsilon=np.inf, penalty=0).worths
+    worths = public.fit(epsilon=np.inf, penalty=0).params.to_numpy()
     out = np.full((len(epsilons), len(METHODS), len(MEASURES)), np.nan)
 
     def order(scores: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
@@ -107,9 +107,9 @@ def one(rng: np.random.Generator, survey: str, share: float, epsilons: tuple) ->
         for method, (model, effect) in models.items():
             fit = model.fit(epsilon=epsilon, design_effect=effect, rng=rng)
             cells[METHODS.index(method)] = (
-                distance(fit.worths),
-                distance(fit.theta),
-                *order(fit.worths, worths),
+                distance(fit.params.to_numpy()),
+                distance(fit.estimate.first),
+                *order(fit.params.to_numpy(), worths),
             )
     return out
 

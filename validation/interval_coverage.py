@@ -54,10 +54,10 @@ def one(
             continue
         break
     result = fitted.fit(epsilon=epsilon, rng=rng, **fit)
-    covariance = result._covariance()
+    covariance = result._inference().errors
     error = np.sqrt(np.diag(covariance.total))
-    covered = np.abs(result.worths - theta) <= 1.959964 * error
-    distance = np.linalg.norm(result.worths - theta) / np.sqrt(items)
+    covered = np.abs(result.params.to_numpy() - theta) <= 1.959964 * error
+    distance = np.linalg.norm(result.params.to_numpy() - theta) / np.sqrt(items)
     warned = any("information" in message for message in result.warnings)
     privacy = np.sqrt(np.trace(covariance.privacy) / np.trace(covariance.total))
     return float(covered.mean()), float(distance), float(error.mean()), float(privacy), warned

@@ -14,7 +14,7 @@ import numpy as np
 import study
 
 import privrank as pr
-from privrank.bradley_terry.losses import Reading
+from privrank.bradley_terry.losses import ScoreFunction
 from privrank.distributions.links import find
 
 SETTINGS = [
@@ -44,15 +44,15 @@ def one(
     model: dict[str, object],
     method: str,
 ) -> tuple[float, float, float, float, bool]:
-    theta = Reading(find(link)).spread * rng.standard_normal(items)
+    theta = ScoreFunction(find(link)).spread * rng.standard_normal(items)
     theta -= theta.mean()
     frame = pr.simulate.bradley_terry(theta, repeats=repeats, link=link, rng=rng)
     fitted = pr.PrivateBTL(frame, items=range(items), ties=False, design=design, link=link, **model)
     result = fitted.fit(epsilon=epsilon, method=method, rng=rng)
-    covariance = result._covariance()
+    covariance = result._inference().errors
     error = np.sqrt(np.diag(covariance.total))
-    covered = np.abs(result.worths - theta) <= 1.959964 * error
-    distance = np.linalg.norm(result.worths - theta) / np.sqrt(items)
+    covered = np.abs(result.params.to_numpy() - theta) <= 1.959964 * error
+    distance = np.linalg.norm(result.params.to_numpy() - theta) / np.sqrt(items)
     warned = any("information" in message for message in result.warnings)
     privacy = np.sqrt(np.trace(covariance.privacy) / np.trace(covariance.total))
     return float(covered.mean()), float(distance), float(error.mean()), float(privacy), warned

@@ -85,7 +85,7 @@ def resampled(rng: np.random.Generator, cell: Setting) -> tuple[np.ndarray, pr.P
     load = {"University": pr.datasets.load_university, "Immigration": pr.datasets.load_immigration}
     survey = load[cell.name]()
     frame = survey.comparisons
-    truth = model(frame, survey.items, cell, ties=True).fit(np.inf, penalty=0).worths
+    truth = model(frame, survey.items, cell, ties=True).fit(np.inf, penalty=0).params.to_numpy()
     people = frame["respondent"].unique()
     drawn = pd.DataFrame(
         {"respondent": rng.choice(people, len(people)), "copy": range(len(people))}
@@ -119,7 +119,7 @@ def one(rng: np.random.Generator, cell: Setting, epsilon: float) -> dict[str, ob
                 budget=None,
                 rng=rng,
             )
-            off = btl.infer(release).worths - truth
+            off = btl.infer(release).params.to_numpy() - truth
             drawn[draw] = (off[first] - off[second]) ** 2
         errors[label(plan)] = drawn
         error = predicted_error(encoded.design, epsilon, cell.delta, plan)

@@ -52,8 +52,10 @@ def one(
         resample(rng, comparisons), respondent="respondent", max_rows=int(rows), ties=True, **design
     )
     result = model.fit(epsilon=epsilon, rng=rng, **fit)
-    error = np.sqrt(np.diag(result._covariance().total))
-    return float((np.abs(result.worths - truth) <= 1.959964 * error).mean()), float(error.mean())
+    error = result.bse.to_numpy()
+    return float((np.abs(result.params.to_numpy() - truth) <= 1.959964 * error).mean()), float(
+        error.mean()
+    )
 
 
 def main() -> None:
@@ -66,7 +68,7 @@ def main() -> None:
         full = pr.PrivateBTL(
             frame, respondent="respondent", max_rows=15, ties=True, design="public"
         )
-        truth = full.fit(epsilon=np.inf, penalty=0).worths
+        truth = full.fit(epsilon=np.inf, penalty=0).params.to_numpy()
         for place, (label, epsilon, fit) in enumerate(FITS):
             design = {"design": "private" if "private" in label else "public"}
             if "released" in label:

@@ -29,7 +29,7 @@ CELLS = [
     (50, 1, 0.5, "private"),
 ]
 
-LAWS = ("laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron")
+LAWS = ("laplace", "gaussian", "zero-sum-laplace", "permutohedron")
 LAW_CELLS = [
     *((2, 20, 0.5, "public", law) for law in LAWS),
     *((6, 30, 0.5, "public", law) for law in ("zero-sum-laplace", "permutohedron")),

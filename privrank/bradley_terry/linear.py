@@ -1,35 +1,277 @@
-"""Convex fits of a linear predictor: worths that depend on covariates.
+"""The linear predictor of paired comparisons: differences of worths as a linear map, t = E b.
 
-For edge e, pair (i, j) with pattern s, the predictor is t_e = z_s' B (x_i - x_j) + d_e delta: z_s
+Without covariates b are the worths and edge e, pair (i, j), has t_e = b_i - b_j: E is the incidence
+matrix of the graph of comparisons, which is never formed (:class:`ItemContrasts`).
+
+With covariates, for edge e, pair (i, j) with pattern s, t_e = z_s' B (x_i - x_j) + d_e delta: z_s
 is the row of the model matrix, x_i the row of item i in the item basis, d_e = 1 or -1 by which item
-was named first. In vector form t = E b, with b the rows of B one after the other and then delta.
-Every fit minimises loss(E b) - target'b + b' ridge b / 2 with a loss summed over edges.
+was named first. Then b are the rows of B one after the other and delta (:class:`Columns`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.linalg import LinearOperator, cg
 
 from privrank.bradley_terry.losses import EdgeLoss
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.covariates import Covariates
 from privrank.release.survey import Design, PairCounts
-from privrank.util.newton import Minimum, Objective, minimise
-from privrank.util.solvers import solve, spectrum
+from privrank.util.solvers import attempt, inverse, solve, spectrum
 
 __all__ = [
+    "Columns",
+    "ItemContrasts",
+    "LinearPredictor",
+    "Ridge",
     "blocks",
     "check_identified",
-    "edge_matrix",
-    "fit_linear",
     "item_basis",
+    "linear_predictor",
     "predictor_matrix",
+    "times",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+Ridge = float | FloatArray
+"""A ridge b' ridge b / 2, a number standing for its multiple of the identity."""
+
+DENSE_LIMIT = 500
+"""Items up to which a dense Cholesky factor beats preconditioned conjugate gradients."""
+
+
+def times(ridge: Ridge, b: FloatArray) -> FloatArray:
+    """Return the product of a ridge and coefficients."""
+    return np.asarray(ridge @ b if isinstance(ridge, np.ndarray) else ridge * b)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemContrasts:
+    """The linear predictor of one worth per item, by edges; worths sum to zero.
+
+    Parameters
+    ----------
+    pairs : PairCounts
+        The edges.
+    size : int
+        Number of items.
+    """
+
+    pairs: PairCounts
+    size: int
+
+    def predict(self, b: FloatArray) -> FloatArray:
+        """Return the difference of worths of each edge, E b."""
+        return np.asarray(b[self.pairs.first] - b[self.pairs.second])
+
+    def scores(self, edges: FloatArray) -> FloatArray:
+        """Add each edge's number to its first item and subtract it from its second: E' edges."""
+        up = np.bincount(self.pairs.first, edges, minlength=self.size)
+        return np.asarray(up - np.bincount(self.pairs.second, edges, minlength=self.size))
+
+    def scores_by_pattern(self, edges: FloatArray) -> FloatArray:
+        """Return the scores of the one pattern that there is, shape (1, m)."""
+        return self.scores(edges)[None, :]
+
+    def information(self, weights: FloatArray) -> FloatArray:
+        """Return E' diag(weights) E, the graph's Laplacian."""
+        matrix = np.zeros((self.size, self.size))
+        np.subtract.at(matrix, (self.pairs.first, self.pairs.second), weights)
+        matrix += matrix.T
+        matrix[np.diag_indices(self.size)] -= matrix.sum(axis=1)
+        return matrix
+
+    @property
+    def identity(self) -> FloatArray:
+        """The identity on what is identified: worths that sum to zero."""
+        return np.eye(self.size) - 1.0 / self.size
+
+    def inverse(self, matrix: FloatArray) -> FloatArray:
+        """Return the pseudo-inverse of a matrix whose null space is the constant vector."""
+        centring = self.identity
+        return np.asarray(centring @ inverse(matrix + np.trace(matrix) / self.size**2) @ centring)
+
+    def centred(self, b: FloatArray) -> FloatArray:
+        """Return the worths with sum zero."""
+        return np.asarray(b - b.mean())
+
+    def matrix(self) -> csr_array:
+        """Return E as a sparse matrix, shape (edges, m)."""
+        edges = len(self.pairs.first)
+        rows = np.tile(np.arange(edges), 2)
+        columns = np.concatenate((self.pairs.first, self.pairs.second))
+        signs = np.repeat((1.0, -1.0), edges)
+        return coo_array((signs, (rows, columns)), (edges, self.size)).tocsr()
+
+    def rounding(self, b: FloatArray, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> float:
+        """Bound the l2 error made in computing the gradient of a fit in double precision.
+
+        The slope of a pair is off by at most k u times its bound, with k the loss's ``accuracy`` (5
+        for the logistic one, proved with each link), and a sum of r terms adds r u times the sum of
+        magnitudes; hence u (neighbours + k + 3) times the sum of the bounds and the magnitudes of
+        the other two terms, per item. The 3 leaves room for the rounding of the target and of the
+        norm.
+        """
+        m, first, second = self.size, self.pairs.first, self.pairs.second
+        neighbours = np.bincount(first, minlength=m) + np.bincount(second, minlength=m)
+        degrees = np.bincount(first, loss.size, minlength=m)
+        degrees = degrees + np.bincount(second, loss.size, minlength=m)
+        size = degrees + times(ridge, np.abs(b)) + np.abs(target)
+        return float(UNIT_ROUNDOFF * np.linalg.norm((neighbours + loss.accuracy + 3.0) * size))
+
+    def newton_step(
+        self, gradient: FloatArray, weights: FloatArray, ridge: Ridge, accuracy: float
+    ) -> FloatArray:
+        """Solve (Laplacian + ridge) step = gradient, in the zero-sum space when there is no ridge.
+
+        NaN where that matrix is singular to double precision.
+        """
+        assert not isinstance(ridge, np.ndarray)  # worths have one ridge for all
+        m, gamma = self.size, ridge
+
+        def dense() -> FloatArray:
+            hessian = self.information(weights)
+            hessian[np.diag_indices(m)] += gamma
+            # the constant direction apart: it has the ridge alone, however small it is
+            hessian += weights.sum() / m**2
+            level = gradient.mean()
+            step = solve(hessian, gradient - level)
+            step = step - step.mean()
+            return np.asarray(step + level / gamma if gamma > 0 else step)
+
+        if m <= DENSE_LIMIT:
+            return dense()
+        # pairs are sorted by their first item, so the upper triangle needs no sorting
+        starts = np.searchsorted(self.pairs.first, np.arange(m + 1))
+        upper = csr_array((weights, self.pairs.second, starts), (m, m))
+        lower = upper.T
+        sums = np.asarray(upper.sum(axis=0)).ravel() + np.asarray(upper.sum(axis=1)).ravel()
+        diagonal = sums + gamma
+        scale = 1.0 / np.maximum(diagonal, np.finfo(float).tiny)
+        system = LinearOperator(
+            (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
+        )
+        preconditioner = LinearOperator((m, m), matvec=lambda x: scale * x, dtype=np.float64)
+        step, failed = attempt(
+            lambda: cg(system, gradient, rtol=accuracy, maxiter=10 * m, M=preconditioner),
+            lambda: (gradient, 1),
+        )
+        if failed or not np.isfinite(step).all():
+            return dense()
+        return np.asarray(step if gamma > 0 else step - step.mean())
+
+    def steeper(self, ridge: Ridge, weights: FloatArray) -> Ridge:
+        """Return a ridge under which a step that had no answer has one."""
+        return ridge + float(weights.max())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The linear predictor of covariates, as a dense matrix.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (edges, p)
+        The matrix E.
+    pattern : ndarray of int64, shape (edges,)
+        Pattern of covariates of each edge.
+    patterns : int
+        Number of patterns.
+    """
+
+    columns: FloatArray
+    pattern: IntArray
+    patterns: int
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients p."""
+        return int(self.columns.shape[1])
+
+    def predict(self, b: FloatArray) -> FloatArray:
+        """Return the predictor of each edge, E b."""
+        return np.asarray(self.columns @ b)
+
+    def scores(self, edges: FloatArray) -> FloatArray:
+        """Return E' edges."""
+        return np.asarray(self.columns.T @ edges)
+
+    def scores_by_pattern(self, edges: FloatArray) -> FloatArray:
+        """Return E' edges by pattern, shape (patterns, p)."""
+        table = np.zeros((self.patterns, self.size))
+        np.add.at(table, self.pattern, edges[:, None] * self.columns)
+        return table
+
+    def information(self, weights: FloatArray) -> FloatArray:
+        """Return E' diag(weights) E."""
+        return np.asarray(self.columns.T @ (weights[:, None] * self.columns))
+
+    @property
+    def identity(self) -> FloatArray:
+        """The identity: all coefficients are identified."""
+        return np.eye(self.size)
+
+    def inverse(self, matrix: FloatArray) -> FloatArray:
+        """Return the inverse of a matrix of this size."""
+        return inverse(matrix)
+
+    def centred(self, b: FloatArray) -> FloatArray:
+        """Return the coefficients, which the item basis keeps centred."""
+        return b
+
+    def matrix(self) -> FloatArray:
+        """Return E."""
+        return self.columns
+
+    def rounding(self, b: FloatArray, target: FloatArray, loss: EdgeLoss, ridge: Ridge) -> float:
+        """Bound the l2 error of a gradient, as :meth:`ItemContrasts.rounding` does.
+
+        A predictor is off by at most p u times the sum of magnitudes behind it, which moves its
+        slope by the curvature times that.
+        """
+        (edges, p), size = self.columns.shape, np.abs(self.columns)
+        slope = (edges + loss.accuracy + 3.0) * loss.size
+        off = size.T @ (slope + p * loss.curvature(self.predict(b)) * (size @ np.abs(b)))
+        off += (p + 3.0) * (times(np.abs(ridge), np.abs(b)) + np.abs(target))
+        return float(UNIT_ROUNDOFF * np.linalg.norm(off))
+
+    def newton_step(
+        self, gradient: FloatArray, weights: FloatArray, ridge: Ridge, accuracy: float
+    ) -> FloatArray:
+        """Solve (E' diag(weights) E + ridge) step = gradient; NaN where it is singular."""
+        return solve(self.information(weights) + times(ridge, np.eye(self.size)), gradient)
+
+    def steeper(self, ridge: Ridge, weights: FloatArray) -> Ridge:
+        """Return a ridge under which a step that had no answer has one."""
+        whole = times(ridge, np.eye(self.size))
+        return np.asarray(whole + np.diag(np.diag(self.information(weights) + whole)))
+
+
+LinearPredictor = ItemContrasts | Columns
+
+
+def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
+    """Return the linear predictor of a design; with covariates by pattern and pair."""
+    covariates, m = design.covariates, len(design.items)
+    if covariates is None:
+        return ItemContrasts(pairs, m)
+    pattern = pairs.first // m
+    columns = predictor_matrix(
+        covariates,
+        covariates.matrix[pattern],
+        pairs.first % m,
+        pairs.second % m,
+        m,
+        covariates.first[pattern],
+    )
+    return Columns(columns, pattern, covariates.patterns)
 
 
 def item_basis(covariates: Covariates, items: int) -> FloatArray:
@@ -37,19 +279,6 @@ def item_basis(covariates: Covariates, items: int) -> FloatArray:
     if covariates.item_columns:
         return np.asarray(covariates.item_matrix / covariates.item_lengths)
     return np.asarray(helmert(items).T)
-
-
-def edge_matrix(covariates: Covariates, pairs: PairCounts, items: int) -> FloatArray:
-    """Return the matrix E of the predictor, shape (edges, p)."""
-    pattern = pairs.first // items
-    return predictor_matrix(
-        covariates,
-        covariates.matrix[pattern],
-        pairs.first % items,
-        pairs.second % items,
-        items,
-        covariates.first[pattern],
-    )
 
 
 def predictor_matrix(
@@ -70,9 +299,7 @@ def predictor_matrix(
     matrix = (rows[:, :, None] * step[:, None, :]).reshape(
         len(rows), rows.shape[1] * basis.shape[1]
     )
-    if covariates.ordered:
-        matrix = np.column_stack((matrix, order))
-    return np.asarray(matrix)
+    return np.column_stack((matrix, order)) if covariates.ordered else np.asarray(matrix)
 
 
 def blocks(design: Design, pairs: PairCounts) -> list[slice]:
@@ -95,8 +322,7 @@ def check_identified(design: Design) -> None:
     covariates, pairs = design.covariates, design.pairs
     if covariates is None or pairs is None:
         raise ValueError("design must have covariates and pair counts.")
-    matrix = edge_matrix(covariates, pairs, len(design.items))
-    gram = matrix.T @ matrix
+    gram = linear_predictor(design, pairs).information(np.ones(len(pairs.first)))
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
         raise ValueError(
@@ -104,72 +330,3 @@ def check_identified(design: Design) -> None:
             f"which pairs: leave out covariates that repeat each other or levels that nobody has, "
             f"and count numbers from near their middle."
         )
-
-
-def _objective(
-    target: FloatArray, matrix: FloatArray, loss: EdgeLoss, ridge: FloatArray
-) -> Objective:
-    """Return the objective of a fit with its derivatives."""
-    (edges, p), size, penalised = matrix.shape, np.abs(matrix), bool(ridge.any())
-
-    def value(b: FloatArray) -> float:
-        return float(loss.value(matrix @ b) - target @ b + 0.5 * b @ ridge @ b)
-
-    def gradient(b: FloatArray) -> FloatArray:
-        return np.asarray(matrix.T @ loss.slope(matrix @ b) + ridge @ b - target)
-
-    def rounding(b: FloatArray) -> float:
-        # as in optim.rounding_bound; a predictor is off by at most p u times the sum of magnitudes
-        # behind it, which moves its slope by the curvature times that
-        slope = (edges + loss.accuracy + 3.0) * loss.size
-        off = size.T @ (slope + p * loss.curvature(matrix @ b) * (size @ np.abs(b)))
-        off += (p + 3.0) * (np.abs(ridge) @ np.abs(b) + np.abs(target))
-        return float(UNIT_ROUNDOFF * np.linalg.norm(off))
-
-    def step(b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
-        hessian = matrix.T @ (loss.curvature(matrix @ b)[:, None] * matrix) + ridge
-        found = solve(hessian, slope)
-        if np.isfinite(found).all():
-            return found
-        # any positive definite matrix gives a direction of descent
-        return solve(hessian + np.diag(np.diag(hessian)), slope) if penalised else None
-
-    return Objective(
-        value=value,
-        gradient=gradient,
-        rounding=rounding,
-        step=step,
-        moved=lambda b: float(np.abs(matrix @ b).max()),
-        far=loss.far,
-        penalised=penalised,
-    )
-
-
-def fit_linear(
-    target: FloatArray,
-    matrix: FloatArray,
-    loss: EdgeLoss,
-    ridge: FloatArray,
-    start: FloatArray | None = None,
-) -> Minimum:
-    """Minimise the objective by :func:`privrank.util.newton.minimise`.
-
-    Parameters
-    ----------
-    target : ndarray, shape (p,)
-        Right-hand side of the score equations.
-    matrix : ndarray, shape (edges, p)
-        The matrix E.
-    loss : EdgeLoss
-        The loss, by edge.
-    ridge : ndarray, shape (p, p)
-        Positive semi-definite.
-    start : ndarray, shape (p,), optional
-        Where to start; 0 by default.
-
-    Returns
-    -------
-    Minimum
-    """
-    problem = _objective(target, matrix, loss, ridge)
-    return minimise(problem, np.zeros(len(target)) if start is None else start)

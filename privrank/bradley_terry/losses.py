@@ -24,7 +24,7 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
 from privrank.util.solvers import hermite
 
-__all__ = ["LOGISTIC_READING", "EdgeLoss", "Reading", "loss_bounds"]
+__all__ = ["LOGISTIC_SCORE", "EdgeLoss", "ScoreFunction", "loss_bounds"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -37,7 +37,7 @@ Archived releases were planned with it, and are repeated as long as it stays.
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ScoreFunction:
     """How scores depend on worths: functions of the difference t, per comparison.
 
     Scores of the matching loss are half net wins, with mean F - 1/2, slope F' and variance
@@ -55,20 +55,20 @@ class Reading:
     link: Link
     likelihood: bool = False
 
-    def pull(self, t: FloatArray) -> FloatArray:
+    def mean(self, t: FloatArray) -> FloatArray:
         """Return the mean score at t."""
         return _information(self.link).first(t) if self.likelihood else self.link.excess(t)
 
-    def square_pull(self, t: FloatArray) -> FloatArray:
-        """Return the square of `pull`."""
-        return np.asarray(self.pull(t) ** 2)
+    def square(self, t: FloatArray) -> FloatArray:
+        """Return the square of `mean`."""
+        return np.asarray(self.mean(t) ** 2)
 
     def integral(self, t: FloatArray) -> FloatArray:
-        """Return the integral of `pull` from 0."""
+        """Return the integral of `mean` from 0."""
         return _information(self.link).second(t) if self.likelihood else self.link.integral(t)
 
     def curvature(self, t: FloatArray) -> FloatArray:
-        """Return the slope of `pull`."""
+        """Return the slope of `mean`."""
         density = self.link.density(t)
         return np.asarray(density * self.weight(t)) if self.likelihood else density
 
@@ -85,7 +85,7 @@ class Reading:
 
     @property
     def most(self) -> float:
-        """Largest score that a won comparison can show: 1/2, its pull plus its slope.
+        """Largest score that a won comparison can show: 1/2, its mean plus its slope.
 
         The slope F - 1 of the matching loss makes that a constant; that of the log-loss does not.
         """
@@ -107,19 +107,19 @@ class Reading:
         return LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "variance")
 
     @property
-    def mean_square_pull(self) -> float:
+    def mean_square(self) -> float:
         """Square of the mean score of a comparison, on average over worths of this spread."""
-        return 0.25 - LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "square_pull")
+        return 0.25 - LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "square")
 
 
-LOGISTIC_READING = Reading(LOGIT)
+LOGISTIC_SCORE = ScoreFunction(LOGIT)
 
 
 @cache
 def _information(link: Link) -> Antiderivatives:
-    reading = Reading(link, likelihood=True)
+    score = ScoreFunction(link, likelihood=True)
     # the information falls like F'; where upsets have this chance squared it is gone
-    return Antiderivatives(reading.curvature, 1.5 * link.exact.far)
+    return Antiderivatives(score.curvature, 1.5 * link.exact.far)
 
 
 @cache
@@ -129,9 +129,9 @@ def _most(link: Link) -> float:
 
 
 @cache
-def _mean(reading: Reading, name: str) -> float:
+def _mean(score: ScoreFunction, name: str) -> float:
     nodes, weights = hermite(101)
-    values = getattr(reading, name)(math.sqrt(2.0) * reading.spread * nodes)
+    values = getattr(score, name)(math.sqrt(2.0) * score.spread * nodes)
     return float(weights @ values / weights.sum())
 
 
@@ -164,18 +164,18 @@ class EdgeLoss:
     logistic: bool = False
 
     @classmethod
-    def matching(cls, reading: Reading, count: FloatArray | IntArray) -> EdgeLoss:
+    def matching(cls, score: ScoreFunction, count: FloatArray | IntArray) -> EdgeLoss:
         """Return the loss whose slopes are the mean scores of `count` comparisons."""
-        exact = reading.link.exact
-        most = max(1.0, exact.steepest) if reading.likelihood else 1.0
+        exact = score.link.exact
+        most = max(1.0, exact.steepest) if score.likelihood else 1.0
         return cls(
-            lambda t: float(count @ reading.integral(t)),
-            lambda t: np.asarray(count * reading.pull(t)),
-            lambda t: np.asarray(count * reading.curvature(t)),
+            lambda t: float(count @ score.integral(t)),
+            lambda t: np.asarray(count * score.mean(t)),
+            lambda t: np.asarray(count * score.curvature(t)),
             np.asarray(most * count, dtype=np.float64),
             exact.accuracy,
             exact.far,
-            logistic=reading.link == LOGIT,
+            logistic=score.link == LOGIT,
         )
 
     @classmethod

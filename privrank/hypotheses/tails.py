@@ -14,7 +14,7 @@ from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.util.solvers import hermite
 
 __all__ = ["noisy_tail"]
@@ -31,7 +31,7 @@ _BLOCK = 2**21
 """Normal probabilities that are held at a time."""
 
 
-ZeroSum = ZeroSumLaplace | SphericalNoise | PermutohedronNoise
+ZeroSum = ZeroSumLaplace | PermutohedronNoise
 
 
 @lru_cache(maxsize=8)

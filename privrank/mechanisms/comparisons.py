@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.linear import check_identified
-from privrank.bradley_terry.optim import Solver
 from privrank.distributions.links import Link
 from privrank.encode.comparisons import Encoded
 from privrank.mechanisms.objective import Perturbation, draw_worths, perturbation

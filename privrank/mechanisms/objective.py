@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.losses import EdgeLoss, Reading, loss_bounds
-from privrank.bradley_terry.optim import Solver, fit_ridge, rounding_bound
+from privrank.bradley_terry.fit import Solver, fit_ridge
+from privrank.bradley_terry.linear import ItemContrasts
+from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
 from privrank.encode.comparisons import Encoded
 from privrank.mechanisms.spend import draw
@@ -22,7 +23,7 @@ from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.privacy.sensitivity import objective_scale
 from privrank.release.plan import PartPlan, Plan, Setting
 from privrank.release.release import WORTHS
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design
 
 __all__ = [
     "Perturbation",
@@ -148,19 +149,19 @@ def draw_worths(
     Cai, Chakraborty and Wang (2023), Algorithm 1; the approximate minimiser follows Iyengar et al.
     (2019).
     """
-    pairs = met(encoded)
+    linear = ItemContrasts(met(encoded), len(encoded.design.items))
     target = np.asarray(0.5 * net_wins(encoded), dtype=np.float64)
     if loss_bounds(link).answers_curve:
         # the answers enter through the loss itself
         won, lost = 0.5 * wins_met(encoded)
         loss, target = EdgeLoss.likelihood(link, won, lost), np.zeros_like(target)
     else:
-        loss = EdgeLoss.matching(Reading(link), pairs.count)
+        loss = EdgeLoss.matching(ScoreFunction(link), linear.pairs.count)
     if noise.scale > 0.0:
         drawn = draw_cells(noise.scale, noise.cell, len(target), rng)
-        steps = certified_worths(target, drawn, pairs, loss, noise, solver)
+        steps = certified_worths(target, drawn, linear, loss, noise, solver)
     else:
-        steps = list(_grid(fit_ridge(target, pairs, noise.gamma, loss=loss, solver=solver).theta))
+        steps = list(_grid(fit_ridge(target, linear, noise.gamma, loss, solver=solver).point))
     # clipping to what 64 bits hold brings no two worths further apart
     inside = np.array([min(max(int(step), -(2**62)), 2**62) for step in steps], dtype=np.int64)
     return draw(noise.part, inside, rng)
@@ -169,7 +170,7 @@ def draw_worths(
 def certified_worths(
     target: FloatArray,
     drawn: NDArray[Any],
-    pairs: PairCounts,
+    linear: ItemContrasts,
     loss: EdgeLoss,
     noise: Perturbation,
     solver: Solver,
@@ -182,8 +183,8 @@ def certified_worths(
         Right-hand side of the score equations, without noise.
     drawn : ndarray, shape (m,)
         The noise w: floats or fractions, each exact.
-    pairs : PairCounts
-        Comparisons per pair.
+    linear : ItemContrasts
+        The pairs compared.
     loss : EdgeLoss
         The loss by pair.
     noise : Perturbation
@@ -203,11 +204,11 @@ def certified_worths(
     right-hand side that is left for phi, target - w - gamma c, is computed without rounding and
     rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at most near far <
     1 every term of item i's score is at most its degree, the bound of its slopes, plus gamma, up to
-    the tolerance. So the rounding error (:func:`privrank.bradley_terry.optim.rounding_bound`) is at
-    most 2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved
-    loss (:meth:`privrank.bradley_terry.losses.EdgeLoss.moved`): w does not enter. The tolerance is
-    four times that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on
-    it.
+    the tolerance. So the rounding error
+    (:meth:`privrank.bradley_terry.linear.ItemContrasts.rounding`) is at most
+    2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved loss
+    (:meth:`privrank.bradley_terry.losses.EdgeLoss.moved`): w does not enter. The tolerance is four
+    times that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on it.
 
     **Gaps.** Before that w is gathered: gaps in w wider than `gap` are narrowed to about that by
     whole multiples k_i of gamma times a grid step, which the worths are moved by afterwards. At a
@@ -229,20 +230,21 @@ def certified_worths(
         for a, b, move in zip(target, drawn, moves, strict=True)
     ]
     rest, moved = np.array([float(number) for number in sought]), loss
-    fit = fit_ridge(rest, pairs, gamma, loss=loss, solver=solver)
+    pairs = linear.pairs
+    fit = fit_ridge(rest, linear, gamma, loss, solver=solver)
     centre = np.zeros(len(target), dtype=np.int64)
     while True:
-        error = rounding_bound(fit.theta, rest, pairs, gamma, moved)
+        error = linear.rounding(fit.point, rest, moved, gamma)
         near = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far
-        centre = centre + _grid(fit.theta)
+        centre = centre + _grid(fit.point)
         rest = np.array([float(b - unit * int(c)) for b, c in zip(sought, centre, strict=True)])
         offset = (centre[pairs.first] - centre[pairs.second]).astype(np.float64) * OUTPUT_STEP
         moved = loss.moved(offset, near)
         if near <= _NEAR:
             break
-        fit = fit_ridge(rest, pairs, gamma, loss=moved)
-    fit = fit_ridge(rest, pairs, gamma, loss=moved, tolerance=noise.tolerance)
-    steps = centre + _grid(fit.theta)
+        fit = fit_ridge(rest, linear, gamma, moved)
+    fit = fit_ridge(rest, linear, gamma, moved, tolerance=noise.tolerance)
+    steps = centre + _grid(fit.point)
     return [int(step) - move for step, move in zip(steps, moves, strict=True)]
 
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 from scipy.optimize import minimize_scalar
 
-from privrank.bradley_terry.evidence import default_ridge, nominal_information
-from privrank.bradley_terry.losses import Reading, loss_bounds
+from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
+from privrank.bradley_terry.ridge import default_ridge, nominal_information
 from privrank.distributions.links import LOGIT, Link
 from privrank.planning.choice import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
 from privrank.privacy.budget import pure_epsilon
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 Method = Literal["auto", "counts", "objective"]
-Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"]
+Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 DesignEffect = Literal["auto", "scalar", "none", "cluster"]
 
 MOST_ITEMS_WIN_MATRIX = 20
@@ -274,10 +274,10 @@ def _objective_noise(design: Design, epsilon: float, plan: Choice) -> float:
     return objective_scale(design.reach, plan.gamma, share, loss_bounds(plan.link))
 
 
-def _reading(plan: Choice) -> Reading:
+def _score(plan: Choice) -> ScoreFunction:
     """Return how the scores of a private plan depend on the worths."""
     objective = plan.mechanism == "objective perturbation"
-    return Reading(plan.link, objective and loss_bounds(plan.link).answers_curve)
+    return ScoreFunction(plan.link, objective and loss_bounds(plan.link).answers_curve)
 
 
 def _objective_ridge(design: Design, epsilon: float, plan: Choice) -> float:
@@ -287,17 +287,17 @@ def _objective_ridge(design: Design, epsilon: float, plan: Choice) -> float:
     (r I + 2 lam^2 + gamma^2 s^2) / (I + gamma)^2 for worths of standard deviation s (1 for the
     logit, where r = 1); lam falls with gamma until the determinant costs nothing.
     """
-    reading = _reading(plan)
-    information = nominal_information(len(design.items), design.nominal_total, reading)
-    sampling = information * (reading.mean_variance / reading.mean_curvature)
+    score = _score(plan)
+    information = nominal_information(len(design.items), design.nominal_total, score)
+    sampling = information * (score.mean_variance / score.mean_curvature)
     if math.isinf(epsilon):
-        return default_ridge(information, 0.0, reading)
+        return default_ridge(information, 0.0, score)
     share = _main_epsilon(epsilon, plan)
 
     def risk(log_gamma: float) -> float:
         gamma = math.exp(log_gamma)
         lam = min(_objective_noise(design, epsilon, replace(plan, gamma=gamma)), 1e50)
-        shrinkage = gamma**2 * reading.spread**2
+        shrinkage = gamma**2 * score.spread**2
         return (sampling + 2.0 * lam**2 + shrinkage) / (information + gamma) ** 2
 
     best = minimize_scalar(
@@ -313,7 +313,7 @@ def predicted_error(
 
     Notes
     -----
-    **Statistic.** From public numbers, for worths of the reading's spread s and equal counts of the
+    **Statistic.** From public numbers, for worths of the score's spread s and equal counts of the
     pairs. A contrast with curvature I, score variance r I + v and ridge gamma, whose share
     q = gamma / (I + gamma) it takes, has the error (r I + v + gamma^2 s^2) / (I + gamma)^2, or
     after the correction of the ridge's bias (1 - q^2)^2 (r I + v) / I^2 + q^4 s^2.
@@ -323,10 +323,10 @@ def predicted_error(
     items by its product with F - 1/2 (:func:`_count_error`). What it costs to release anything
     else is in the shares.
     """
-    reading, m = _reading(plan), len(design.items)
-    information = nominal_information(m, design.nominal_total, reading)
+    score, m = _score(plan), len(design.items)
+    information = nominal_information(m, design.nominal_total, score)
     share, reach = _main_epsilon(_whole(epsilon, delta, plan), plan), design.reach
-    sampling = information * (reading.mean_variance / reading.mean_curvature)
+    sampling = information * (score.mean_variance / score.mean_curvature)
     if plan.mechanism == "objective perturbation":
         noise = 2.0 * _objective_noise(design, epsilon, plan) ** 2
     elif plan.mechanism == "win matrix":
@@ -336,12 +336,12 @@ def predicted_error(
         noise = (0.5 * net_noise(reach, plan.noise, share, delta).deviation(reach.items)) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
             # pairs may have been fixed, or chosen at random: half way between the two
-            sampling = 0.5 * (sampling + information * 0.25 / reading.mean_curvature)
-    noise += m * _count_error(design, epsilon, delta, plan) * reading.mean_square_pull
-    variance, spread = sampling + noise, reading.spread**2
+            sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)
+    noise += m * _count_error(design, epsilon, delta, plan) * score.mean_square
+    variance, spread = sampling + noise, score.spread**2
     gamma = plan.gamma
     if plan.mechanism != "objective perturbation":
-        gamma = default_ridge(information, noise, reading) if penalty is None else penalty
+        gamma = default_ridge(information, noise, score) if penalty is None else penalty
     if penalty is not None:
         return (variance + gamma**2 * spread) / (information + gamma) ** 2
     taken = gamma / (information + gamma)
@@ -358,7 +358,7 @@ def _cell_variance(design: Design, noise: NoiseName, epsilon: float, delta: floa
 def _count_error(design: Design, epsilon: float, delta: float, plan: Choice) -> float:
     """Predict the error variance of each pair count; 0 where the counts are public.
 
-    Noisy counts are shrunk towards their mean (:mod:`privrank.bradley_terry.evidence`), which
+    Noisy counts are shrunk towards their mean (:mod:`privrank.bradley_terry.score`), which
     leaves v t^2 / (v + t^2) of noise of variance v where true counts vary by t^2: by chance, where
     a unit cannot answer all pairs, and by what else keeps counts from being equal.
     """

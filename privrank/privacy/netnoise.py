@@ -8,7 +8,7 @@ noise of one of these laws, and a unit's answers lie in one group, the whole spe
 does. A unit that stays in its group changes one vector by at most the bound. One that moves takes
 its own net u out of one vector and puts a net v into another. Every bound used here is that of
 twice a unit's net in a norm, so u and v each have at most half of it: losses of pure laws add up to
-no more than epsilon (the whole-number sensitivities below are even, rounded up by halves). For
+no more than epsilon (the whole-number sensitivities below are even). For
 Gaussian noise (u, v) is one vector with |(u, v)| = sqrt(|u|^2 + |v|^2), at most sqrt(1/2) of the
 bound, on 2 m coordinates, for which it is certified.
 """
@@ -24,7 +24,7 @@ from privrank.privacy.gaussian import integer_scale
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
-from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
 
 __all__ = [
     "LAW_NAMES",
@@ -37,19 +37,18 @@ __all__ = [
     "noise_choices",
 ]
 
-NetLaw = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | SphericalNoise | PermutohedronNoise
-NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "spherical", "permutohedron"]
+NetLaw = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise
+NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
 LAW_NAMES: dict[NoiseName, str] = {
     "laplace": "discrete Laplace",
     "gaussian": "discrete Gaussian",
     "zero-sum-laplace": "zero-sum Laplace",
-    "spherical": "spherical",
     "permutohedron": "permutohedron",
 }
 """The laws in the words of a summary."""
 
-MOST_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "spherical": 20, "permutohedron": 50}
+MOST_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50}
 """Items up to which a law is drawn and simulated in about a second."""
 
 _LEAST_SCALE = 16.0
@@ -126,8 +125,7 @@ def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0)
     Notes
     -----
     **Privacy.** One unit's net u, times the fineness L, takes at most h steps. Discrete and
-    zero-sum Laplace noise: h is L times half the l1 sensitivity, 2 min(rows, cut). Spherical noise:
-    h is the whole number to which sqrt(m) |L u|_2, at most sqrt(m L^2 spread), is rounded up.
+    zero-sum Laplace noise: h is L times half the l1 sensitivity, 2 min(rows, cut).
     Permutohedron noise: u lies in half of `net_permutohedra` times the permutohedron, and the
     fineness makes L times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
     :func:`privrank.privacy.gaussian.integer_scale`.
@@ -163,14 +161,6 @@ def _calibrated(reach: Reach, name: NoiseName, epsilon: float, delta: float) -> 
         fine = _finer(reach.net_l1 / epsilon)
         steps = fine * reach.net_l1
         return NetNoise(name, ZeroSumLaplace.calibrate(m, steps, epsilon), fine, steps)
-    if name == "spherical":
-        half = math.sqrt(m * reach.spread)
-        # fine enough that rounding the norm up costs less than a hundredth, too
-        fine = max(_finer(2.0 * half / epsilon), 2 ** max(0, math.ceil(math.log2(100.0 / half))))
-        square = m * fine**2 * reach.spread
-        root = math.isqrt(square)
-        steps = 2 * (root + (root * root < square))
-        return NetNoise(name, SphericalNoise.calibrate(m, steps, epsilon), fine, steps)
     single = reach.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single)
     steps = 2 * int(body.fineness * single)

@@ -1,28 +1,24 @@
-"""Noise for net wins: laws on the integer vectors that sum to zero, as what they protect does.
+"""Noise for net wins: Laplace on the integer vectors that sum to zero, as what it protects does.
 
 Every comparison adds 1 to the net wins of one item and takes 1 from another's, so the nets of two
-neighbours differ by a vector that sums to zero. Noise need not hide what cannot change: both laws
-here have P(x) proportional to exp(-H(x) / scale) on the integer vectors with sum 0, where H is a
-whole number of at least |x|_1.
+neighbours differ by a vector that sums to zero. Noise need not hide what cannot change: it has
+P(x) proportional to exp(-|x|_1 / scale) on the integer vectors with sum 0.
 
-**Privacy.** If H(x + d) <= H(x) + s for every x and every difference d of neighbours (and for -d,
-since neighbours may be exchanged), then P(x) <= exp(s / scale) P(x + d): both sides have the same
-normaliser. H(x) = |x|_1 has s = |d|_1. H(x) = ceil(sqrt(m) |x|_2), which is at least |x|_1 by
-Cauchy and Schwarz, has s = ceil(sqrt(m) |d|_2), because ceil(a + b) <= ceil(a) + ceil(b). The
-scale is calibrated as that of discrete Laplace noise is. The laws are pure, and exact: whole
-numbers all the way, nothing idealised.
+**Privacy.** |x + d|_1 <= |x|_1 + |d|_1 for every x and every difference d of neighbours (and for
+-d, since neighbours may be exchanged), so P(x) <= exp(|d|_1 / scale) P(x + d): both sides have the
+same normaliser. The scale is calibrated as that of discrete Laplace noise is. The noise is pure,
+and exact: whole numbers all the way, nothing idealised.
 
 **Drawing.** Of m - 1 independent discrete Laplace variables y let x be y followed by minus their
-sum. Keep x with probability exp(-(H(x) - |y|_1) / scale), whose exponent is not negative: then x
-has probability proportional to exp(-|y|_1 / scale) exp(-(H(x) - |y|_1) / scale). The coin is exact:
-a geometric variable of ratio exp(-1 / scale) is at least H(x) - |y|_1 with that probability. How
-many proposals it takes depends on the law alone, and one is kept in about 1.8 sqrt(m) for the l1
-norm, for the l2 norm in 11, 43 and 950 of 6, 10 and 20 items.
+sum. Keep x with probability exp(-|sum y| / scale): then x has probability proportional to
+exp(-|y|_1 / scale) exp(-|sum y| / scale). The coin is exact: a geometric variable of ratio
+exp(-1 / scale) is at least |sum y| with that probability. How many proposals it takes depends on
+the scale and m alone; one is kept in about 1.8 sqrt(m).
 
-**Limit.** On a fine lattice a law of this kind is a K-norm mechanism: scale times a Gamma(m)
-variable times a uniform point of its unit body {H <= 1}, as n = m - 1 dimensions and the factor
-exp(-h) of the density give the shell at h the weight h^n exp(-h) when points of the body below it
-are uniform. Simulated noise has that law; it is off by some 1 / scale^2 of its variance.
+**Limit.** On a fine lattice this is a K-norm mechanism: scale times a Gamma(m) variable times a
+uniform point of its unit body {|x|_1 <= 1}, as n = m - 1 dimensions and the factor exp(-h) of the
+density give the shell at h the weight h^n exp(-h) when points of the body below it are uniform.
+Simulated noise has that distribution; it is off by some 1 / scale^2 of its variance.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ from scipy.special import gammaln
 from privrank.privacy.noise import DiscreteLaplace, clipped_sum, draw_nonzero
 from privrank.privacy.samplers import LARGEST
 
-__all__ = ["SphericalNoise", "ZeroSumLaplace"]
+__all__ = ["ZeroSumLaplace"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -83,7 +79,13 @@ class ZeroSumLaplace:
     @classmethod
     def calibrate(cls, items: int, sensitivity: int, epsilon: float) -> ZeroSumLaplace:
         """Return the law whose loss is at most `epsilon` at this l1 sensitivity."""
-        return cls(items, _scale(sensitivity, epsilon))
+        scale = DiscreteLaplace.calibrate(sensitivity, epsilon).scale
+        if scale > _LARGEST_SCALE:
+            raise ValueError(
+                f"epsilon is too small for this statistic: the noise scale would exceed 2^44 "
+                f"lattice steps (got epsilon {epsilon}); use a larger epsilon."
+            )
+        return cls(items, scale)
 
     @property
     def variance(self) -> float:
@@ -99,8 +101,23 @@ class ZeroSumLaplace:
 
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus one draw of noise: exact and secure, or seeded with `rng`."""
-        chance = 0.55 / math.sqrt(self.items)
-        return _add(values, self.items, self.scale, chance, round_norm=False, rng=rng)
+        values, m = np.asarray(values, dtype=np.int64), self.items
+        if values.shape != (m,):
+            raise ValueError(f"expected {m} values, got shape {values.shape}.")
+        if self.scale == 0:
+            return values.copy()
+        law = DiscreteLaplace(self.scale)
+        # about what it takes to keep one, whose probability is .55 / sqrt(m)
+        size = max(1, min(math.ceil(1.5 / (0.55 / math.sqrt(m))), _MOST_PROPOSED // m))
+        while True:
+            first = law.noise(size * (m - 1), rng).reshape(size, m - 1)
+            if first.dtype != object and np.abs(first).max() >= LARGEST // m:
+                first = first.astype(object)  # Python integers, whose sum has room
+            last = -first.sum(axis=1)
+            coin = np.abs(draw_nonzero(self.scale, size, rng)) - 1
+            kept = np.flatnonzero(coin >= np.abs(last))
+            if len(kept):
+                return clipped_sum(values, np.append(first[kept[0]], last[kept[0]]))
 
     def bodies(self, draws: int, rng: np.random.Generator) -> FloatArray:
         """Return uniform points of {|x|_1 <= 1, sum 0}, shape (draws, m).
@@ -131,114 +148,3 @@ class ZeroSumLaplace:
         """Return noise alone, shape (draws, m), by its limit on a fine lattice."""
         stretch = self.body_scale * rng.gamma(self.items, size=(size[0], 1))
         return np.asarray(stretch * self.bodies(size[0], rng))
-
-
-@dataclass(frozen=True, slots=True)
-class SphericalNoise:
-    """The law P(x) proportional to exp(-ceil(sqrt(m) |x|_2) / scale) on integer x with sum 0.
-
-    Parameters
-    ----------
-    items : int
-        Number of coordinates m, at least 2.
-    scale : float
-        Scale in lattice steps of the rounded norm; 0 is no noise.
-
-    Notes
-    -----
-    **Privacy.** Pure: the loss is at most ceil(sqrt(m) |d|_2) / scale for neighbours whose
-    statistics differ by d, with sum 0; it is attained, but for the rounding, far out along d.
-
-    **Statistic.** On a fine lattice |x|_2 is scale / sqrt(m) times a Gamma(m - 1) variable, so one
-    coordinate has the variance (m - 1) scale^2 / m, and all directions are alike.
-
-    References
-    ----------
-    The K-norm mechanism of Hardt and Talwar (2010), https://doi.org/10.1145/1806689.1806786.
-    """
-
-    items: int
-    scale: float
-
-    @classmethod
-    def calibrate(cls, items: int, sensitivity: int, epsilon: float) -> SphericalNoise:
-        """Return the law whose loss is at most `epsilon` when H moves by this much."""
-        return cls(items, _scale(sensitivity, epsilon))
-
-    @property
-    def variance(self) -> float:
-        """Variance of one coordinate, in squared lattice steps, to a relative 1 / scale^2."""
-        return (self.items - 1) / self.items * self.scale**2
-
-    def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
-        """Return `values` plus one draw of noise: exact and secure, or seeded with `rng`."""
-        m, n = self.items, self.items - 1
-        # the volume under exp(-sqrt(m) |x|_2) over that under exp(-|y|_1)
-        log = gammaln(n + 1) + 0.5 * n * math.log(math.pi) - gammaln(0.5 * n + 1)
-        chance = math.exp(log - 0.5 * math.log(m) - n * math.log(2.0 * math.sqrt(m)))
-        return _add(values, m, self.scale, chance, round_norm=True, rng=rng)
-
-    def bodies(self, draws: int, rng: np.random.Generator) -> FloatArray:
-        """Return uniform points of {sqrt(m) |x|_2 <= 1, sum 0}, shape (draws, m)."""
-        point = rng.standard_normal((draws, self.items))
-        point -= point.mean(axis=1, keepdims=True)
-        length = rng.random((draws, 1)) ** (1.0 / (self.items - 1)) / math.sqrt(self.items)
-        return np.asarray(point * (length / np.linalg.norm(point, axis=1, keepdims=True)))
-
-    @property
-    def body_scale(self) -> float:
-        """Scale of the Gamma(m) variable that stretches a point of the body."""
-        return self.scale
-
-    def simulate(self, size: tuple[int, int], rng: np.random.Generator) -> FloatArray:
-        """Return noise alone, shape (draws, m), by its limit on a fine lattice."""
-        stretch = self.body_scale * rng.gamma(self.items, size=(size[0], 1))
-        return np.asarray(stretch * self.bodies(size[0], rng))
-
-
-def _scale(sensitivity: int, epsilon: float) -> float:
-    scale = DiscreteLaplace.calibrate(sensitivity, epsilon).scale
-    if scale > _LARGEST_SCALE:
-        raise ValueError(
-            f"epsilon is too small for this statistic: the noise scale would exceed 2^44 lattice "
-            f"steps (got epsilon {epsilon}); use a larger epsilon."
-        )
-    return scale
-
-
-def _add(
-    values: IntArray,
-    items: int,
-    scale: float,
-    chance: float,
-    *,
-    round_norm: bool,
-    rng: np.random.Generator | None,
-) -> IntArray:
-    """Return `values` plus one vector of noise, given about the chance to keep a proposal."""
-    values = np.asarray(values, dtype=np.int64)
-    if values.shape != (items,):
-        raise ValueError(f"expected {items} values, got shape {values.shape}.")
-    if scale == 0:
-        return values.copy()
-    law = DiscreteLaplace(scale)
-    size = max(1, min(math.ceil(1.5 / chance), _MOST_PROPOSED // items))
-    while True:
-        first = law.noise(size * (items - 1), rng).reshape(size, items - 1)
-        if first.dtype != object and np.abs(first).max() >= LARGEST // items:
-            first = first.astype(object)  # Python integers, whose sum has room
-        last = -first.sum(axis=1)
-        coin = np.abs(draw_nonzero(scale, size, rng)) - 1
-        room = coin - np.abs(last)
-        for row in np.flatnonzero(room >= 0):
-            noise = np.append(first[row], last[row])
-            if not round_norm or _excess(noise) <= room[row]:
-                return clipped_sum(values, noise)
-
-
-def _excess(noise: IntArray) -> int:
-    """Return ceil(sqrt(m) |x|_2) - |x|_1, in whole numbers of any size."""
-    steps = [int(step) for step in noise]
-    square = len(steps) * sum(step * step for step in steps)
-    root = math.isqrt(square)
-    return root + (root * root < square) - sum(map(abs, steps))

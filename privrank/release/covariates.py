@@ -94,6 +94,11 @@ class Covariates:
         object.__setattr__(self, "position", own(np.reshape(self.position, shape), np.int64))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the covariates, the categorical ones first."""
+        return (*(name for name, _ in self.factors), *(name for name, _, _ in self.bounds))
+
+    @property
     def patterns(self) -> int:
         """Number of patterns S."""
         return len(self.cell)

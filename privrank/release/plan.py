@@ -7,18 +7,11 @@ from dataclasses import dataclass, field
 
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
 
 __all__ = ["QUIET", "Noise", "PartPlan", "Plan", "Setting"]
 
-Noise = (
-    DiscreteLaplace
-    | DiscreteGaussian
-    | CubeNoise
-    | PermutohedronNoise
-    | SphericalNoise
-    | ZeroSumLaplace
-)
+Noise = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise | ZeroSumLaplace
 
 Setting = float | str | bool
 
@@ -38,7 +31,7 @@ class PartPlan:
     sensitivity : int
         How far one unit moves the statistic, in lattice steps and as the noise measures it: in l1
         for discrete and zero-sum Laplace noise, in each coordinate for discrete Gaussian and cube
-        noise, in permutohedra of rank differences, in the rounded norm of spherical noise.
+        noise, in permutohedra of rank differences.
     epsilon : float
         What this part spends.
     step : float

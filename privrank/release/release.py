@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import own
@@ -69,7 +69,6 @@ _NOISES: dict[str, type[Noise]] = {
     "discrete Gaussian": DiscreteGaussian,
     "cube": CubeNoise,
     "permutohedron": PermutohedronNoise,
-    "spherical": SphericalNoise,
     "zero-sum Laplace": ZeroSumLaplace,
 }
 

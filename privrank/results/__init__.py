@@ -6,12 +6,10 @@ from privrank.results.closeness import ClosenessResult
 from privrank.results.columns import summary_col
 from privrank.results.homogeneity import HomogeneityResult
 from privrank.results.ranktest import RankTestResult
-from privrank.results.regression import BTLRegressionResult
 from privrank.results.topk import TopKResult
 
 __all__ = [
     "AggregationResult",
-    "BTLRegressionResult",
     "BTLResult",
     "ClosenessResult",
     "HomogeneityResult",

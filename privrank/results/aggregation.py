@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.inference import rank_sets
+from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target, fraction_interval, rank_threshold, score_interval
 from privrank.consensus.orders import pair_matrix
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -9,28 +10,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry import inference
+from privrank.bradley_terry import contrasts
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.bradley_terry.evidence import evidence
-from privrank.bradley_terry.optim import Solver
-from privrank.distributions.links import LOGIT, Link
-from privrank.hypotheses.nulls import monte_carlo_pvalue
-from privrank.results import tables
-from privrank.results.base import Result
-from privrank.results.guarantee import (
-    UNCERTAIN,
-    caption,
-    count_notes,
-    format_pvalue,
-    guarantee,
-    loss_notes,
-    privacy_notes,
-    title,
+from privrank.bradley_terry.estimate import Estimate, design_effect
+from privrank.bradley_terry.fit import Solver
+from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.worths import (
+    Worths,
+    display,
+    groups_at,
+    names_shown,
+    standard_errors,
+    worth_map,
 )
+from privrank.distributions.links import LOGIT, Link
+from privrank.results import tables
+from privrank.results.base import Result, once
+from privrank.results.guarantee import caption
 from privrank.results.homogeneity import HomogeneityResult
 from privrank.results.hypotheses import t_test, wald_test
-from privrank.results.pairs import pair_table, positions, quasi_table
-from privrank.results.worthtable import worth_columns, worth_rows
+from privrank.results.pairs import pair_table, predictors_of, quasi_table
+from privrank.results.worthtable import fit_table
 from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
@@ -40,13 +41,16 @@ if TYPE_CHECKING:
 __all__ = ["BTLResult"]
 
 FloatArray = NDArray[np.float64]
+At = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class BTLResult(Result):
-    """A private Bradley-Terry fit: worths, errors, ranks, tables and plots.
+    """A private Bradley-Terry fit: worths or coefficients, errors, ranks, tables and plots.
 
-    Everything is computed from `release` and the settings below; there is no way back to the data.
+    With covariates, methods about items (:meth:`ranks`, :meth:`pairwise`, ...) take ``at=``, levels
+    and values of the covariates; without it they are asked at the reference profile: the first
+    level of each factor, numeric covariates in the middle of their bounds.
 
     Parameters
     ----------
@@ -56,30 +60,72 @@ class BTLResult(Result):
         Significance level of intervals and rank sets.
     requested : float or "auto"
         Ridge that was asked for.
-    penalty : float
-        Ridge gamma of the fit.
-    corrected : bool
-        Whether `params` carry the ridge bias correction.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of the fit.
-    theta : ndarray, shape (m,)
-        Ridge estimate, centred.
-    worths : ndarray, shape (m,)
-        Reported worths, centred.
+    estimate : Estimate
+        Fitted coefficients: the centred worths, or with covariates those on contrasts of items.
     warnings : tuple of str
         What to read with care.
     """
 
+    requested: float | Literal["auto"]
+    solver: Solver
+    estimate: Estimate = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
     family: ClassVar[str] = "Bradley-Terry worths"
     noisy_errors: ClassVar[bool] = True
 
-    requested: float | Literal["auto"]
-    penalty: float
-    corrected: bool
-    solver: Solver
-    theta: FloatArray = field(repr=False)
-    worths: FloatArray = field(repr=False)
-    warnings: tuple[str, ...] = ()
+    def _shape(self) -> tuple[str, ...]:
+        what = "items" if self._plain else "coefficients"
+        return f"{len(self._names)} {what}", f"{self.nobs} {self.release.design.unit}s"
+
+    @property
+    def _plain(self) -> bool:
+        return self.release.design.covariates is None
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return names_shown(self.release.design)
+
+    @once
+    def _inference(self) -> Inference:
+        return Inference.of(self.release, self.estimate)
+
+    @once
+    def _law(self) -> NoisyErrors:
+        return self._inference().noisy_errors()
+
+    @once
+    def _display(self) -> FloatArray:
+        return display(self.release.design)
+
+    def _named(self, values: Any, name: str) -> pd.Series[Any]:
+        index = pd.Index(self._names, name="item" if self._plain else "term")
+        return pd.Series(np.array(values), index=index, name=name)
+
+    def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
+        return self._named(standard_errors(self._display(), covariance), name)
+
+    def _level(self, alpha: float | None) -> float:
+        return self.alpha if alpha is None else check_alpha(alpha)
+
+    def _map(self, at: At, *, every: bool = False) -> FloatArray:
+        design = self.release.design
+        return worth_map(design, groups_at(design.covariates, at, every=every))
+
+    def _at(self, at: At) -> Worths:
+        """Return the worths at given covariate values, with their errors."""
+        return Worths(self._inference(), self._law(), self._map(at))
+
+    def _values(self, at: At) -> FloatArray:
+        """Return the worths alone, which need no covariance and, of many items, no matrix."""
+        b = self.estimate.coefficients
+        return b if self._plain and not at else np.asarray(self._map(at) @ b)
+
+    def _estimated(self) -> FloatArray:
+        b = self.estimate.coefficients
+        return b if self._plain else np.asarray(self._display() @ b)
 
     @property
     def link(self) -> Link:
@@ -88,132 +134,147 @@ class BTLResult(Result):
 
     @property
     def estimator(self) -> str:
-        """The loss whose minimum the worths are, before its ridge."""
-        reading = evidence(self.release).estimator
-        likelihood = reading.likelihood or reading.link == LOGIT
-        return "maximum likelihood" if likelihood else "matching loss"
+        """The loss whose minimum the estimates are, before its ridge."""
+        return score_equations(self.release).estimator
 
-    def _covariance(self) -> inference.Covariance:
-        return inference.covariance(
-            evidence(self.release),
-            self.release,
-            self.theta,
-            self.worths,
-            self.penalty,
-            corrected=self.corrected,
-        )
+    @property
+    def penalty(self) -> float | Literal["auto"]:
+        """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for."""
+        ridge = self.estimate.ridge
+        return self.requested if isinstance(ridge, np.ndarray) else ridge
 
-    def _law(self) -> NoisyErrors:
-        return inference.noisy_errors(self.release, self._covariance(), self.worths)
+    @property
+    def corrected(self) -> bool:
+        """Whether the bias of the ridge is corrected."""
+        return self.estimate.corrected
 
     @property
     def params(self) -> pd.Series[float]:
-        """Centred worths on the scale of the link; larger is preferred."""
-        return self._series(self.worths, "worth")
+        """Centred worths on the scale of the link, larger is preferred; with covariates, terms.
+
+        These are the worths of the reference group, then how each column changes them, which adds
+        up to zero over the items; ``first`` is the advantage of the item named first.
+        """
+        return self._named(self._estimated(), "worth" if self._plain else "coef")
 
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
-        return self._series(self._covariance().errors(), "std err")
+        return self._errors(self._inference().errors.total, "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
         """Sampling part of the standard errors."""
-        return self._series(self._covariance().errors("sampling"), "sampling")
+        return self._errors(self._inference().errors.sampling, "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
         """Privacy part of the standard errors."""
-        return self._series(self._covariance().errors("privacy"), "privacy")
+        return self._errors(self._inference().errors.privacy, "privacy")
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Worths over their standard errors."""
+        """Estimates over their standard errors."""
         return (self.params / self.bse).rename("z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for a worth equal to the average."""
-        return self._series(self._law().pvalues(np.eye(len(self.items)), self.worths), "P>|z|")
+        """Two-sided p-values for a worth equal to the average, or a coefficient of zero."""
+        return self._named(self._law().pvalues(self._display(), self._estimated()), "P>|z|")
 
     @property
     def design_effect(self) -> float:
         """Variance inflation from dependent answers of one respondent; 1 for rows."""
-        pairs = evidence(self.release).pairs
-        return inference.design_effect(self.release, pairs, self.worths)
+        equations = score_equations(self.release)
+        return design_effect(equations, self.release, self.estimate.coefficients)
 
     def cov_params(self) -> pd.DataFrame:
-        """Return the covariance matrix of the worths, shape (m, m)."""
-        return pd.DataFrame(self._covariance().total, index=self.items, columns=self.items)
+        """Return the covariance matrix of the estimates."""
+        shown, names = self._display(), list(self._names)
+        total = shown @ self._inference().errors.total @ shown.T
+        return pd.DataFrame(total, index=names, columns=names)
 
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
-        """Return confidence intervals of the worths.
+        """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
 
         Parameters
         ----------
         alpha : float or None
-            Significance level; None takes the result's own.
+            Significance level; None takes the result's own, here and in all other methods.
         simultaneous : bool, default False
-            Cover all worths at once (Bonferroni).
-
-        Returns
-        -------
-        DataFrame
-            Columns ``lower`` and ``upper``, one row per item.
+            Cover all estimates at once (Bonferroni).
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
-        tests = len(self.items) if simultaneous else 1
-        half = self._law().half_widths(np.eye(len(self.items)), level / tests)
+        shown = self._display()
+        half = self._law().half_widths(shown, self._level(alpha) / (len(shown) ** simultaneous))
         return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
 
-    def worth(self) -> pd.Series[float]:
+    def worths(self, at: At = None) -> pd.DataFrame:
+        """Return the worths of each group.
+
+        One row per group and item: the levels, ``item``, ``worth``, ``std_err``, ``lower`` and
+        ``upper``.
+
+        Parameters
+        ----------
+        at : mapping of str to value, optional
+            Levels and values of the covariates, for one group. Without it every combination of
+            levels, numeric covariates in the middle of their bounds.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `at` names no covariate, or a value is not declared or out of bounds.
+        """
+        shown = self._map(at, every=True)
+        worth = shown @ self.estimate.coefficients
+        half = self._law().half_widths(shown, self.alpha)
+        groups = groups_at(self.release.design.covariates, at, every=True)
+        rows = [group | {"item": item} for group in groups for item in self.items]
+        return pd.DataFrame(rows).assign(
+            worth=worth,
+            std_err=standard_errors(shown, self._inference().errors.total),
+            lower=worth - half,
+            upper=worth + half,
+        )
+
+    def worth(self, at: At = None) -> pd.Series[float]:
         """Return worths on the multiplicative scale of the logit, which add up to 1."""
         if self.link != LOGIT:
             raise ValueError(
                 f"worth() is the multiplicative scale of the logit, and this fit has "
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
-        weight = np.exp(self.worths - self.worths.max())
+        worths = self._values(at)
+        weight = np.exp(worths - worths.max())
         return self._series(weight / weight.sum(), "worth")
 
-    def ranks(self) -> pd.Series[Any]:
+    def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin."""
-        place = np.lexsort((np.argsort(self.release.tie_break), -self.worths))
-        rank = np.empty(len(place), dtype=np.int64)
-        rank[place] = np.arange(1, len(place) + 1)
-        return self._series(rank, "rank")
+        place = np.lexsort((np.argsort(self.release.tie_break), -self._values(at)))
+        return self._series(np.argsort(place) + 1, "rank")
 
-    def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return simultaneous confidence sets of the ranks.
+    def rank_conf_int(self, alpha: float | None = None, *, at: At = None) -> pd.DataFrame:
+        """Return simultaneous confidence sets of the ranks, columns ``lower`` and ``upper``.
 
         1 plus the number of items surely better, to m minus the number surely worse, by
         simultaneous bands for all differences of two worths.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``lower`` and ``upper``, one row per item.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
-        return self._rank_sets(self._covariance(), level)
-
-    def _rank_sets(self, errors: inference.Covariance, alpha: float) -> pd.DataFrame:
-        facts = evidence(self.release)
-        quantile = inference.contrast_quantile(facts, errors, self.worths, alpha)
-        low, high = inference.rank_sets(self.worths, quantile * errors.contrast_errors())
+        low, high = self._at(at).rank_sets(self._level(alpha))
         return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
-    def pairwise(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
+    def pairwise(
+        self, alpha: float | None = None, *, simultaneous: bool = False, at: At = None
+    ) -> pd.DataFrame:
         """Return every pair's difference, win probability, interval and p-value.
 
         Parameters
         ----------
-        alpha : float or None
-            Significance level; None takes the result's own.
         simultaneous : bool, default False
             Make intervals cover, and p-values hold, for all pairs at once: by the law of the
             largest |t| of all differences, simulated from normal sampling error plus the exact
             noise law (Bonferroni's bound for more than 200 items).
+        at : mapping of str to value, optional
+            Values of the covariates. Neither item counts as named first.
 
         Returns
         -------
@@ -222,28 +283,11 @@ class BTLResult(Result):
             upper, pvalue``; ``probability`` is that of item1 being preferred, ``lower`` and
             ``upper`` its interval, ``pvalue`` tests equal worths.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level, worths = self._level(alpha), self._at(at)
         first, second = np.triu_indices(len(self.items), 1)
         names = np.array(self.items, dtype=object)
-        return pd.DataFrame(
-            {
-                "item1": names[first],
-                "item2": names[second],
-                **self._pair_table(first, second, level, simultaneous),
-            }
-        )
-
-    def _pair_table(
-        self, first: Any, second: Any, alpha: float, simultaneous: bool = False
-    ) -> dict[str, FloatArray]:
-        errors = self._covariance()
-        maxima = (
-            inference.contrast_maxima(evidence(self.release), errors, self.worths)
-            if simultaneous
-            else None
-        )
-        table = errors.contrast_errors()
-        return pair_table(self.worths, table, first, second, self.link, alpha, self._law(), maxima)
+        table = pair_table(worths, first, second, self.link, level, simultaneous=simultaneous)
+        return pd.DataFrame({"item1": names[first], "item2": names[second], **table})
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict who is preferred.
@@ -251,144 +295,147 @@ class BTLResult(Result):
         Parameters
         ----------
         frame : DataFrame
-            Columns ``item1`` and ``item2``.
-        alpha : float or None
-            Significance level; None takes the result's own.
+            Columns ``item1``, ``item2`` and the covariates of the model; with an order effect item1
+            is the one named first.
 
         Returns
         -------
         DataFrame
-            Probability that item1 is preferred, with its confidence limits ``lower`` and ``upper``,
-            indexed as `frame`.
+            ``probability`` that item1 is preferred, ``lower`` and ``upper``, indexed as `frame`.
 
         Raises
         ------
         TypeError, ValueError
-            If a column is missing, or an entry is no item.
+            If a column is missing, or an entry is no item or no declared level.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
-        table = self._pair_table(*positions(frame, self.items), level)
-        shown = {name: table[name] for name in ("probability", "lower", "upper")}
-        return pd.DataFrame(shown, index=frame.index)
+        shown = predictors_of(frame, self.release.design)
+        t, law = shown @ self.estimate.coefficients, self._law()
+        half = law.half_widths(shown, self._level(alpha))
+        sides = {"probability": t, "lower": t - half, "upper": t + half}
+        return pd.DataFrame(
+            {name: self.link.probability(side) for name, side in sides.items()}, index=frame.index
+        )
 
-    def quasi_se(self) -> pd.DataFrame:
+    def probabilities(self, at: At = None) -> pd.DataFrame:
+        """Return the matrix of win probabilities, row item over column item."""
+        worths, names = self._values(at), list(self.items)
+        table = self.link.probability(worths[:, None] - worths[None, :])
+        return pd.DataFrame(table, index=names, columns=names)
+
+    def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, from which readers compute the error of any difference.
 
-        The standard error of the difference of two worths is close to sqrt(q_1^2 + q_2^2).
-
-        Returns
-        -------
-        DataFrame
-            One row per item: ``worth``, ``std_err``, ``quasi_se`` (missing where there is none) and
-            ``largest_error``, how far off relatively the worst of the item's differences is.
+        The standard error of the difference of two worths is close to sqrt(q_1^2 + q_2^2). One row
+        per item: ``worth``, ``std_err``, ``quasi_se`` (missing where there is none) and
+        ``largest_error``, how far off relatively the worst of the item's differences is.
 
         References
         ----------
         Firth and de Menezes (2004), https://doi.org/10.1093/biomet/91.1.65.
         """
-        return quasi_table(self.params, self.bse, self._covariance().total)
+        return quasi_table(self._at(at), self.items)
 
-    def probabilities(self) -> pd.DataFrame:
-        """Return the matrix of win probabilities, row item over column item."""
-        return pd.DataFrame(
-            self.link.probability(self.worths[:, None] - self.worths[None, :]),
-            index=self.items,
-            columns=self.items,
-        )
+    def test_homogeneity(self, at: At = None) -> HomogeneityResult:
+        """Test that all worths are equal, with covariates at given values of these.
 
-    def test_homogeneity(self) -> HomogeneityResult:
-        """Test that all worths are equal (score form of the Wald test).
-
-        Its errors are those under the hypothesis. :meth:`wald_test` has those at the fit, which
-        grow faster than worths that noise drives apart (Hauck and Donner, 1977,
-        https://doi.org/10.1080/01621459.1977.10479969): it keeps its level, and sees less.
+        Without covariates by the score form of the Wald test, whose errors are those under the
+        hypothesis. :meth:`wald_test` has those at the fit, which grow faster than worths that noise
+        drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969): it
+        keeps its level, and sees less. With covariates it is the Wald test of the worths.
         """
-        facts = evidence(self.release)
-        statistic, table = inference.homogeneity(facts, self.release, self.worths)
-        return HomogeneityResult(
-            statistic, monte_carlo_pvalue(statistic, table), len(self.items) - 1, len(table)
-        )
+        test = contrasts.homogeneity(self._inference(), self._map(at))
+        return HomogeneityResult(**test._asdict())
+
+    def wald_test_terms(self) -> pd.DataFrame:
+        """Test every term of the formula, each given all the others.
+
+        One row per term, the intercept being equal worths in the reference group; columns
+        ``statistic``, ``df`` and ``pvalue``. P-values are Monte Carlo, under normal sampling error
+        plus the exact noise law.
+        """
+        tests = contrasts.term_tests(self._inference())
+        frame = pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term"))
+        return frame.drop(columns="draws")
+
+    def test_lack_of_fit(self) -> pd.Series[Any]:
+        """Test that the item covariates explain the worths of all items.
+
+        The unrestricted model is fitted to the same release, at no cost; H0 says that its worths
+        are linear combinations of the item covariates. A series of ``statistic``, ``df`` and
+        ``pvalue``.
+
+        Raises
+        ------
+        ValueError
+            If the model has no item covariates, or as many as worths.
+        """
+        test = contrasts.lack_of_fit(self.release, corrected=self.corrected)
+        return pd.Series(test._asdict(), name="lack of fit", dtype=object).drop("draws")
 
     def t_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses one by one, as statsmodels does, by the law of the noise."""
-        return t_test(self.params, self.cov_params(), self._law(), hypothesis)
+        law = self._law().through(self._display())
+        return t_test(self.params, self.cov_params(), law, hypothesis)
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, with errors at the fit and a Monte Carlo p-value.
 
         For the equality of all worths under much noise :meth:`test_homogeneity` sees more.
         """
-        return wald_test(self.params, self.cov_params(), self._law(), hypothesis)
+        law = self._law().through(self._display())
+        return wald_test(self.params, self.cov_params(), law, hypothesis)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of worths as a data frame, one row per item, best first."""
-        errors = self._covariance()
-        total = errors.errors()
-        law, every = self._law(), np.eye(len(self.items))
-        half = law.half_widths(every, self.alpha)
-        sets = self._rank_sets(errors, self.alpha)
-        frame = pd.DataFrame(
-            {
-                "worth": self.params,
-                "std_err": total,
-                "sampling": errors.errors("sampling"),
-                "privacy": errors.errors("privacy"),
-                "z": self.worths / total,
-                "pvalue": law.pvalues(every, self.worths),
-                "lower": self.worths - half,
-                "upper": self.worths + half,
-                "rank": self.ranks(),
-                "rank_lower": sets["lower"],
-                "rank_upper": sets["upper"],
-            }
-        )
+        """Return the table of the summary as a data frame.
+
+        One row per item, best first, with ranks; with covariates one row per coefficient.
+        """
+        named = {
+            "worth" if self._plain else "coef": self.params,
+            "std_err": self.bse,
+            "sampling": self.bse_sampling,
+            "privacy": self.bse_privacy,
+            "z": self.tvalues,
+            "pvalue": self.pvalues,
+        }
+        frame = pd.DataFrame(named).join(self.conf_int())
+        if not self._plain:
+            return frame
+        frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         return frame.sort_values("rank")
 
     def summary(self) -> tables.Table:
         """Return the fit as a table in the style of statsmodels (text, HTML, LaTeX, CSV)."""
-        frame = self.to_frame()
-        homogeneity = self.test_homogeneity()
-        level = f"{100 * (1 - self.alpha):g}%"
-        pairs = self.release.design.pairs
-        comparisons = "private" if pairs is None or pairs.origin == "equal" else f"{pairs.total:g}"
-        heard = "" if self.release.source == "none" else ", noise included"
-        notes = [
-            f"With {level} confidence each interval covers the item's centred worth, allowing for "
-            f"sampling and privacy noise; the rank sets hold for all items at once.",
-            *count_notes(self.release, "worths towards zero"),
-            f"Test of equal worths: statistic {homogeneity.statistic:.2f} on {homogeneity.df} "
-            f"degrees of freedom, {format_pvalue(homogeneity.pvalue)} (Monte Carlo{heard}).",
-            *loss_notes(self.release, self.estimator),
-            *privacy_notes(self.release),
-            *self.warnings,
-            *([] if np.isfinite(frame["std_err"]).all() else [UNCERTAIN]),
-        ]
-        return tables.Table(
-            title=title(f"{self.link.model} Results", self.release),
-            header=(
-                ("Model:", f"{self.link.model} ({self.link.name})"),
-                ("No. Comparisons:", comparisons),
-                *guarantee(self.release, self.design_effect),
-                ("Penalty:", f"{self.penalty:.4g}" + (", bias-corrected" * self.corrected)),
-            ),
-            columns=worth_columns(self.alpha),
-            rows=worth_rows(frame),
-            notes=tuple(notes),
+        size = f"{self.penalty:.4g}" if self._plain else f"{self.requested}"
+        return fit_table(
+            self.release,
+            self.to_frame(),
+            self.test_homogeneity() if self._plain else self.wald_test_terms(),
+            alpha=self.alpha,
+            estimator=self.estimator,
+            effect=self.design_effect,
+            penalty=size + (", bias-corrected" if self.corrected else ""),
+            warnings=self.warnings,
         )
 
     def plot_worth(self, ax: Axes | None = None) -> Figure:
-        """Draw worths with sampling-only and full intervals and rank sets."""
+        """Draw worths with sampling-only and full intervals; with covariates, of every group."""
         from privrank.results import plots
 
+        facts, name = self.release.design.covariates, self.link.name
         heading = f"{self.link.model} worths, {caption(self.release)}"
-        return plots.worth(self.to_frame(), self.alpha, heading, self.link.name, ax=ax)
+        if facts is None:
+            return plots.worth(self.to_frame(), self.alpha, heading, name, ax=ax)
+        factors = [factor for factor, _ in facts.factors]
+        return plots.group_worths(self.worths(), factors, self.alpha, heading, name, ax=ax)
 
-    def plot_pairwise(self, ax: Axes | None = None) -> Figure:
+    def plot_pairwise(self, ax: Axes | None = None, *, at: At = None) -> Figure:
         """Draw the win probabilities as a heat map, best item first."""
         from privrank.results import plots
 
-        order = list(self.ranks().sort_values().index)
-        return plots.pairwise(self.probabilities().loc[order, order], caption(self.release), ax=ax)
+        order = list(self.ranks(at).sort_values().index)
+        table = self.probabilities(at).loc[order, order]
+        return plots.pairwise(table, caption(self.release), ax=ax)
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the worths (:meth:`plot_worth`)."""
@@ -398,7 +445,7 @@ class BTLResult(Result):
         return {"penalty": self.requested, "solver": self.solver}
 
     def _estimates(self) -> dict[str, Any]:
-        return {"worths": self.worths.tolist(), "penalty": self.penalty}
+        return {"params": dict(self.params), "penalty": self.penalty}
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
         return self.params, self.bse, ()

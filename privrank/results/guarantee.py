@@ -9,7 +9,7 @@ from privrank.distributions.links import BUILT_IN, LOGIT
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import LAW_NAMES, noise_choices
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.zerosum import SphericalNoise, ZeroSumLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.release import (
     DESIGN_EFFECT,
     GROUP_SIZES,
@@ -137,9 +137,6 @@ def _scales(release: Release) -> str:
     if isinstance(law, PermutohedronNoise):
         scale = 1.0 / law.rate
         moved = f"sensitivity {float(reach.net_permutohedra):.4g} permutohedra"
-    elif isinstance(law, SphericalNoise):
-        scale = law.scale / math.sqrt(law.items)
-        moved = f"l2 sensitivity {reach.net_l2:.4g}"
     else:
         assert isinstance(law, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
         scale = law.scale

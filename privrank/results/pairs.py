@@ -10,46 +10,46 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.contrasts import adjusted_pvalues, quasi_variances
-from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.worths import Worths, pair_predictors
 from privrank.distributions.links import Link
+from privrank.release.survey import Design
 
-__all__ = ["pair_table", "positions", "quasi_table"]
+__all__ = ["pair_table", "predictors_of", "quasi_table"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
 def pair_table(
-    worths: FloatArray,
-    errors: FloatArray,
+    worths: Worths,
     first: IntArray,
     second: IntArray,
     link: Link,
     alpha: float,
-    law: NoisyErrors,
-    maxima: FloatArray | None = None,
+    *,
+    simultaneous: bool,
 ) -> dict[str, FloatArray]:
     """Return differences of worths with win probabilities, their limits and p-values.
 
-    Given the standard errors of all differences, shape (m, m), and the law of the errors of the
-    worths. With draws of the largest |t| of all differences, limits hold for all of them at once
-    and p-values are adjusted.
+    If `simultaneous`, by draws of the largest |t| of all differences, limits hold for all of them
+    at once and p-values are adjusted.
     """
-    difference = worths[first] - worths[second]
-    error = errors[first, second]
+    difference = worths.values[first] - worths.values[second]
+    error = worths.contrast_errors[first, second]
     size = np.abs(difference) / np.where(error == 0, 1.0, error)
     half: FloatArray
-    if maxima is not None:
-        half = float(np.quantile(maxima, 1.0 - alpha)) * error
-        pvalue = adjusted_pvalues(size, maxima)
-    elif law.noise is None:
+    if simultaneous:
+        half = float(np.quantile(worths.maxima, 1.0 - alpha)) * error
+        pvalue = adjusted_pvalues(size, worths.maxima)
+    elif worths.errors.noise is None:
         # without a row of weights for every pair, of which many items have too many
         half, pvalue = -ndtri(alpha / 2) * error, np.asarray(2.0 * ndtr(-size))
     else:
         each = np.arange(len(first))
-        weights = np.zeros((len(first), len(worths)))
+        weights = np.zeros((len(first), len(worths.values)))
         weights[each, first], weights[each, second] = 1.0, -1.0
-        half, pvalue = law.half_widths(weights, alpha), law.pvalues(weights, difference)
+        half = worths.errors.half_widths(weights, alpha)
+        pvalue = worths.errors.pvalues(weights, difference)
     return {
         "difference": difference,
         "std_err": error,
@@ -60,7 +60,7 @@ def pair_table(
     }
 
 
-def positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:
+def _positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:
     """Return the positions of the items in a frame's columns item1 and item2.
 
     Raises
@@ -80,18 +80,32 @@ def positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:
     return first, second
 
 
-def quasi_table(
-    worths: pd.Series[Any], errors: pd.Series[Any], covariance: FloatArray
-) -> pd.DataFrame:
+def predictors_of(frame: Any, design: Design) -> FloatArray:
+    """Return the map from coefficients to the differences of worths that a frame's rows ask for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a column is missing, or an entry is no item or no declared level.
+    """
+    first, second = _positions(frame, design.items)
+    known = () if design.covariates is None else sorted(design.covariates.names)
+    if not set(known) <= set(frame.columns):
+        raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
+    return pair_predictors(design, first, second, {name: list(frame[name]) for name in known})
+
+
+def quasi_table(worths: Worths, items: tuple[str, ...]) -> pd.DataFrame:
     """Return worths with their standard and quasi standard errors, as a frame by item."""
-    if len(worths) < 3:
+    if len(items) < 3:
         raise ValueError("quasi standard errors need at least three items.")
-    q, off = quasi_variances(covariance)
+    q, off = quasi_variances(worths.covariance)
     return pd.DataFrame(
         {
-            "worth": worths,
-            "std_err": errors,
+            "worth": worths.values,
+            "std_err": np.sqrt(np.maximum(np.diag(worths.covariance), 0.0)),
             "quasi_se": np.sqrt(np.where(q > 0, q, np.nan)),
             "largest_error": np.abs(off).max(axis=1),
-        }
+        },
+        index=pd.Index(items, name="item"),
     )

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privrank.bradley_terry import inference
-from privrank.bradley_terry.evidence import Evidence, evidence
+from privrank.bradley_terry.contrasts import rank_sets
+from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.release import NET
 from privrank.results import tables
@@ -89,8 +89,8 @@ class TopKResult(Result):
         return own(np.lexsort((np.argsort(self.release.tie_break), -self.win_rate)), np.int64)
 
     @once
-    def _facts(self) -> Evidence:
-        facts = evidence(self.release)
+    def _facts(self) -> ScoreEquations:
+        facts = score_equations(self.release)
         return replace(facts, score=own(facts.score, np.float64))
 
     @once
@@ -265,7 +265,7 @@ class TopKResult(Result):
         """
         level, m = self.alpha if alpha is None else check_alpha(alpha), len(self.items)
         certain = self._all_gap_pvalues() <= level / (m * (m - 1) / 2)
-        low, high = inference.rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
+        low, high = rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
         return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
     def to_frame(self) -> pd.DataFrame:

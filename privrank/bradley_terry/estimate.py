@@ -1,0 +1,240 @@
+"""One fit of a release, and the covariance of what it estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.bradley_terry.fit import Solver, fit_ridge
+from privrank.bradley_terry.linear import Ridge, blocks, times
+from privrank.bradley_terry.losses import ScoreFunction
+from privrank.bradley_terry.ridge import automatic_ridge, prior_ridge
+from privrank.bradley_terry.score import ScoreEquations
+from privrank.release.release import DESIGN_EFFECT, MOMENTS, WORTHS, Release
+from privrank.util.arrays import own
+
+__all__ = [
+    "Covariance",
+    "Estimate",
+    "cluster_moments",
+    "covariance",
+    "design_effect",
+    "estimate",
+    "score_covariance",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Fitted coefficients; without covariates they are the centred worths.
+
+    Parameters
+    ----------
+    first : ndarray, shape (p,)
+        Ridge estimate.
+    coefficients : ndarray, shape (p,)
+        Reported estimate: corrected for the bias of the ridge, if that was asked for.
+    ridge : float, or ndarray of shape (p, p)
+        Ridge of the fit.
+    corrected : bool
+        Whether the bias of the ridge is corrected.
+    converged : bool
+        Whether the fits ended by the rule of :func:`privrank.util.newton.minimise`.
+    infinite : bool
+        Whether a fit without a penalty was asked for and is not finite; it has the automatic one.
+    """
+
+    first: FloatArray
+    coefficients: FloatArray
+    ridge: Ridge
+    corrected: bool
+    converged: bool = True
+    infinite: bool = False
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies."""
+        for name in ("first", "coefficients", "ridge"):
+            if isinstance(value := getattr(self, name), np.ndarray):
+                object.__setattr__(self, name, own(value, np.float64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Covariance:
+    """Covariance of the coefficients, split into sampling and privacy noise.
+
+    Parameters
+    ----------
+    sampling, privacy : ndarray, shape (p, p)
+        The two parts; their sum is the covariance.
+    response : ndarray, shape (p, p)
+        The linear map from scores to coefficients.
+    scores : ndarray, shape (p, p)
+        Sampling covariance of the scores.
+    """
+
+    sampling: FloatArray
+    privacy: FloatArray
+    response: FloatArray
+    scores: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Covariance with both sources of error."""
+        return np.asarray(self.sampling + self.privacy)
+
+
+def estimate(
+    equations: ScoreEquations,
+    release: Release,
+    penalty: float | None = None,
+    *,
+    solver: Solver = "newton",
+) -> Estimate:
+    """Fit the coefficients: the ridge estimate, and once more to correct its bias.
+
+    Parameters
+    ----------
+    equations : ScoreEquations
+        The release, read as score equations.
+    release : Release
+        The release; one of objective perturbation has its ridge estimate in it.
+    penalty : float or None
+        Multiple of the prior; None balances noise and shrinkage and corrects the bias.
+    solver : {"newton", "lbfgs", "cvxpy"}
+        Solver of the convex fits.
+
+    Returns
+    -------
+    Estimate
+    """
+    linear, target, loss = equations.linear, equations.target, equations.loss
+    corrected, infinite, converged = penalty is None, False, True
+    ridge: Ridge
+    if WORTHS in release.parts:
+        part, ridge = release.parts[WORTHS], release.plan.number("gamma")
+        first = linear.centred(np.asarray(part.step * part.values))
+    else:
+        ridge = automatic_ridge(equations) if penalty is None else penalty * prior_ridge(equations)
+        fit = fit_ridge(target, linear, ridge, loss, solver=solver)
+        if not fit.finite:
+            ridge, corrected, infinite = automatic_ridge(equations), True, True
+            fit = fit_ridge(target, linear, ridge, loss, solver=solver)
+        first, converged = linear.centred(fit.point), fit.converged
+    coefficients = first
+    if corrected:
+        # the ridge once more, now towards the first estimate: to first order this adds back
+        # ridge H^-1 first, what the first ridge took, but with the curvature where it lands
+        back = target + times(ridge, first)
+        again = fit_ridge(back, linear, ridge, loss, solver=solver, start=first)
+        coefficients, converged = linear.centred(again.point), converged and again.converged
+    return Estimate(first, coefficients, ridge, corrected, converged, infinite)
+
+
+def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:
+    """Return the sandwich covariance of the coefficients.
+
+    With G_1 and G_2 the ridge Hessians at the ridge estimate and at the corrected one, scores move
+    the first by G_1^-1 and, when corrected, the second by G_2^-1 (I + ridge G_1^-1). Noise put on
+    the worths of objective perturbation acts like a score through G_1.
+    """
+    linear, b, identity = equations.linear, fitted.coefficients, equations.linear.identity
+    ridge = times(fitted.ridge, identity)
+    first = equations.information(fitted.first) + ridge
+    response = linear.inverse(first)
+    if fitted.corrected:
+        second = equations.information(b) + ridge
+        response = linear.inverse(second) @ (identity + times(fitted.ridge, response))
+    scores = score_covariance(equations, release, b)
+    noise = equations.noise_covariance(b) + equations.size_noise(b)
+    if equations.output_variance > 0:
+        noise = noise + equations.output_variance * (first @ first)
+    return Covariance(
+        np.asarray(response @ scores @ response.T),
+        np.asarray(response @ noise @ response.T),
+        np.asarray(response),
+        scores,
+    )
+
+
+def score_covariance(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
+    """Return the sampling covariance of the scores, shape (p, p).
+
+    Independent answers give the information weighted by n F (1 - F), or by the information for
+    scores of a log-loss. Where pair counts are expectations only, each comparison is taken as one
+    of a randomly chosen pair: the second moment n / 4 less, by pattern, the outer product of the
+    mean score over the number of comparisons; pairs that were in fact fixed vary less. For
+    respondents it is multiplied by the design effect, or replaced by the cluster-robust moments of
+    a non-private run. A tie counts as half a win to each, whose variance is smaller than assumed.
+    """
+    linear, count = equations.linear, equations.pairs.count
+    if MOMENTS[0] in release.parts:
+        return cluster_moments(equations, release, b, equations.fitted)
+    if equations.random_pairs and DESIGN_EFFECT not in release.parts:
+        mean = linear.scores_by_pattern(count * equations.function.mean(linear.predict(b)))
+        pattern = equations.pairs.first // equations.items
+        total = np.maximum(np.bincount(pattern, count, minlength=len(mean)), 1e-12)
+        second = linear.information(np.asarray(0.25 * count))
+        return np.asarray(second - mean.T @ (mean / total[:, None]))
+    weights = count * equations.fitted.variance(linear.predict(b))
+    return design_effect(equations, release, b) * linear.information(weights)
+
+
+def cluster_moments(
+    equations: ScoreEquations, release: Release, b: FloatArray, function: ScoreFunction
+) -> FloatArray:
+    """Return the sum over respondents of score times score, from moments by pair.
+
+    A respondent's score is the sum of half their net wins less expected, times the function's
+    weights; the moments come in blocks of edges that one respondent can have answered.
+    """
+    t = equations.linear.predict(b)
+    mean = 2.0 * function.link.excess(t)
+    matrix, half = equations.linear.matrix(), 0.5 * function.weight(t)
+    total = np.zeros((len(b), len(b)))
+    start = 0
+    for part in blocks(release.design, equations.pairs):
+        size = part.stop - part.start
+        yy, yn, nn = (
+            release.parts[name].values[start : start + size**2].reshape(size, size).astype(float)
+            for name in MOMENTS
+        )
+        start += size**2
+        cross = yn * mean[None, part]
+        meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
+        here = matrix[part]
+        weighted = half[part, None] * (here if isinstance(here, np.ndarray) else here.toarray())
+        total += weighted.T @ meat @ weighted
+    return total
+
+
+def design_effect(equations: ScoreEquations, release: Release, b: FloatArray) -> float:
+    """Return the variance of respondents' net wins over that of independent answers, at least 1.
+
+    The released sum over respondents of |net|^2, less nobs times the squared mean net, estimates
+    the trace of the net's sampling covariance; independent answers would give 8 sum n F (1 - F).
+    The mean net is that of the fitted worths, by combination of covariate values. Where respondents
+    answer different pairs the mean net varies and the estimate errs upwards.
+    """
+    if DESIGN_EFFECT not in release.parts:
+        return 1.0
+    facts, pairs, m = equations.covariates, equations.pairs, equations.items
+    t, answers = equations.linear.predict(b), ScoreFunction(release.link)
+    independent = 8.0 * float(pairs.count @ answers.variance(t))
+    if independent <= 0:
+        # worths so far apart that no answer varies: the noise has drowned everything
+        return 1.0
+    kind = np.zeros(1, dtype=np.int64) if facts is None else facts.kinds
+    units = np.full(int(kind.max()) + 1, float(release.design.nobs))
+    if facts is not None:
+        units[kind] = np.maximum(facts.units, 1.0)
+    start = kind[pairs.first // m] * m
+    mean = 2.0 * pairs.count * answers.mean(t)
+    net = np.bincount(start + pairs.first % m, mean, minlength=len(units) * m)
+    net -= np.bincount(start + pairs.second % m, mean, minlength=len(units) * m)
+    explained = float(((net.reshape(-1, m) ** 2).sum(axis=1) / units).sum())
+    spread = float(release.parts[DESIGN_EFFECT].values[0])
+    return max(1.0, (spread - explained) / independent)

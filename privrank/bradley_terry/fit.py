@@ -1,0 +1,162 @@
+"""Convex fits: a loss of paired comparisons with a ridge, on aggregated counts.
+
+Every fit minimises loss(E b) - target'b + b' ridge b / 2, E the map of a
+:class:`privrank.bradley_terry.linear.LinearPredictor` and the loss a sum over pairs
+(:class:`privrank.bradley_terry.losses.EdgeLoss`). Its score equations read
+``E' slope(E b) + ridge b = target``: for a matching loss ``slope = n (F - 1/2)`` and, without
+covariates, the target is half the net wins; a log-loss holds the answers itself, and its target
+is 0. Objective perturbation subtracts its noise from the target.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from privrank.bradley_terry.linear import LinearPredictor, Ridge, times
+from privrank.bradley_terry.losses import EdgeLoss
+from privrank.distributions.links import LOGIT
+from privrank.util.newton import Minimum, Objective, minimise
+from privrank.util.solvers import attempt, square_root
+
+__all__ = ["Solver", "fit_ridge"]
+
+FloatArray = NDArray[np.float64]
+
+Solver = Literal["newton", "lbfgs", "cvxpy"]
+
+
+def _objective(
+    target: FloatArray, linear: LinearPredictor, ridge: Ridge, loss: EdgeLoss
+) -> Objective:
+    """Return the objective of a fit with its derivatives."""
+    penalised = bool(np.any(ridge))
+
+    def value(b: FloatArray) -> float:
+        summed = loss.value(linear.predict(b))
+        return float(summed - target @ b + 0.5 * b @ times(ridge, b))
+
+    def gradient(b: FloatArray) -> FloatArray:
+        return linear.scores(loss.slope(linear.predict(b))) + times(ridge, b) - target
+
+    def step(b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
+        weights = loss.curvature(linear.predict(b))
+        found = linear.newton_step(slope, weights, ridge, accuracy)
+        if np.isfinite(found).all():
+            return found
+        if not penalised:
+            return None
+        # any positive definite matrix gives a direction of descent; a certificate must go on
+        return linear.newton_step(slope, weights, linear.steeper(ridge, weights), accuracy)
+
+    return Objective(
+        value=value,
+        gradient=gradient,
+        rounding=lambda b: linear.rounding(b, target, loss, ridge),
+        step=step,
+        moved=lambda b: float(np.abs(linear.predict(b)).max()),
+        far=loss.far,
+        penalised=penalised,
+    )
+
+
+def fit_ridge(
+    target: FloatArray,
+    linear: LinearPredictor,
+    ridge: Ridge,
+    loss: EdgeLoss,
+    *,
+    solver: Solver = "newton",
+    tolerance: float | None = None,
+    start: FloatArray | None = None,
+) -> Minimum:
+    """Minimise a loss of paired comparisons with a ridge.
+
+    Parameters
+    ----------
+    target : ndarray, shape (p,)
+        Right-hand side of the score equations; of worths it must sum to 0 without a ridge.
+    linear : LinearPredictor
+        The map from coefficients to the predictor of each edge.
+    ridge : float, or ndarray of shape (p, p)
+        Positive semi-definite.
+    loss : EdgeLoss
+        The loss by edge.
+    solver : {"newton", "lbfgs", "cvxpy"}
+        Newton's method (dense Cholesky, conjugate gradients for many items), or another solver
+        whose answer Newton's method then polishes; cvxpy knows the logistic loss only.
+    tolerance : float or None
+        If given, a certificate: iterate until the computed gradient norm plus its rounding bound
+        is at most `tolerance`. If None, to the accuracy of double precision.
+    start : ndarray, shape (p,), optional
+        Where Newton's method starts; 0 by default.
+
+    Returns
+    -------
+    Minimum
+        Worths sum to sum(target) / ridge, and to 0 without one.
+    """
+    problem = _objective(target, linear, ridge, loss)
+    start = np.zeros(linear.size) if start is None else start
+    if solver == "lbfgs":
+        start = _fit_lbfgs(problem, linear)
+    elif solver == "cvxpy":
+        if not loss.logistic:
+            raise ValueError(
+                "solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs'."
+            )
+        start = _fit_cvxpy(target, linear, ridge, loss)
+    # where another solver failed, Newton's method finishes the fit from anywhere
+    start = start if np.isfinite(start).all() else np.zeros(linear.size)
+    return minimise(problem, start, tolerance)
+
+
+def _fit_lbfgs(problem: Objective, linear: LinearPredictor) -> FloatArray:
+    far, p = problem.far, linear.size
+
+    def solved() -> FloatArray:
+        result = minimize(
+            lambda x: (problem.value(x), problem.gradient(x)),
+            np.zeros(p),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=None if problem.penalised else [(-far, far)] * p,
+        )
+        return np.asarray(result.x if problem.penalised else linear.centred(result.x))
+
+    return attempt(solved, lambda: np.zeros(p))
+
+
+def _fit_cvxpy(
+    target: FloatArray, linear: LinearPredictor, ridge: Ridge, loss: EdgeLoss
+) -> FloatArray:
+    import cvxpy as cp
+
+    count, penalised = loss.size, bool(np.any(ridge))
+
+    def solved() -> Any:
+        # stating the problem may fail, too: some versions know no matrix without rows
+        b = cp.Variable(linear.size)
+        t = linear.matrix() @ b
+        value = count @ (cp.logistic(t) - 0.5 * t) - target @ b
+        if isinstance(ridge, np.ndarray):
+            shrunk = cp.sum_squares(square_root(ridge) @ b)
+        else:
+            shrunk = ridge * cp.sum_squares(b)
+        problem: Any = cp.Problem(
+            cp.Minimize(value + 0.5 * shrunk),
+            [] if penalised else [cp.norm_inf(b) <= LOGIT.exact.far],
+        )
+        problem.solve(solver=cp.CLARABEL)
+        return b.value
+
+    with warnings.catch_warnings():
+        # a complaint would depend on the data
+        warnings.simplefilter("ignore")
+        found = attempt(solved, lambda: None)
+    solution = np.zeros(linear.size) if found is None else np.asarray(found)
+    return solution if penalised else linear.centred(solution)

@@ -1,0 +1,421 @@
+"""A release read as noisy score equations of a model of paired comparisons. Sees no data.
+
+Scores are in wins. Without covariates they read ``sum_j n_ij (F(theta_i - theta_j) - 1/2) +
+gamma theta_i = net_i / 2``, so noise on `net` enters halved. With covariates row r of the released
+statistic is the sum of basis times net wins, and the model matrix is basis times weights, so that
+the score of column k is weights_k' statistic, on the item basis, halved; noise follows by the same
+map. Under a log-loss that is no matching loss the scores are another function of the worths
+(:class:`privrank.bradley_terry.losses.ScoreFunction`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.bradley_terry.linear import (
+    ItemContrasts,
+    LinearPredictor,
+    item_basis,
+    linear_predictor,
+)
+from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
+from privrank.distributions.links import LOGIT
+from privrank.privacy.netnoise import NetLaw, equivalent_variance
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.release.covariates import Covariates
+from privrank.release.release import (
+    GROUP_SIZES,
+    NET,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    WINS,
+    WORTHS,
+    Part,
+    Release,
+)
+from privrank.release.survey import Design, PairCounts
+
+__all__ = [
+    "ScoreEquations",
+    "attainable",
+    "bordered",
+    "score_equations",
+]
+
+FloatArray = NDArray[np.float64]
+
+SIMULATION_STEP = 2.0**-20
+"""Lattice on which the continuous noise of objective perturbation is simulated."""
+
+TRUSTED_TOTAL = 0.1
+"""Relative error of the released total below which it replaces the public nominal total."""
+
+LEAST_TOTAL = 0.01
+"""Share of the nominal total below which released counts say nothing."""
+
+LEAST_GROUP = 0.02
+"""Share of an even group's units below which a released group size says nothing."""
+
+_NO_NOISE = DiscreteLaplace(0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreEquations:
+    """Noisy scores of the coefficients b, the comparisons behind them, and their noise.
+
+    Without covariates the coefficients are the worths.
+
+    Parameters
+    ----------
+    items : int
+        Number of items m.
+    score : ndarray, shape (p,)
+        Noisy scores; those of worths are made to sum to zero.
+    pairs : PairCounts
+        Comparisons per pair used in the fit, with covariates per pattern and pair.
+    linear : LinearPredictor
+        The map from coefficients to the predictor of each edge.
+    function : ScoreFunction
+        How the scores depend on the worths.
+    covariates : Covariates or None
+        The model matrix; its `units` are public or released.
+    item_law, item_step : Law, float
+        Noise of each row of scores by item, in steps of `item_step`.
+    edge_law, edge_step : DiscreteLaplace or DiscreteGaussian, float
+        Noise of each cell of the win matrix, zero unless the matrix was released; half the
+        difference of a pair's two cells enters its two scores with opposite signs.
+    order_law, order_step : DiscreteLaplace, float
+        Noise of the score of an order effect.
+    count_variance : float
+        Error variance of each pair count, zero unless they were released.
+    size_variance : float
+        Error variance of each group's size, zero unless they were released.
+    output_variance : float
+        Variance of noise added to the worths themselves.
+    random_pairs : bool
+        Whether pair counts are expectations, so that the score also varies with who met whom.
+    answers : tuple of ndarray or None
+        Wins and losses of each edge's first item, known exactly: then the coefficients are fitted
+        to them by maximum likelihood.
+    """
+
+    items: int
+    score: FloatArray
+    pairs: PairCounts
+    linear: LinearPredictor
+    function: ScoreFunction
+    covariates: Covariates | None = None
+    item_law: NetLaw = _NO_NOISE
+    item_step: float = 1.0
+    edge_law: DiscreteLaplace | DiscreteGaussian = _NO_NOISE
+    edge_step: float = 1.0
+    order_law: DiscreteLaplace = _NO_NOISE
+    order_step: float = 1.0
+    count_variance: float = 0.0
+    size_variance: float = 0.0
+    output_variance: float = 0.0
+    random_pairs: bool = False
+    answers: tuple[FloatArray, FloatArray] | None = None
+
+    @property
+    def fitted(self) -> ScoreFunction:
+        """How the scores that the fit solves depend on the worths."""
+        return self.function if self.answers is None else ScoreFunction(self.function.link, True)
+
+    @property
+    def estimator(self) -> str:
+        """The loss whose minimum the coefficients are, before its ridge."""
+        likelihood = self.fitted.likelihood or self.fitted.link == LOGIT
+        return "maximum likelihood" if likelihood else "matching loss"
+
+    @property
+    def loss(self) -> EdgeLoss:
+        """The loss that the fit minimises, less `target`."""
+        if self.answers is None:
+            return EdgeLoss.matching(self.function, self.pairs.count)
+        return EdgeLoss.likelihood(self.function.link, *self.answers)
+
+    @property
+    def target(self) -> FloatArray:
+        """Right-hand side of the score equations of the fit."""
+        return self.score if self.answers is None else np.zeros(self.linear.size)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Rows of scores by item to columns of the model matrix, shape (R, K)."""
+        return np.ones((1, 1)) if self.covariates is None else self.covariates.weights
+
+    @property
+    def basis(self) -> FloatArray:
+        """The item basis, shape (m, q): worths themselves without covariates."""
+        if self.covariates is None:
+            return np.eye(self.items)
+        return item_basis(self.covariates, self.items)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the last coefficient is an order effect."""
+        return self.covariates is not None and self.covariates.ordered
+
+    @property
+    def item_variance(self) -> float:
+        """Variance of independent noise on the scores that does the same to their differences."""
+        return self.item_step**2 * equivalent_variance(self.item_law, self.items)
+
+    @property
+    def order_variance(self) -> float:
+        """Variance of the noise of the order effect's score."""
+        return self.order_step**2 * self.order_law.variance
+
+    def edge_variance(self, b: FloatArray) -> FloatArray:
+        """Return the variance of the noise each pair puts into its two scores, opposite in sign.
+
+        An error in a pair count moves the expected wins by its product with F - 1/2.
+        """
+        cells = 0.5 * self.edge_step**2 * self.edge_law.variance
+        mean = self.function.mean(self.linear.predict(b))
+        return np.asarray(cells + self.count_variance * mean**2)
+
+    def noise_covariance(self, b: FloatArray) -> FloatArray:
+        """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
+        gram = self.weights.T @ self.weights
+        noise = np.asarray(np.kron(self.item_variance * gram, self.basis.T @ self.basis))
+        if self.ordered:
+            noise = bordered(noise, self.order_variance)
+        if self.edge_law.scale > 0 or self.count_variance > 0:
+            noise = noise + self.linear.information(self.edge_variance(b))
+        return noise
+
+    def size_noise(self, b: FloatArray) -> FloatArray:
+        """Return what errors of the group sizes do to the equations.
+
+        A unit more in a cell raises the expected score by that cell's mean score; the errors have
+        equal variance and sum to zero.
+        """
+        if self.covariates is None or self.size_variance == 0.0:
+            return np.zeros((len(b), len(b)))
+        mean = self.pairs.count * self.function.mean(self.linear.predict(b))
+        each = self.linear.scores_by_pattern(mean)
+        each = each / np.maximum(self.covariates.units, 1e-12)[:, None]
+        each = each - each.mean(axis=0)
+        return np.asarray(self.size_variance * (each.T @ each))
+
+    def information(self, b: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
+        """Return the slope of the mean scores by the coefficients, shape (p, p)."""
+        curvature = (function or self.fitted).curvature(self.linear.predict(b))
+        return self.linear.information(self.pairs.count * curvature)
+
+
+def bordered(block: FloatArray, corner: float) -> FloatArray:
+    """Return a matrix with one row and column more, zero but for their corner."""
+    wider = np.zeros((block.shape[0] + 1, block.shape[1] + 1))
+    wider[:-1, :-1] = block
+    wider[-1, -1] = corner
+    return wider
+
+
+def score_equations(release: Release) -> ScoreEquations:
+    """Read a release as noisy score equations.
+
+    Worths of objective perturbation are read through their equations: at the minimiser the score
+    equations hold with the noise w on their right-hand side, so that their left-hand side, with
+    public pair counts, is half a noisy net. The log-loss of other links than the logit is read in
+    the same way, its scores being linear near the truth.
+
+    The win matrix of a non-private run, exact and of the pairs met only, is fitted by maximum
+    likelihood; for the logit that is what its net wins give.
+    """
+    design, m = release.design, len(release.design.items)
+    function = ScoreFunction(release.link)
+    if WINS in release.parts:
+        return _of_wins(release)
+    if design.covariates is not None:
+        return _of_groups(release, design.covariates)
+    pairs, count_variance = _pair_counts(release)
+    linear = ItemContrasts(pairs, m)
+    if NET in release.parts:
+        part = release.parts[NET]
+        score = 0.5 * part.step * part.values.astype(np.float64)
+        return ScoreEquations(
+            m,
+            score - score.mean(),
+            pairs,
+            linear,
+            function,
+            item_law=_net_law(part),
+            item_step=0.5 * part.step,
+            count_variance=count_variance,
+            random_pairs=pairs.origin == "equal",
+        )
+    part, gamma = release.parts[WORTHS], release.plan.number("gamma")
+    theta = np.asarray(part.step * part.values, dtype=np.float64)
+    function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)
+    score = linear.scores(pairs.count * function.mean(linear.predict(theta))) + gamma * theta
+    return ScoreEquations(
+        m,
+        score - score.mean(),
+        pairs,
+        linear,
+        function,
+        item_law=DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP),
+        item_step=SIMULATION_STEP,
+        count_variance=count_variance,
+        output_variance=part.noise_variance,
+    )
+
+
+def _of_wins(release: Release) -> ScoreEquations:
+    """Read the wins of both items of each pair: exact and of the pairs met, or noisy and of all."""
+    design, part, m = release.design, release.parts[WINS], len(release.design.items)
+    function = ScoreFunction(release.link)
+    wins = part.step * part.values.reshape(2, -1)
+    half = 0.5 * (wins[0] - wins[1])
+    if design.pairs is not None:
+        linear = linear_predictor(design, design.pairs)
+        exact = design.covariates is None and release.link == LOGIT
+        return ScoreEquations(
+            m,
+            linear.scores(half),
+            design.pairs,
+            linear,
+            function,
+            covariates=design.covariates,
+            answers=None if exact else (wins[0], wins[1]),
+        )
+    if not isinstance(part.law, DiscreteLaplace | DiscreteGaussian):
+        raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
+    # a count is the sum of a pair's two cells
+    pairs, count_variance = _shrunk(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+    linear = ItemContrasts(pairs, m)
+    return ScoreEquations(
+        m,
+        linear.centred(linear.scores(half)),
+        pairs,
+        linear,
+        function,
+        edge_law=part.law,
+        edge_step=part.step,
+        count_variance=count_variance,
+    )
+
+
+def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
+    """Read net wins by row of covariates and item."""
+    covariates, pairs, size_variance = _groups(release, covariates)
+    m, part = len(release.design.items), release.parts[NET]
+    rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
+    score = (covariates.weights.T @ rows @ item_basis(covariates, m)).ravel()
+    order_law, order_step = _NO_NOISE, 1.0
+    if covariates.ordered:
+        named = release.parts[ORDER_EFFECT]
+        order_law, order_step = named.laplace, 0.5 * named.step
+        score = np.append(score, order_step * named.values[0])
+    return ScoreEquations(
+        m,
+        np.asarray(score),
+        pairs,
+        linear_predictor(replace(release.design, covariates=covariates), pairs),
+        ScoreFunction(release.link),
+        covariates=covariates,
+        item_law=_net_law(part),
+        item_step=0.5 * part.step,
+        order_law=order_law,
+        order_step=order_step,
+        size_variance=size_variance,
+        random_pairs=pairs.origin == "equal",
+    )
+
+
+def _net_law(part: Part) -> NetLaw:
+    """Return the law of noise on net wins, or refuse another."""
+    if not isinstance(part.law, NetLaw):
+        raise ValueError("release must have noise that is drawn for net wins.")
+    return part.law
+
+
+def _pair_counts(release: Release) -> tuple[PairCounts, float]:
+    """Return the public or released comparisons per pair and the error variance of each."""
+    if PAIR_COUNTS in release.parts:
+        part = release.parts[PAIR_COUNTS]
+        return _shrunk(release.design, part.values.astype(np.float64), part.noise_variance)
+    if release.design.pairs is None:
+        raise ValueError("release must hold pair counts, or its design must.")
+    return release.design.pairs, 0.0
+
+
+def _shrunk(design: Design, noisy: FloatArray, variance: float) -> tuple[PairCounts, float]:
+    """Return released pair counts shrunk towards their mean, and their error variance.
+
+    With noise of this variance v and true counts that vary by tau^2, the count closest to the
+    truth is the mean plus tau^2 / (tau^2 + v) of the noisy deviation, with error variance
+    tau^2 v / (tau^2 + v); tau^2 is estimated by the excess of the noisy counts' variance over v.
+    The mean is the released one where its noise is small against the nominal, else the nominal.
+    """
+    first, second = np.triu_indices(len(design.items), 1)
+    edges = len(noisy)
+    mean = design.nominal_total / edges
+    if np.sqrt(variance / edges) <= TRUSTED_TOTAL * mean:
+        mean = float(noisy.mean())
+    spread = max(0.0, float(np.mean((noisy - mean) ** 2)) - variance)
+    kept = spread / (spread + variance) if variance > 0 else 1.0
+    count = np.maximum(mean + kept * (noisy - mean), 0.0)
+    if count.sum() < LEAST_TOTAL * design.nominal_total:
+        # noise has left no comparisons at all: fall back on the nominal number
+        count = np.full(edges, design.nominal_total / edges)
+    return PairCounts(first, second, count, "released"), kept * variance
+
+
+def _groups(release: Release, covariates: Covariates) -> tuple[Covariates, PairCounts, float]:
+    """Return the covariates with their units, comparisons per pattern and pair, and size errors.
+
+    Under a private design the units per cell are released; their sum is public. They are shrunk
+    towards their mean as pair counts are (:func:`_shrunk`), their spread being at least that of
+    chance. Every cell is taken to compare the pairs in the same proportions.
+    """
+    design, pairs = release.design, release.design.pairs
+    if pairs is None:
+        raise ValueError("release must hold pair counts, or its design must.")
+    if pairs.origin == "observed":
+        return covariates, pairs, 0.0
+    cells, m = covariates.cells, len(design.items)
+    size, variance = np.full(cells, design.nobs / cells), 0.0
+    if cells > 1:
+        part = release.parts[GROUP_SIZES]
+        noisy = part.step * part.values
+        away = noisy - noisy.mean()
+        # units that fall into cells by chance vary at least so much
+        chance = design.nobs / cells * (1.0 - 1.0 / cells)
+        spread = max(chance, float(away @ away) / (cells - 1) - part.noise_variance)
+        kept = spread / (spread + part.noise_variance) if part.noise_variance > 0 else 1.0
+        variance = kept * part.noise_variance
+        size = np.maximum(size + kept * away, LEAST_GROUP * design.nobs / cells)
+        size = size * (design.nobs / size.sum())
+    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
+    by_cell = PairCounts(
+        np.tile(pairs.first, cells) + shift,
+        np.tile(pairs.second, cells) + shift,
+        np.repeat(size / design.nobs, len(pairs.first)) * np.tile(pairs.count, cells),
+        pairs.origin,
+    )
+    return replace(covariates, units=size), by_cell, variance
+
+
+def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
+    """Return whether any answers could have such scores, by a necessary condition.
+
+    For the k best-scoring items the scores add up to at most half the comparisons that leave the
+    group, or to the function's largest score for each; noise can carry them beyond. For net wins
+    on a complete design with equal counts the condition is also sufficient (Landau).
+    """
+    order = np.argsort(-score)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    near = np.minimum(place[pairs.first], place[pairs.second])
+    far = np.maximum(place[pairs.first], place[pairs.second])
+    # a pair is cut by the groups that hold its better item only
+    steps = np.bincount(near, pairs.count, minlength=len(order))
+    leaving = np.cumsum(steps - np.bincount(far, pairs.count, minlength=len(order)))[:-1]
+    return bool((np.cumsum(score[order])[:-1] < function.most * leaving).all())
