@@ -72,8 +72,8 @@ class PrivateBTL:
         over the pairs, so that unanswered ones pull the worths towards zero; ``"release"`` spends a
         share of epsilon on them; a mapping ``{(item, item): count}`` or a frame ``item1, item2,
         count`` declares them.
-    link : {"logit", "probit", "sech"} or Link, default "logit"
-        The law F: logistic (Bradley and Terry), normal (Thurstone), hyperbolic secant, or a
+    link : {"logit", "probit"} or Link, default "logit"
+        The distribution F: logistic (Bradley and Terry), normal (Thurstone), or a
         :class:`privrank.Link` of your own. Private fits to counts minimise its matching loss, for
         which net wins are enough; the non-private fit is by maximum likelihood.
 
@@ -302,7 +302,7 @@ class PrivateBTL:
             From any fit to the same comparisons, such as ``PrivateTopK(...).fit(...).release``.
         penalty, solver, alpha
             As in :meth:`fit`.
-        link : {"logit", "probit", "sech"} or Link, optional
+        link : {"logit", "probit"} or Link, optional
             Another link than the release was made for; counts can be read under any, by the
             matching loss, or by maximum likelihood if the release is the wins of every pair.
 

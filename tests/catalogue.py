@@ -110,7 +110,7 @@ def bradley_terry():
 def links(people, public_people):
     """PrivateBTL with other links than the logit."""
     found = []
-    for link in ("logit", "probit", "sech"):
+    for link in ("logit", "probit"):
         given = PERSON | {"link": link}
         options = [{"method": "counts", "noise": "laplace"}, OBJECTIVE]
         found += fits(f"BTL, {link}", pr.PrivateBTL, people, given, options)

@@ -31,7 +31,7 @@ STEEP = pr.Link(
     kappa1=2.0,
     kappa2=1.0,
 )
-LINKS = {"logit": "logit", "probit": "probit", "sech": "sech", "a link of your own": STEEP}
+LINKS = {"logit": "logit", "probit": "probit", "a link of your own": STEEP}
 UNITS = ("row", "respondent")
 DESIGNS = {
     "public": [{"design": "public"}],

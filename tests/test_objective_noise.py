@@ -6,12 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from ownlinks import SECH
 from pairfits import fit_ridge, rounding_bound
 from test_objective import LINKS, counts_only, exact_slope, problem
 
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import loss_bounds
-from privrank.distributions.links import LOGIT, SECH
+from privrank.distributions.links import LOGIT
 from privrank.mechanisms import objective
 from privrank.release.survey import PairCounts
 

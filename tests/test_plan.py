@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ownlinks import SECH
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -106,7 +107,7 @@ def test_shares_and_pair_counts_enter_the_prediction():
     assert error(facts=declared) < error()
 
 
-@pytest.mark.parametrize("link", ["logit", "probit", "sech"])
+@pytest.mark.parametrize("link", ["logit", "probit", SECH])
 @pytest.mark.parametrize("likelihood", [False, True])
 def test_the_mean_square_pull_is_that_of_worths_of_the_spread(link, likelihood):
     function = ScoreFunction(find(link), likelihood)

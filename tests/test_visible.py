@@ -24,6 +24,7 @@ from privrank import btl, closeness, uniformity
 from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
+from privrank.encode import paircounts
 from privrank.encode.comparisons import Encoded
 from privrank.mechanisms.statistics import binary, comparison
 from privrank.planning import aggregation as rankplan
@@ -32,7 +33,6 @@ from privrank.privacy import knorm as ranknoise
 from privrank.privacy import noise, zerosum
 from privrank.published import identity
 from privrank.published import uniformity as uniform
-from privrank.release import paircounts
 from privrank.release import survey as design
 from privrank.release.survey import PairCounts
 

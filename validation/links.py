@@ -63,7 +63,7 @@ def main() -> None:
     started = time.time()
     rows = []
     cell = 0
-    for link in ("probit", "sech"):
+    for link in ("probit",):
         for items, repeats in SETTINGS:
             for label, epsilon, design, model, method in FITS:
                 cell += 1

@@ -20,14 +20,11 @@ __all__ = [
     "LEAST_TAIL",
     "LOGIT_FORMS",
     "PROBIT_FORMS",
-    "SECH_FORMS",
     "Antiderivatives",
     "Forms",
     "Function",
     "logit_slope",
     "probit_slope",
-    "sech_cdf",
-    "sech_slope",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -142,61 +139,6 @@ def _probit_bend(t: FloatArray) -> FloatArray:
     return np.clip(ratio * (ratio + t), 0.0, 1.0)
 
 
-# --- hyperbolic secant: F' = sech(pi t / 2) / 2 ---
-
-
-def _sech_tail(t: FloatArray) -> FloatArray:
-    """Return exp(-pi |t| / 2), kept away from 0 so that ratios have a limit."""
-    return np.asarray(np.maximum(np.exp(-0.5 * math.pi * np.abs(t)), LEAST_TAIL))
-
-
-def _sech_lower(t: FloatArray) -> FloatArray:
-    return np.asarray((2.0 / math.pi) * np.arctan(_sech_tail(t)))
-
-
-def sech_cdf(t: FloatArray) -> FloatArray:
-    """Return F of the hyperbolic secant law."""
-    lower = _sech_lower(t)
-    return np.where(t < 0, lower, 1.0 - lower)
-
-
-def _sech_excess(t: FloatArray) -> FloatArray:
-    return np.asarray((2.0 / math.pi) * np.arctan(np.tanh(0.25 * math.pi * t)))
-
-
-def _sech_density(t: FloatArray) -> FloatArray:
-    tail = _sech_tail(t)
-    return np.asarray(tail / (1.0 + tail * tail))
-
-
-def sech_slope(t: FloatArray) -> FloatArray:
-    """Return F'' of the hyperbolic secant law."""
-    return np.asarray(-0.5 * math.pi * np.tanh(0.5 * math.pi * t) * _sech_density(t))
-
-
-def _sech_variance(t: FloatArray) -> FloatArray:
-    lower = _sech_lower(t)
-    return np.asarray(lower * (1.0 - lower))
-
-
-def _sech_log_cdf(t: FloatArray) -> FloatArray:
-    tail = _sech_tail(t)
-    # log arctan(z) = log z + log(arctan(z) / z), the first exactly
-    below = np.log(2.0 / math.pi) - 0.5 * math.pi * np.abs(t) + np.log(np.arctan(tail) / tail)
-    return np.where(t < 0, below, np.log1p(-_sech_lower(t)))
-
-
-def _sech_ratio(t: FloatArray) -> FloatArray:
-    tail = _sech_tail(t)
-    below = 0.5 * math.pi * (tail / np.arctan(tail)) / (1.0 + tail * tail)
-    return np.where(t < 0, below, _sech_density(t) / (1.0 - _sech_lower(t)))
-
-
-def _sech_bend(t: FloatArray) -> FloatArray:
-    ratio = _sech_ratio(t)
-    return np.maximum(ratio * (ratio + 0.5 * math.pi * np.tanh(0.5 * math.pi * t)), 0.0)
-
-
 # --- integrals of even functions ---
 
 
@@ -286,32 +228,4 @@ PROBIT_FORMS = Forms(
 
 Errors of excess: three roundings of the argument (difference, constant, product) at |t| F'(t) < 1/4
 each, 4 u (two ulp) relative for erf, which is 2 u, and the product with a count: below 5 u.
-"""
-
-SECH_FORMS = Forms(
-    excess=_sech_excess,
-    integral=Antiderivatives(_sech_density, 26.5).second,
-    density=_sech_density,
-    variance=_sech_variance,
-    log_cdf=_sech_log_cdf,
-    ratio=_sech_ratio,
-    bend=_sech_bend,
-    peak=0.5,
-    steepest=0.5 * math.pi * (1 + 2e-16),
-    swing=0.31775,
-    far=17.538,
-    accuracy=16.0,
-)
-"""F(t) = 1/2 + (2 / pi) arctan(tanh(pi t / 4)) = (2 / pi) arctan(exp(pi t / 2)), F' = sech / 2.
-
-With p = F(t): F' = sin(pi p) / 2, so F' / (F (1 - F)) = sin(pi p) / (2 p (1 - p)) <= 2, attained
-at p = 1/2, because sin(pi p) <= 4 p (1 - p); u = sin(pi p) / (2 p) falls from pi / 2 at p = 0; and
-h = (sin(pi p)^2 / p^2 - pi sin(pi p) cos(pi p) / p) / 4, positive, is largest at p = .55797:
-1.0273836; h(t) - h(-t) is largest at p = .76380: .3177419.
-
-Errors of excess: five roundings of arguments at |t| F'(t) < 1/4 each, tanh and arctan 4 u (two
-ulp) relative, the constant and the product 2 u, on values up to 1/2: below 7 u, and the count.
-Errors of u over pi / 2: the argument of the exponential is off by 4 u relative, which moves u by
-4 u |t| h(t) <= 2 u; the exponential, the arctangent and six operations are off by two ulp and one
-ulp each, relative, and by derivatives of u of at most its own size: below 16 u.
 """

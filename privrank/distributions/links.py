@@ -23,14 +23,11 @@ from privrank.distributions.linkforms import (
     LEAST_TAIL,
     LOGIT_FORMS,
     PROBIT_FORMS,
-    SECH_FORMS,
     Antiderivatives,
     Forms,
     Function,
     logit_slope,
     probit_slope,
-    sech_cdf,
-    sech_slope,
 )
 from privrank.util.solvers import legendre
 
@@ -38,7 +35,6 @@ __all__ = [
     "BUILT_IN",
     "LOGIT",
     "PROBIT",
-    "SECH",
     "UNIT_ROUNDOFF",
     "Link",
     "find",
@@ -88,16 +84,17 @@ class Link:
 
     Examples
     --------
+    The hyperbolic secant:
+
     >>> import numpy as np
-    >>> from scipy.special import expit
     >>> import privrank as pr
     >>> def density(t):
-    ...     return 2 * expit(2 * t) * expit(-2 * t)
-    >>> steep = pr.Link("steep logit", cdf=lambda t: expit(2 * t), pdf=density,
-    ...                 slope=lambda t: 2 * density(t) * (expit(-2 * t) - expit(2 * t)),
-    ...                 kappa1=2.0, kappa2=1.0)
-    >>> float(steep.probability(0.5))
-    0.7310585786300049
+    ...     return 0.5 / np.cosh(0.5 * np.pi * t)
+    >>> sech = pr.Link("sech", cdf=lambda t: 2 / np.pi * np.arctan(np.exp(0.5 * np.pi * t)),
+    ...                pdf=density, slope=lambda t: -0.5 * np.pi * np.tanh(0.5 * np.pi * t)
+    ...                * density(t), kappa1=2.0, kappa2=1.02739)
+    >>> round(float(sech.probability(0.5)), 4)
+    0.7145
     """
 
     name: str
@@ -312,11 +309,8 @@ PROBIT = Link(
     "probit", ndtr, PROBIT_FORMS.density, probit_slope, kappa1=math.inf, kappa2=1.0,
     forms=PROBIT_FORMS,
 )  # fmt: skip
-SECH = Link(
-    "sech", sech_cdf, SECH_FORMS.density, sech_slope, kappa1=2.0, kappa2=1.02739, forms=SECH_FORMS
-)
 
-BUILT_IN = (LOGIT, PROBIT, SECH)
+BUILT_IN = (LOGIT, PROBIT)
 
 
 def find(link: object) -> Link:

@@ -162,7 +162,7 @@ def bradley_terry(
         Comparisons planned for every pair.
     share : float in (0, 1], default 1.0
         Chance that a planned comparison is made, each on its own.
-    link : {"logit", "probit", "sech"} or Link, default "logit"
+    link : {"logit", "probit"} or Link, default "logit"
         Link, as for :class:`privrank.PrivateBTL`; ``"probit"`` is Thurstone's model.
     rng : numpy.random.Generator or None
         None for fresh entropy.

@@ -24,10 +24,11 @@ from privrank.encode.frames import (
     refuse_copy,
     with_respondent_column,
 )
+from privrank.encode.paircounts import public_pairs
 from privrank.encode.predictor import Predictor, check_constant, patterns_of, read_predictor
 from privrank.privacy.budget import Unit
+from privrank.release.connected import check_connected
 from privrank.release.covariates import Covariates
-from privrank.release.paircounts import check_connected, public_pairs
 from privrank.release.survey import Design, DesignKind
 from privrank.util.checks import check_choice, check_count, check_flag
 
@@ -150,64 +151,19 @@ def encode_comparisons(
             f"held as objects with pandas.to_numeric."
         )
     labels = declared_items(frame, (columns.item1, columns.item2), items)
-
-    by = [
-        name
-        for name in (columns.respondent, columns.item1, columns.item2, columns.outcome)
-        if name is not None
-    ]
-    covariates = () if predictor is None else predictor.columns
-    keys, size = counting.tally(view, list(dict.fromkeys((*by, *covariates))), columns.outcome)
-    if not len(size):
-        raise ValueError("comparisons must have at least one row.")
-    first = _item_codes(keys[columns.item1], labels, columns.item1)
-    second = _item_codes(keys[columns.item2], labels, columns.item2)
-    if (first == second).any():
-        raise ValueError(
-            f"columns {columns.item1!r} and {columns.item2!r} must name two different items: at "
-            f"least one row compares an item with itself."
-        )
-    answered, sign = _outcomes(keys, columns.outcome, len(size), tied)
-
-    m = len(labels)
-    low, high = np.minimum(first, second), np.maximum(first, second)
-    swapped = first > second
-    sign = np.where(swapped, -sign, sign)
-    pair = low * m + high
-    comparisons = size * answered
-    net = size * sign
-    pattern, described = np.zeros(len(size), dtype=np.int64), None
+    read = _read(view, columns, labels, () if predictor is None else predictor.columns, ties=tied)
+    described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
     if predictor is not None:
-        first_named = np.where(swapped, -1, 1)
         pattern, described = _patterns(
-            predictor, keys, first_named, columns.respondent, kind, pair_counts
+            predictor, read.keys, read.first_named, columns.respondent, kind, pair_counts
         )
-    # pairs are numbered first, so that no code below exceeds the square of the number of rows
-    seen, place = counting.distinct_codes(pair, m * m)
-    edges, edge = np.arange(len(seen)), place
-    if predictor is not None:
-        span = (int(pattern.max()) + 1) * len(seen)
-        edges, edge = counting.distinct_codes(pattern * len(seen) + place, span)
-    pairs = (
-        edges // len(seen) * m + seen[edges % len(seen)] // m,
-        edges // len(seen) * m + seen[edges % len(seen)] % m,
-        _sum_by(edge, comparisons, len(edges)),
-        _sum_by(edge, net, len(edges)),
-    )
-    answers = None
-    nobs = int(size.sum())
-    person = None
+    pairs, edge, place = _by_pair(read, pattern, len(labels))
+    answers, person, nobs = None, None, int(read.size.sum())
     if columns.respondent is not None:
-        person = keys[columns.respondent].codes
-        _check_answers(person, place, size, columns.respondent, rows, distinct)
-        nobs = len(keys[columns.respondent].values)
-        cells, cell = np.unique(person * len(edges) + edge, return_inverse=True)
-        answers = (
-            cells // len(edges),
-            cells % len(edges),
-            _sum_by(cell, comparisons, len(cells)),
-            _sum_by(cell, net, len(cells)),
-        )
+        key = read.keys[columns.respondent]
+        person, nobs = key.codes, len(key.values)
+        _check_answers(person, place, read.size, columns.respondent, rows, distinct)
+        answers = _by_person(read, person, edge, len(pairs[0]))
     facts = Design(
         items=tuple(str(label) for label in labels),
         nobs=nobs,
@@ -224,13 +180,76 @@ def encode_comparisons(
     facts = replace(facts, pairs=public)
     if described is None:
         return Encoded(facts, pairs, answers)
-    units = _units(described.kinds[pattern], size, person, described)
+    units = _units(described.kinds[pattern], read.size, person, described)
     if kind == "public":
-        described = replace(described, units=units)
-    facts = replace(facts, covariates=described)
-    if kind == "public":
+        facts = replace(facts, covariates=replace(described, units=units))
         check_identified(facts)
-    return Encoded(facts, pairs, answers, units)
+        return Encoded(facts, pairs, answers, units)
+    return Encoded(replace(facts, covariates=described), pairs, answers, units)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Rows that are alike, counted: their keys, number, pair of items, and answers."""
+
+    keys: Mapping[str, counting.Key]
+    size: IntArray
+    low: IntArray
+    high: IntArray
+    first_named: IntArray
+    comparisons: IntArray
+    net: IntArray
+
+
+def _read(
+    view: Any,
+    columns: ComparisonColumns,
+    labels: tuple[Any, ...],
+    covariates: tuple[str, ...],
+    *,
+    ties: bool,
+) -> _Rows:
+    """Count the rows that are alike, items in the order of `labels` within each pair."""
+    named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
+    by = list(dict.fromkeys(name for name in named if name is not None))
+    keys, size = counting.tally(view, by, columns.outcome)
+    if not len(size):
+        raise ValueError("comparisons must have at least one row.")
+    first = _item_codes(keys[columns.item1], labels, columns.item1)
+    second = _item_codes(keys[columns.item2], labels, columns.item2)
+    if (first == second).any():
+        raise ValueError(
+            f"columns {columns.item1!r} and {columns.item2!r} must name two different items: at "
+            f"least one row compares an item with itself."
+        )
+    answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
+    order = np.where(first > second, -1, 1)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return _Rows(keys, size, low, high, order, size * answered, size * sign * order)
+
+
+def _by_pair(
+    read: _Rows, pattern: IntArray, items: int
+) -> tuple[tuple[IntArray, IntArray, IntArray, IntArray], IntArray, IntArray]:
+    """Return the counts per pattern and pair, and the edge and the pair of each group of rows."""
+    # pairs are numbered first, so that no code below exceeds the square of the number of rows
+    seen, place = counting.distinct_codes(read.low * items + read.high, items**2)
+    edges, edge = np.arange(len(seen)), place
+    if pattern.any():
+        span = (int(pattern.max()) + 1) * len(seen)
+        edges, edge = counting.distinct_codes(pattern * len(seen) + place, span)
+    start, pair = edges // len(seen) * items, seen[edges % len(seen)]
+    counts = _sum_by(edge, read.comparisons, len(edges)), _sum_by(edge, read.net, len(edges))
+    return (start + pair // items, start + pair % items, *counts), edge, place
+
+
+def _by_person(
+    read: _Rows, person: IntArray, edge: IntArray, edges: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return the counts per respondent and pair."""
+    cells, cell = np.unique(person * edges + edge, return_inverse=True)
+    counts = _sum_by(cell, read.comparisons, len(cells)), _sum_by(cell, read.net, len(cells))
+    return (cells // edges, cells % edges, *counts)
 
 
 def _patterns(

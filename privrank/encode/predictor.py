@@ -97,37 +97,7 @@ def read_predictor(
         raise ValueError(
             f"items must not be named {FIRST!r} beside an order effect of that name: rename it."
         )
-    declared = _mapping("levels", levels, "a column to its levels")
-    limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
-    for name, given in (("levels", declared), ("bounds", limits)):
-        if unknown := given.keys() - {factor.column for factor in factors}:
-            raise ValueError(f"{name} must name columns of the formula, not {sorted(unknown)}.")
-    choices: dict[str, tuple[Any, ...]] = {}
-    ranges: dict[str, tuple[float, float]] = {}
-    for factor in factors:
-        if factor.column not in present:
-            raise ValueError(
-                f"data has no column {factor.column!r}: the formula names columns of data."
-            )
-        known = _levels(factor, frame, declared.get(factor.column))
-        if known is not None:
-            choices[factor.column] = known
-        elif factor.column in counting.numeric_columns(view, [factor.column]):
-            ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
-        else:
-            raise ValueError(
-                f"the levels of {factor.column!r} must be declared: make the column categorical or "
-                f"pass levels={{{factor.column!r}: [...]}}, because a list read off the answers "
-                f"would reveal them."
-            )
-    if unused := limits.keys() - ranges.keys():
-        raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
-    cells = prod(len(known) for known in choices.values())
-    if cells > MOST_CELLS or len(ranges) > MOST_NUMERIC:
-        raise ValueError(
-            f"formula must make at most {MOST_CELLS} groups and use at most {MOST_NUMERIC} numeric "
-            f"covariates: it has {cells} combinations of levels and {len(ranges)} numbers."
-        )
+    choices, ranges = _declarations(factors, frame, view, levels, bounds)
     names, matrix = _item_matrix(item_formula, item_data, labels)
     columns, monomials, weights = _weights(right, choices, ranges, FIRST if ordered else "")
     if not columns.names:
@@ -159,6 +129,44 @@ def read_predictor(
         units=np.zeros(0),
     )
     return Predictor(covariates, choices)
+
+
+def _declarations(
+    factors: Sequence[Factor], frame: object, view: Any, levels: object, bounds: object
+) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
+    """Return the declared levels of the categorical covariates and the bounds of the numeric."""
+    declared = _mapping("levels", levels, "a column to its levels")
+    limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
+    for name, given in (("levels", declared), ("bounds", limits)):
+        if unknown := given.keys() - {factor.column for factor in factors}:
+            raise ValueError(f"{name} must name columns of the formula, not {sorted(unknown)}.")
+    choices: dict[str, tuple[Any, ...]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
+    for factor in factors:
+        if factor.column not in counting.column_names(view):
+            raise ValueError(
+                f"data has no column {factor.column!r}: the formula names columns of data."
+            )
+        known = _levels(factor, frame, declared.get(factor.column))
+        if known is not None:
+            choices[factor.column] = known
+        elif factor.column in counting.numeric_columns(view, [factor.column]):
+            ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
+        else:
+            raise ValueError(
+                f"the levels of {factor.column!r} must be declared: make the column categorical or "
+                f"pass levels={{{factor.column!r}: [...]}}, because a list read off the answers "
+                f"would reveal them."
+            )
+    if unused := limits.keys() - ranges.keys():
+        raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
+    cells = prod(len(known) for known in choices.values())
+    if cells > MOST_CELLS or len(ranges) > MOST_NUMERIC:
+        raise ValueError(
+            f"formula must make at most {MOST_CELLS} groups and use at most {MOST_NUMERIC} numeric "
+            f"covariates: it has {cells} combinations of levels and {len(ranges)} numbers."
+        )
+    return choices, ranges
 
 
 def _mapping(name: str, given: object, rule: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from privrank.planning.choice import OUTPUT, Choice
 from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.netnoise import NetNoise, NoiseName, cell_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
-from privrank.release.paircounts import check_connected
+from privrank.release.connected import check_connected
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import (
     DESIGN_EFFECT,

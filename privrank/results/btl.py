@@ -191,8 +191,7 @@ class BTLResult(Result):
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the estimates."""
         shown, names = self._display(), list(self._names)
-        total = shown @ self._inference().errors.total @ shown.T
-        return pd.DataFrame(total, index=names, columns=names)
+        return pd.DataFrame(shown @ self._inference().errors.total @ shown.T, names, names)
 
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
@@ -319,15 +318,14 @@ class BTLResult(Result):
     def probabilities(self, at: At = None) -> pd.DataFrame:
         """Return the matrix of win probabilities, row item over column item."""
         worths, names = self._values(at), list(self.items)
-        table = self.link.probability(worths[:, None] - worths[None, :])
-        return pd.DataFrame(table, index=names, columns=names)
+        return pd.DataFrame(self.link.probability(worths[:, None] - worths), names, names)
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, from which readers compute the error of any difference.
 
-        The standard error of the difference of two worths is close to sqrt(q_1^2 + q_2^2). One row
-        per item: ``worth``, ``std_err``, ``quasi_se`` (missing where there is none) and
-        ``largest_error``, how far off relatively the worst of the item's differences is.
+        That of two worths is close to sqrt(q_1^2 + q_2^2). One row per item: ``worth``,
+        ``std_err``, ``quasi_se`` (missing where there is none) and ``largest_error``, how far off
+        relatively the worst of the item's differences is.
 
         References
         ----------
@@ -343,8 +341,8 @@ class BTLResult(Result):
         drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969): it
         keeps its level, and sees less. With covariates it is the Wald test of the worths.
         """
-        test = contrasts.homogeneity(self._inference(), self._map(at))
-        return HomogeneityResult(**test._asdict())
+        table = self._map(at)
+        return HomogeneityResult(**contrasts.homogeneity(self._inference(), table)._asdict())
 
     def wald_test_terms(self) -> pd.DataFrame:
         """Test every term of the formula, each given all the others.
