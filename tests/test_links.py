@@ -51,7 +51,7 @@ OWN = Link("my logit", expit, logit_density, logit_slope, kappa1=1.0, kappa2=0.2
 ALL = [*BUILT_IN, SECH, OWN]
 by_link = pytest.mark.parametrize("link", ALL, ids=lambda link: link.name)
 LAWS = {"logit": logistic(), "probit": norm(), "sech": hypsecant(scale=2 / math.pi)}
-LAWS["my logit"] = logistic()
+LAWS["my logit"], LAWS[SECH] = logistic(), LAWS["sech"]
 
 
 def seeded(seed=7):
