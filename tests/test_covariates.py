@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -594,3 +595,80 @@ def test_item_covariates_are_those_of_r():
         rest = fit.test_lack_of_fit()
         assert rest["statistic"] == pytest.approx(wanted["lack_of_fit"][f"wald_{kind}"], rel=1e-6)
         assert rest["df"] == wanted["lack_of_fit"]["df"]
+
+
+# --- the methods about items, at given covariates ---
+
+
+@pytest.mark.parametrize("epsilon", [np.inf, 2.0])
+def test_methods_about_items_agree_at_every_profile(epsilon):
+    fit = university("gender + first").fit(epsilon, rng=np.random.default_rng(4))
+    frame = fit.pairwise(at={"gender": "male"})
+    worths = fit.worths({"gender": "male"}).set_index("item")
+    away = worths["worth"].loc[frame["item1"]].to_numpy() - worths["worth"].loc[frame["item2"]]
+    np.testing.assert_allclose(frame["difference"], away.to_numpy(), atol=1e-12)
+    ranks = worths["worth"].rank(ascending=False)
+    np.testing.assert_array_equal(fit.ranks({"gender": "male"}).loc[ranks.index], ranks)
+    quasi = fit.quasi_se({"gender": "male"})
+    np.testing.assert_allclose(quasi["std_err"], worths["std_err"], atol=1e-12)
+    table = fit.probabilities({"gender": "male"})
+    cells = [table.loc[one, two] for one, two in zip(frame["item1"], frame["item2"], strict=True)]
+    np.testing.assert_allclose(cells, frame["probability"], atol=1e-12)
+    sets = fit.rank_conf_int(at={"gender": "male"})
+    assert ((sets["lower"] <= ranks) & (ranks <= sets["upper"])).all()
+    wider = fit.pairwise(at={"gender": "male"}, simultaneous=True)
+    assert (wider["lower"] < frame["lower"]).all() and (wider["pvalue"] >= frame["pvalue"]).all()
+    assert fit.worth({"gender": "male"}).sum() == pytest.approx(1.0)
+
+
+def test_the_reference_profile_is_that_of_the_first_levels():
+    fit = university("gender").fit(2.0, rng=np.random.default_rng(4))
+    first = {"gender": fit.release.design.covariates.factors[0][1][0]}
+    pd.testing.assert_frame_equal(fit.pairwise(), fit.pairwise(at=first))
+    # of the reference group worths are coefficients, which a hypothesis names by their items
+    pair = fit.pairwise().set_index(["item1", "item2"]).loc["London", "Paris"]
+    test = fit.t_test("London = Paris")
+    assert float(test.effect[0]) == pytest.approx(pair["difference"])
+    assert float(test.pvalue) == pytest.approx(pair["pvalue"])
+    whole, term = fit.test_homogeneity(), fit.wald_test_terms().loc["Intercept"]
+    assert whole.statistic == pytest.approx(term["statistic"]) and whole.df == term["df"] == 5
+    assert whole.pvalue == pytest.approx(term["pvalue"], abs=0.03)
+
+
+def test_a_model_without_covariates_has_one_profile():
+    fit = university("1").fit(2.0, rng=np.random.default_rng(4))
+    assert list(fit.worths().columns) == ["item", "worth", "std_err", "lower", "upper"]
+    np.testing.assert_allclose(fit.worths()["worth"], fit.params)
+    np.testing.assert_allclose(fit.worths()[["lower", "upper"]], fit.conf_int())
+    assert fit.wald_test_terms().loc["Intercept", "df"] == 5
+    check_refusal(lambda: fit.pairwise(at={"gender": "male"}), ValueError, ["covariates"])
+    check_refusal(lambda: fit.ranks({"gender": "male"}), ValueError, ["covariates"])
+
+
+@pytest.mark.parametrize("epsilon", [np.inf, 1.0])
+def test_a_plain_fit_is_the_model_of_an_intercept_only(epsilon):
+    plain = university("1").fit(epsilon, rng=np.random.default_rng(4))
+    design = plain.release.design
+    intercept = Covariates(
+        formula="1",
+        factors=(),
+        bounds=(),
+        monomials=((),),
+        columns=("Intercept",),
+        terms=(("Intercept", 0, 1),),
+        weights=np.ones((1, 1)),
+        ordered=False,
+        item_columns=(),
+        item_matrix=np.zeros((len(design.items), 0)),
+        cell=np.zeros(1),
+        position=np.zeros((1, 0)),
+        first=np.zeros(1),
+        units=np.full(1, design.nobs),
+    )
+    survey = replace(design, covariates=intercept)
+    fit = pr.PrivateBTL.from_release(replace(plain.release, survey=survey))
+    np.testing.assert_allclose(fit.params, plain.params, atol=1e-9)
+    np.testing.assert_allclose(fit.cov_params(), plain.cov_params(), atol=1e-9)
+    np.testing.assert_allclose(fit.bse_privacy, plain.bse_privacy, atol=1e-9)
+    assert fit.design_effect == pytest.approx(plain.design_effect)
+    np.testing.assert_allclose(fit.conf_int(), plain.conf_int(), atol=0.01)
