@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, projection, pseudo_inverse, rank, square_root
 
 __all__ = [
-    "Test",
+    "HomogeneityResult",
     "adjusted_pvalues",
     "contrast_errors",
     "contrast_maxima",
@@ -44,13 +44,32 @@ _BOUND_STEPS = 20_000
 """Quantiles of the Bonferroni bound that stand in for draws."""
 
 
-class Test(NamedTuple):
-    """A quadratic form, its degrees of freedom, its Monte Carlo p-value and the draws behind it."""
+@dataclass(frozen=True, slots=True)
+class HomogeneityResult:
+    """Test that all items are equally preferred, or that other contrasts are zero.
+
+    Parameters
+    ----------
+    statistic : float
+        Quadratic form of the noisy scores in their covariance under the null hypothesis, or of the
+        contrasts in theirs at the fit.
+    df : int
+        Degrees of freedom of the chi-square distribution that holds without noise.
+    pvalue : float
+        Monte Carlo p-value under normal sampling error plus the exact noise.
+    draws : int
+        Size of the null table; the p-value is a multiple of 1 / (draws + 1).
+    """
 
     statistic: float
     df: int
     pvalue: float
     draws: int
+
+    @property
+    def pvalue_error(self) -> float:
+        """Monte Carlo standard error of the p-value."""
+        return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
 
 
 def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -160,7 +179,7 @@ def rank_sets(worths: FloatArray, half_widths: FloatArray) -> tuple[IntArray, In
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def homogeneity(inference: Inference, table: FloatArray) -> Test:
+def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     """Test that all worths are equal, given the map from coefficients to worths, shape (m, p).
 
     With covariates by the Wald test at the fit. Without them:
@@ -192,20 +211,22 @@ def homogeneity(inference: Inference, table: FloatArray) -> Test:
     return _quadratic(equations.score, weights, draw, m - 1)
 
 
-def wald(inference: Inference, contrast: FloatArray, errors: FloatArray) -> Test:
+def wald(inference: Inference, contrast: FloatArray, errors: FloatArray) -> HomogeneityResult:
     """Test that contrasts of the coefficients, shape (rows, p), are zero, given drawn errors."""
     middle = contrast @ inference.errors.total @ contrast.T
     value = contrast @ inference.fitted.coefficients
     return _quadratic(value, pseudo_inverse(middle), errors @ contrast.T, rank(middle))
 
 
-def _quadratic(value: FloatArray, weights: FloatArray, null: FloatArray, df: int) -> Test:
+def _quadratic(
+    value: FloatArray, weights: FloatArray, null: FloatArray, df: int
+) -> HomogeneityResult:
     table = np.einsum("dr,rs,ds->d", null, weights, null, optimize=True)
     statistic = float(value @ weights @ value)
-    return Test(statistic, df, monte_carlo_pvalue(statistic, table), len(table))
+    return HomogeneityResult(statistic, df, monte_carlo_pvalue(statistic, table), len(table))
 
 
-def term_tests(inference: Inference) -> dict[str, Test]:
+def term_tests(inference: Inference) -> dict[str, HomogeneityResult]:
     """Test each term of the formula, given all the others."""
     facts, p = inference.equations, len(inference.fitted.coefficients)
     errors = inference.draw_errors("tests of terms")
@@ -218,7 +239,7 @@ def term_tests(inference: Inference) -> dict[str, Test]:
     return {name: wald(inference, np.eye(p)[start:stop], errors) for name, start, stop in parts}
 
 
-def lack_of_fit(release: Release, *, corrected: bool) -> Test:
+def lack_of_fit(release: Release, *, corrected: bool) -> HomogeneityResult:
     """Test that worths are linear combinations of the item covariates.
 
     The unrestricted model is fitted to the same release, which costs nothing, and the part of its

@@ -1,10 +1,10 @@
 """Frozen result classes: the release, numbers computed from it, tables and plots on demand."""
 
+from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.closeness import ClosenessResult
 from privrank.results.columns import summary_col
-from privrank.results.homogeneity import HomogeneityResult
 from privrank.results.ranktest import RankTestResult
 from privrank.results.topk import TopKResult
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry import contrasts
+from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Estimate, design_effect
 from privrank.bradley_terry.fit import Solver
@@ -28,7 +29,6 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.results import tables
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption
-from privrank.results.homogeneity import HomogeneityResult
 from privrank.results.hypotheses import t_test, wald_test
 from privrank.results.pairs import pair_table, predictors_of, quasi_table
 from privrank.results.worthtable import fit_table
@@ -341,8 +341,7 @@ class BTLResult(Result):
         drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969): it
         keeps its level, and sees less. With covariates it is the Wald test of the worths.
         """
-        table = self._map(at)
-        return HomogeneityResult(**contrasts.homogeneity(self._inference(), table)._asdict())
+        return contrasts.homogeneity(self._inference(), self._map(at))
 
     def wald_test_terms(self) -> pd.DataFrame:
         """Test every term of the formula, each given all the others.
@@ -368,7 +367,8 @@ class BTLResult(Result):
             If the model has no item covariates, or as many as worths.
         """
         test = contrasts.lack_of_fit(self.release, corrected=self.corrected)
-        return pd.Series(test._asdict(), name="lack of fit", dtype=object).drop("draws")
+        values = (test.statistic, test.df, test.pvalue)
+        return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
 
     def t_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses one by one, as statsmodels does, by the law of the noise."""

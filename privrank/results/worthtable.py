@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.score import score_equations
 from privrank.release.release import Release
 from privrank.results.guarantee import (
@@ -17,7 +18,6 @@ from privrank.results.guarantee import (
     rank_range,
     title,
 )
-from privrank.results.homogeneity import HomogeneityResult
 from privrank.results.tables import Table
 
 __all__ = ["fit_table"]
