@@ -345,24 +345,10 @@ def infer(
     alpha: float = 0.05,
     warn: bool = False,
 ) -> BTLResult:
-    """Fit the model to a release: post-processing, nothing is spent.
+    """Fit the model to a release of any fit of comparisons: post-processing, nothing is spent.
 
-    Parameters
-    ----------
-    release : Release
-        From any comparisons fit.
-    penalty : float or "auto"
-        Ridge; that of objective perturbation is fixed by its release.
-    solver : {"newton", "lbfgs", "cvxpy"}
-        Solver of the convex fit.
-    alpha : float
-        Significance level.
-    warn : bool
-        Whether to emit the result's warnings.
-
-    Returns
-    -------
-    BTLResult
+    Given the arguments of :meth:`PrivateBTL.fit`, of which the ridge of objective perturbation is
+    fixed by its release, and whether to emit the result's warnings.
     """
     requested = check_penalty(penalty)
     equations = score_equations(release)

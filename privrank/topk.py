@@ -13,7 +13,7 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice
-from privrank.planning.comparisons import DesignEffect, Noise, main_noise, side_shares
+from privrank.planning.comparisons import DesignEffect, Noise, noises_left, side_shares
 from privrank.release.release import (
     DESIGN_EFFECT,
     MOMENTS,
@@ -192,7 +192,7 @@ class PrivateTopK:
         design = self._encoded.design
         extra = (PAIR_COUNTS,) if design.pairs is None and epsilon < np.inf else ()
         sides = side_shares(design, epsilon, design_effect, shares, extra)
-        law = main_noise(design, "net wins", noise, epsilon, delta, sides)
+        law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
         choice = Choice("net wins", sides, cluster=design_effect == "cluster", noise=law)
         release = release_comparisons(
             self._encoded,

@@ -32,7 +32,7 @@ __all__ = [
     "DesignEffect",
     "Method",
     "Noise",
-    "main_noise",
+    "noises_left",
     "plan_choices",
     "plan_fit",
     "predicted_error",
@@ -93,23 +93,7 @@ def side_shares(
     return chosen
 
 
-def main_noise(
-    design: Design,
-    mechanism: Mechanism,
-    noise: Noise,
-    epsilon: float,
-    delta: float,
-    shares: Mapping[str, float],
-) -> NoiseName:
-    """Return the law of the main release's noise, from public numbers.
-
-    Given the caller's choice and the side releases' shares; ``"auto"`` takes the law under which
-    differences between items get the least variance (:func:`_laws`).
-    """
-    return _laws(design, mechanism, noise, epsilon, delta, shares)[0]
-
-
-def _laws(
+def noises_left(
     design: Design,
     mechanism: Mechanism,
     noise: Noise,
@@ -117,9 +101,11 @@ def _laws(
     delta: float,
     shares: Mapping[str, float],
 ) -> tuple[NoiseName, ...]:
-    """Return the laws of noise that the caller leaves a mechanism, the least harmful first.
+    """Return the noise that the caller leaves a mechanism, the least harmful first.
 
-    The win matrix has two, and objective perturbation one. Refuses what does not apply.
+    From public numbers: of net wins the first is that under which differences between items get the
+    least variance. The win matrix has two, and objective perturbation one. Refuses what does not
+    apply.
     """
     if math.isinf(epsilon):
         return ("laplace",)
@@ -178,7 +164,7 @@ def plan_fit(
         sides = side_shares(design, epsilon, design_effect, shares, wanted)
         law: NoiseName = "laplace"
         if not design.covariates.bounds:
-            law = main_noise(design, "net wins", noise, epsilon, delta, sides)
+            law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
         return Choice(_exact(epsilon, link), sides, cluster=cluster, noise=law, link=link)
     if math.isinf(epsilon) and method != "objective":
         sides = side_shares(design, epsilon, design_effect, shares, ())
@@ -228,11 +214,11 @@ def plan_choices(
             sides = side_shares(design, epsilon, design_effect, shares, wanted)
             plans += [
                 Choice(main, sides, cluster=cluster, noise=law, link=link)
-                for law in _laws(design, main, noise, epsilon, delta, sides)
+                for law in noises_left(design, main, noise, epsilon, delta, sides)
             ]
     perturbed = design.kind == "private" and noise in ("auto", "laplace")
     if method == "objective" or (method == "auto" and perturbed):
-        _laws(design, "objective perturbation", noise, epsilon, delta, {})
+        noises_left(design, "objective perturbation", noise, epsilon, delta, {})
         sides = side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra))
         plan = Choice("objective perturbation", sides, cluster=cluster, link=link)
         gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, plan)
