@@ -81,6 +81,11 @@ class Covariance:
     response: FloatArray
     scores: FloatArray
 
+    def __post_init__(self) -> None:
+        """Take private, read-only copies."""
+        for name in ("sampling", "privacy", "response", "scores"):
+            object.__setattr__(self, name, own(getattr(self, name), np.float64))
+
     @property
     def total(self) -> FloatArray:
         """Covariance with both sources of error."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privrank.bradley_terry import contrasts
 from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.bradley_terry.estimate import Estimate, design_effect
+from privrank.bradley_terry.estimate import Covariance, Estimate, design_effect
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.score import score_equations
@@ -89,14 +89,16 @@ class BTLResult(Result):
         return names_shown(self.release.design)
 
     @once
-    def _inference(self) -> Inference:
-        return Inference.of(self.release, self.estimate)
+    def _covariance(self) -> Covariance:
+        return Inference.of(self.release, self.estimate).errors
 
-    @once
+    def _inference(self) -> Inference:
+        equations = score_equations(self.release)
+        return Inference(self.release, equations, self.estimate, self._covariance())
+
     def _law(self) -> NoisyErrors:
         return self._inference().noisy_errors()
 
-    @once
     def _display(self) -> FloatArray:
         return display(self.release.design)
 
@@ -140,8 +142,8 @@ class BTLResult(Result):
     @property
     def penalty(self) -> float | Literal["auto"]:
         """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for."""
-        ridge = self.estimate.ridge
-        return self.requested if isinstance(ridge, np.ndarray) else ridge
+        fitted = self.estimate
+        return self.requested if isinstance(fitted.ridge, np.ndarray) else fitted.ridge
 
     @property
     def corrected(self) -> bool:
@@ -160,17 +162,17 @@ class BTLResult(Result):
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
-        return self._errors(self._inference().errors.total, "std err")
+        return self._errors(self._covariance().total, "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
         """Sampling part of the standard errors."""
-        return self._errors(self._inference().errors.sampling, "sampling")
+        return self._errors(self._covariance().sampling, "sampling")
 
     @property
     def bse_privacy(self) -> pd.Series[float]:
         """Privacy part of the standard errors."""
-        return self._errors(self._inference().errors.privacy, "privacy")
+        return self._errors(self._covariance().privacy, "privacy")
 
     @property
     def tvalues(self) -> pd.Series[float]:
@@ -191,7 +193,7 @@ class BTLResult(Result):
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the estimates."""
         shown, names = self._display(), list(self._names)
-        return pd.DataFrame(shown @ self._inference().errors.total @ shown.T, names, names)
+        return pd.DataFrame(shown @ self._covariance().total @ shown.T, names, names)
 
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
@@ -231,7 +233,7 @@ class BTLResult(Result):
         rows = [group | {"item": item} for group in groups for item in self.items]
         return pd.DataFrame(rows).assign(
             worth=worth,
-            std_err=standard_errors(shown, self._inference().errors.total),
+            std_err=standard_errors(shown, self._covariance().total),
             lower=worth - half,
             upper=worth + half,
         )
@@ -283,10 +285,8 @@ class BTLResult(Result):
             ``upper`` its interval, ``pvalue`` tests equal worths.
         """
         level, worths = self._level(alpha), self._at(at)
-        first, second = np.triu_indices(len(self.items), 1)
-        names = np.array(self.items, dtype=object)
-        table = pair_table(worths, first, second, self.link, level, simultaneous=simultaneous)
-        return pd.DataFrame({"item1": names[first], "item2": names[second], **table})
+        table = pair_table(worths, self.items, self.link, level, simultaneous=simultaneous)
+        return pd.DataFrame(table)
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict who is preferred.

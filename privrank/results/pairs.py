@@ -22,18 +22,19 @@ IntArray = NDArray[np.int64]
 
 def pair_table(
     worths: Worths,
-    first: IntArray,
-    second: IntArray,
+    items: tuple[str, ...],
     link: Link,
     alpha: float,
     *,
     simultaneous: bool,
-) -> dict[str, FloatArray]:
-    """Return differences of worths with win probabilities, their limits and p-values.
+) -> dict[str, NDArray[Any]]:
+    """Return all pairs' differences of worths, win probabilities, their limits and p-values.
 
     If `simultaneous`, by draws of the largest |t| of all differences, limits hold for all of them
     at once and p-values are adjusted.
     """
+    first, second = np.triu_indices(len(items), 1)
+    names = np.array(items, dtype=object)
     difference = worths.values[first] - worths.values[second]
     error = worths.contrast_errors[first, second]
     size = np.abs(difference) / np.where(error == 0, 1.0, error)
@@ -51,6 +52,8 @@ def pair_table(
         half = worths.errors.half_widths(weights, alpha)
         pvalue = worths.errors.pvalues(weights, difference)
     return {
+        "item1": names[first],
+        "item2": names[second],
         "difference": difference,
         "std_err": error,
         "probability": link.probability(difference),
