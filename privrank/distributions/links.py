@@ -94,7 +94,7 @@ class Link:
     ...                pdf=density, slope=lambda t: -0.5 * np.pi * np.tanh(0.5 * np.pi * t)
     ...                * density(t), kappa1=2.0, kappa2=1.02739)
     >>> round(float(sech.probability(0.5)), 4)
-    0.7145
+    0.7277
     """
 
     name: str
