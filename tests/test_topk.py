@@ -407,8 +407,10 @@ def test_a_summary_of_six_items_fits_a_page_and_more_is_asked_for(design):
 def test_a_release_is_read_once_for_all_numbers_of_a_result(monkeypatch):
     fit = pr.PrivateTopK(strong_and_weak({}), 2, items=range(4), ties=False).fit(1.0, rng=seeded())
     calls, module = [], sys.modules[type(fit).__module__]
-    honest = module.evidence
-    monkeypatch.setattr(module, "evidence", lambda release: calls.append(1) or honest(release))
+    honest = module.score_equations
+    monkeypatch.setattr(
+        module, "score_equations", lambda release: calls.append(1) or honest(release)
+    )
     again = pr.from_json(fit.to_json())
     calls.clear()
     first = str(again.summary())
