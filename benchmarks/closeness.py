@@ -21,9 +21,9 @@ from privrank.hypotheses.smoothing import noise_cell, round_up, smoothed_pvalue,
 from privrank.mechanisms.statistics.gram import DIAMETER, gram_blocks
 from privrank.mechanisms.statistics.permutation import (
     chi_square,
-    chi_square_reach,
+    chi_square_sensitivity,
     kernel_distance,
-    mean_reach,
+    mean_sensitivity,
     permuted_statistics,
     total_variation,
 )
@@ -51,15 +51,19 @@ def of_rankings(first: np.ndarray, second: np.ndarray, permutations: int) -> flo
         permutations,
         None,
     )
-    return release(statistics, mean_reach(sizes, DIAMETER["mallows"]))
+    return release(statistics, mean_sensitivity(sizes, DIAMETER["mallows"]))
 
 
 def of_choices(counts: np.ndarray, statistic: str) -> float:
     """Return the private p-value of a distance of category frequencies, 999 permutations."""
     sizes = counts.sum(axis=1)
     if statistic == "chi-square":
-        return release(permuted_statistics(counts, chi_square, 999, None), chi_square_reach(sizes))
-    return release(permuted_statistics(counts, total_variation, 999, None), mean_reach(sizes, 1.0))
+        return release(
+            permuted_statistics(counts, chi_square, 999, None), chi_square_sensitivity(sizes)
+        )
+    return release(
+        permuted_statistics(counts, total_variation, 999, None), mean_sensitivity(sizes, 1.0)
+    )
 
 
 def hyppo_pvalue(first: np.ndarray, second: np.ndarray, permutations: int) -> float:

@@ -18,7 +18,7 @@ from run import seconds
 
 import privrank as pr
 from privrank.hypotheses.nulltables import public_generator, uniform_rankings
-from privrank.mechanisms.statistics.borda import borda_norm
+from privrank.mechanisms.statistics.norms import borda_norm
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-uniformity.md"
 N = 1000

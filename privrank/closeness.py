@@ -17,8 +17,15 @@ from privrank.encode.groups import (
     encode_samples,
     groups_of_formula,
 )
+from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import plan_comparison, release_comparison
-from privrank.mechanisms.statistics.comparison import ClosenessMethod, compare
+from privrank.mechanisms.statistics.gram import DIAMETER
+from privrank.mechanisms.statistics.permutation import (
+    chi_square_sensitivity,
+    mean_sensitivity,
+    secret_label_sensitivity,
+)
+from privrank.published import asz18, ks23
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.closeness import ClosenessResult
@@ -32,11 +39,13 @@ from privrank.util.checks import (
     check_rng,
 )
 
-__all__ = ["ClosenessTest", "Labels", "infer"]
+__all__ = ["ClosenessMethod", "ClosenessTest", "Labels", "compare", "infer"]
 
+ClosenessMethod = Literal["auto", "tv", "mmd", "kendall", "chi-square", "kim-schrab", "sigmoid"]
 Labels = Literal["public", "private"]
 
-_SPENT_IN_DECISION = ("kim-schrab", "sigmoid")
+_CHOICES = ("auto", "tv", "chi-square", "kim-schrab", "sigmoid")
+_RANKINGS = ("auto", "mmd", "kendall", "kim-schrab")
 
 
 class ClosenessTest:
@@ -248,9 +257,9 @@ class ClosenessTest:
         check_choice("method", method, ClosenessMethod)
         check_count("permutations", permutations, low=19, high=100_000)
         check_rng(rng)
-        asked = compare(method, self._encoded.sample, private_labels=self._secret_labels)
-        _check_effect(effect_epsilon, epsilon, asked.form)
-        if asked.form != "pvalue" and epsilon == np.inf:
+        asked = compare(method, self._encoded.sample, alpha, private_labels=self._secret_labels)
+        _check_effect(effect_epsilon, epsilon, method)
+        if asked.decision is not None and epsilon == np.inf:
             raise ValueError(
                 f"method={method!r} releases a noisy decision, which needs a finite epsilon: use "
                 f"method='auto' for the non-private test."
@@ -263,6 +272,7 @@ class ClosenessTest:
                 asked,
                 epsilon,
                 delta,
+                method=method,
                 effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
                 alpha=alpha,
                 permutations=permutations,
@@ -291,39 +301,73 @@ class ClosenessTest:
         return infer(release, alpha=check_alpha(alpha))
 
 
-def infer(release: Release, *, alpha: float = 0.05, secret_labels: bool = False) -> ClosenessResult:
-    """Read the test from a release: post-processing, nothing is spent.
+def compare(
+    method: str, sample: Sample, alpha: float, *, private_labels: bool = False
+) -> Comparison:
+    """Return what `method` computes and releases of such samples.
 
-    Parameters
-    ----------
-    release : Release
-        Of a test of closeness.
-    alpha : float
-        Significance level.
-    secret_labels : bool
-        Whether the groups were protected, too.
-
-    Returns
-    -------
-    ClosenessResult
-
-    Raises
-    ------
-    ValueError
-        If the release is of another model.
+    Given the public facts, with group sizes (declared lower bounds where labels are secret), the
+    level of a decision, and whether neighbours may also change a unit's group. Refuses, in one
+    sentence, methods that do not apply.
     """
-    sample = release.sample
-    for method in ("tv", "chi-square", "mmd", "kendall", *_SPENT_IN_DECISION):
-        try:
-            asked = compare(method, sample, private_labels=secret_labels)
-        except ValueError:
-            continue
-        if sample.groups and asked.name == release.mechanism:
-            level = float(release.plan.settings.get("level", alpha))
-            return ClosenessResult(
-                release=release, alpha=level, asked=asked, secret_labels=secret_labels
-            )
-    raise ValueError("release must be of a ClosenessTest, and this one is of another model.")
+    choices, known = sample.kind == "choices", _known(sample)
+    if method not in known:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, known))} for {sample.kind}, "
+            f"got {method!r}."
+        )
+    sizes = np.array([size for _, size in sample.groups])
+    if private_labels:
+        if not (choices and method in ("auto", "tv") and len(sizes) == 2):
+            raise ValueError(SECRET_LABELS)
+        return Comparison("total variation distance", "tv", secret_label_sensitivity(sizes), 1.0)
+    if method in ("chi-square", "sigmoid"):
+        return _chi_square(method, sample, sizes)
+    if choices:
+        found = Comparison("total variation distance", "tv", mean_sensitivity(sizes, 1.0), 1.0)
+    elif method == "kendall":
+        diameter = DIAMETER["kendall"]
+        sensitivity = mean_sensitivity(sizes, diameter)
+        found = Comparison("Kendall kernel distance", "kendall", sensitivity, diameter)
+    else:
+        diameter = DIAMETER["mallows"]
+        sensitivity = mean_sensitivity(sizes, diameter)
+        found = Comparison("kernel distance (MMD)", "mallows", sensitivity, diameter)
+    if method != "kim-schrab":
+        return found
+    decision = ks23.decision(found.sensitivity, alpha)
+    return replace(found, name=f"{found.name}, decision", decision=decision)
+
+
+def _chi_square(method: str, sample: Sample, sizes: np.ndarray[Any, Any]) -> Comparison:
+    if sample.unit == "respondent" and sample.max_rows > 1:
+        raise ValueError(
+            f"method={method!r} takes one row per respondent: use method='tv' for several."
+        )
+    sensitivity = chi_square_sensitivity(sizes)
+    if method == "chi-square":
+        return Comparison("chi-square", "chi-square", sensitivity)
+    if len(sizes) != 2 or sizes[0] != sizes[1]:
+        raise ValueError(
+            "method='sigmoid' compares two samples of the same size: use method='auto'."
+        )
+    decision = asz18.closeness_bit(int(sizes[0]), len(sample.items), sensitivity)
+    return Comparison("sigmoid bit of chi-square", "chi-square", sensitivity, decision=decision)
+
+
+def infer(release: Release, *, alpha: float = 0.05, secret_labels: bool = False) -> ClosenessResult:
+    """Read the test from a release, whose groups may have been protected, too: nothing is spent."""
+    level = float(release.plan.settings.get("level", alpha))
+    sample, method = release.sample, release.plan.method
+    known = sample.groups and method in _known(sample)
+    asked = compare(method, sample, level, private_labels=secret_labels) if known else None
+    if asked is None or asked.name != release.mechanism:
+        raise ValueError("release must be of a ClosenessTest, and this one is of another model.")
+    return ClosenessResult(release=release, alpha=level, asked=asked, secret_labels=secret_labels)
+
+
+def _known(sample: Sample) -> tuple[str, ...]:
+    return _CHOICES if sample.kind == "choices" else _RANKINGS
 
 
 def _bounds(labels: object, sizes: object) -> tuple[int, ...] | None:
@@ -356,7 +400,7 @@ def _declared(sample: Sample, bounds: tuple[int, ...]) -> Sample:
     return replace(sample, groups=tuple(zip(names, bounds, strict=True)))
 
 
-def _check_effect(effect_epsilon: object, epsilon: float, form: str) -> None:
+def _check_effect(effect_epsilon: object, epsilon: float, method: str) -> None:
     if effect_epsilon is None:
         return
     if epsilon == np.inf:
@@ -373,5 +417,5 @@ def _check_effect(effect_epsilon: object, epsilon: float, form: str) -> None:
             f"effect_epsilon must be positive and finite, got {effect_epsilon}: it comes on top of "
             f"epsilon."
         )
-    if form == "bit":
+    if method == "sigmoid":
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, Self
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -14,18 +17,19 @@ from privrank.encode.samples import (
     encode_data,
     sample_of_formula,
 )
-from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.samples import plan_sample, release_sample
-from privrank.mechanisms.statistics.binary import Alternative
+from privrank.mechanisms.statistics import categories, mallows, norms, omnibus
+from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
 from privrank.privacy.budget import pure_epsilon
-from privrank.published.identity import IdentityMethod, ask, reduction
+from privrank.published import asz18
 from privrank.release.release import Release, check_release
-from privrank.results.finding import find, impossible
+from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
-from privrank.results.ranktest import RankTestResult
+from privrank.results.ranktest import RankTestResult, impossible, read_test
 from privrank.util.checks import (
     check_alpha,
     check_choice,
@@ -36,7 +40,20 @@ from privrank.util.checks import (
     check_tolerance,
 )
 
-__all__ = ["IdentityTest", "infer"]
+__all__ = ["IdentityMethod", "IdentityTest", "ask", "infer"]
+
+IdentityMethod = Literal[
+    "auto",
+    "tv",
+    "omnibus",
+    "max-count",
+    "kernel",
+    "distance",
+    "paninski",
+    "goldreich",
+    "sigmoid",
+    "binary",
+]
 
 
 class IdentityTest:
@@ -74,7 +91,7 @@ class IdentityTest:
 
     **Validity.** The law of the noisy statistic under H0 is known, so the p-value accounts for the
     noise at any epsilon and any sample size. Observations to which H0 gives probability 0 are seen:
-    :mod:`privrank.mechanisms.statistics.impossible`. With one row per respondent the rows used are
+    :mod:`privrank.mechanisms.statistics.omnibus`. With one row per respondent the rows used are
     independent if respondents are; how many rows one has must not depend on what they say.
 
     References
@@ -241,104 +258,161 @@ class IdentityTest:
                 "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
                 "elsewhere."
             )
-        settings: dict[str, Any] = {
-            "method": method,
-            "alternative": alternative,
-            "tolerance": tolerance,
-        }
-        xi = pure_epsilon(epsilon, delta)
-        asked = _asked(settings, self._null, self._encoded, xi)
+        settings: dict[str, Any] = {}
+        if alternative != "two-sided":
+            settings["alternative"] = alternative
+        if tolerance is not None:
+            settings["tolerance"] = tolerance
+        sample = self._encoded.sample
+        asked = ask(self._null, sample, method, xi=pure_epsilon(epsilon, delta), **settings)
         # public, and computed before anything is spent: that may be interrupted
         law = asked.null(draws) if isinstance(asked, Statistic) else None
         release = release_sample(
             self._encoded,
             asked,
             plan_sample(
-                self._encoded.sample, asked, epsilon, delta, by="IdentityTest", method=method
+                sample,
+                asked,
+                epsilon,
+                delta,
+                by="IdentityTest",
+                method=method,
+                settings=settings,
             ),
-            reduction=reduction(method, self._null),
+            reduction=partial(asz18.random_reduction, self._null.probabilities)
+            if method == "goldreich"
+            else None,
             budget=budget,
             rng=rng,
         )
-        return infer(
-            release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law, **settings
+        return infer(release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law)
+
+
+def ask(
+    null: NullModel,
+    sample: Sample,
+    method: str,
+    *,
+    xi: float,
+    alternative: Alternative = "two-sided",
+    tolerance: float | None = None,
+) -> Statistic | RandomBit:
+    """Return what a method releases of such a sample at a pure budget `xi`: public numbers alone.
+
+    Refuses, in one sentence, methods that do not apply.
+    """
+    n = sample.nobs
+    table = _methods(null, sample)
+    if method not in table:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, table))} for {sample.kind} and this null, "
+            f"got {method!r}."
         )
+    if alternative != "two-sided" and method != "binary":
+        raise ValueError(
+            f"alternative= is for method='binary', two categories: leave it out for "
+            f"method={method!r}."
+        )
+    p, k = null.probabilities, len(sample.items)
+    if method == "sigmoid":
+        if math.isinf(xi):
+            raise ValueError(
+                "method='sigmoid' releases a random bit, which needs a finite epsilon: use "
+                "method='tv' for the non-private test."
+            )
+        if k == 2:
+            return asz18.binary_bit(n, p[0], xi, tolerance or 0.0)
+        return asz18.sigmoid_bit(n, k, xi, tolerance or 0.0)
+    if method == "binary":
+        return categories.binomial(n, p[0], alternative)
+    if method == "paninski":
+        return asz18.paninski(n, k)
+    if null.center:
+        return _of_mallows(method, n, null)
+    if not p:
+        if method == "omnibus":
+            return categories.omnibus_uniform(n, math.factorial(k), m=k)
+        return norms.plain_norm(n, k) if math.isinf(xi) else norms.borda_norm(n, k)
+    found, rankings = _of_counts(method, n, null, sample), sample.kind == "rankings"
+    if null.rules_out:
+        joint = method in ("auto", "omnibus")
+        name = f"{'distance' if found.distance else 'omnibus'} with impossible {sample.kind}"
+        found = omnibus.watching_impossible(found, n, p, xi, name if joint else None)
+    return categories.of_ranks(found) if rankings else found
 
 
-def _asked(
-    settings: Mapping[str, Any], null: NullModel, holder: EncodedSample | Release, xi: float
-) -> Any:
-    return ask(
-        settings["method"],
-        null,
-        holder.sample,
-        xi=xi,
-        tolerance=settings["tolerance"] or 0.0,
-        alternative=settings["alternative"],
-    )
+def _of_mallows(method: str, n: int, null: NullModel) -> Statistic:
+    if method == "auto":
+        method = "omnibus" if len(null.center) <= mallows.MOST_PAIRED else "distance"
+    builders = {
+        "omnibus": mallows.omnibus_mallows,
+        "kernel": mallows.clipped_kernel,
+        "distance": mallows.clipped_distance,
+    }
+    return builders[method](n, null.model)
+
+
+def _of_counts(method: str, n: int, null: NullModel, sample: Sample) -> Statistic:
+    """Return a statistic of counts by category, or by ranking."""
+    p, rankings = null.probabilities, sample.kind == "rankings"
+    if method == "goldreich":
+        reduced = categories.total_variation(n, uniform(asz18.CELLS * len(p)))
+        return replace(reduced, distance=False)
+    if method == "max-count":
+        return categories.largest_excess(n, p)
+    if method == "omnibus" or (rankings and method == "auto"):
+        return categories.omnibus_of(n, p, rankings=rankings)
+    return replace(categories.total_variation(n, p), name="total variation distance from the null")
+
+
+def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
+    if sample.kind == "rankings":
+        if null.center:
+            pairs = len(sample.items) <= mallows.MOST_PAIRED
+            return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
+        if not null.probabilities:
+            return ("auto", "omnibus") if len(sample.items) <= MOST_ITEMS else ("auto",)
+        return ("auto", "omnibus", "tv")
+    if len(sample.items) == 2:
+        return ("auto", "tv", "omnibus", "max-count", "goldreich", "binary", "sigmoid")
+    uniform = ("paninski", "sigmoid") if is_uniform(null.probabilities) else ()
+    return ("auto", "tv", "omnibus", "max-count", "goldreich", *uniform)
 
 
 def infer(
     release: Release,
     *,
     null: Mapping[str, Any],
-    method: IdentityMethod = "auto",
-    alternative: Alternative = "two-sided",
-    tolerance: float | None = None,
     alpha: float = 0.05,
     draws: int = FULL,
     found: Mapping[str, Any] | None = None,
     law: Null | None = None,
 ) -> RankTestResult:
-    """Compute the test from a release: post-processing, nothing is spent.
+    """Compute the test from a release and the record of its null hypothesis: nothing is spent.
 
-    Parameters
-    ----------
-    release : Release
-        Of a test of identity.
-    null : mapping
-        Record of the null hypothesis (:class:`privrank.hypotheses.nullmodel.NullModel`).
-    method, alternative, tolerance
-        Those of the fit.
-    alpha : float
-        Significance level.
-    draws : int
-        Monte Carlo draws of the null law, where it is not exact.
-    found : mapping, optional
-        What was found from this release before and archived with it.
-    law : Null, optional
-        The null law of the statistic, if it is at hand.
-
-    Returns
-    -------
-    RankTestResult
-
-    Raises
-    ------
-    ValueError
-        If the release is of another model.
+    Given what was `found` from this release before, or the null distribution `law` of its
+    statistic, does not compute them again.
     """
     check_release(release)
-    settings = {"method": method, "alternative": alternative, "tolerance": tolerance}
-    model = NullModel.from_record(null)
-    asked = _asked(settings, model, release, pure_epsilon(release.epsilon, release.delta))
-    if asked.name != release.mechanism:
+    model, plan, sample = NullModel.from_record(null), release.plan, release.sample
+    xi, settings = pure_epsilon(plan.epsilon, plan.delta), dict[str, Any](plan.settings)
+    known = plan.method in _methods(model, sample)
+    asked = ask(model, sample, plan.method, xi=xi, **settings) if known else None
+    if asked is None or asked.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, and this one is of another model.")
-    if found is None:
-        found = find(release, asked, alpha, draws, law)
-    return RankTestResult(
+    return read_test(
+        law,
         release=release,
         test="IdentityTest",
-        method=method,
+        method=plan.method,
         alpha=alpha,
         hypotheses=(model.words, "they do not."),
-        pvalue=found["pvalue"],
-        threshold=found["threshold"],
-        draws=found["draws"],
-        notes=_remarks(method, model, release),
+        draws=draws,
+        found=found,
+        notes=_remarks(plan.method, model, release),
         asked=asked,
         null_model=model,
-        settings=tuple(settings.items()),
+        settings={"null": model.to_record()},
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -13,17 +14,24 @@ from privrank.encode.samples import (
     encode_data,
     sample_of_formula,
 )
+from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.samples import plan_sample, release_sample
+from privrank.mechanisms.statistics import norms
+from privrank.mechanisms.statistics.categories import (
+    MOST_ITEMS,
+    max_count,
+    omnibus_uniform,
+    total_variation,
+)
 from privrank.privacy.budget import pure_epsilon
-from privrank.published.uniformity import UniformityMethod, ask, asked_of, remarks
+from privrank.published import bfz21
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
-from privrank.results.finding import find
 from privrank.results.ledger import Budget
-from privrank.results.ranktest import RankTestResult
+from privrank.results.ranktest import RankTestResult, read_test
 from privrank.util.checks import (
     check_alpha,
     check_choice,
@@ -34,7 +42,46 @@ from privrank.util.checks import (
     check_tolerance,
 )
 
-__all__ = ["UniformityTest", "infer"]
+__all__ = ["UniformityMethod", "UniformityTest", "ask", "infer"]
+
+UniformityMethod = Literal[
+    "auto",
+    "pairs",
+    "laplace",
+    "two-sample",
+    "mallows",
+    "truncated",
+    "bucket",
+    "omnibus",
+    "tv",
+    "max-count",
+]
+Asked = Statistic | RandomBit
+Build = Callable[[int, int], Statistic]
+
+_RANKINGS: dict[str, Build] = {
+    "auto": norms.borda_norm,
+    "pairs": norms.pair_norm,
+    "laplace": bfz21.pair_squares,
+    "two-sample": lambda n, m: bfz21.two_rankings(m),
+    "mallows": bfz21.central_distance,
+    "omnibus": lambda n, m: omnibus_uniform(n, math.factorial(m), m=m),
+}
+_WITHOUT_NOISE: dict[str, Build] = {
+    **_RANKINGS,
+    "auto": norms.plain_norm,
+    "pairs": bfz21.pair_squares,
+}
+"""Without noise the plain norm is Friedman's test, and the sum of squares orders samples as the
+pair norm does, on a finer scale."""
+
+_CHOICES: dict[str, Build] = {
+    "auto": omnibus_uniform,
+    "omnibus": omnibus_uniform,
+    "tv": lambda n, k: total_variation(n, uniform(k)),
+    "max-count": max_count,
+}
+_BITS = ("truncated", "bucket")
 
 
 class UniformityTest:
@@ -261,6 +308,39 @@ class UniformityTest:
         return infer(release, alpha=check_alpha(alpha), draws=draws)
 
 
+def ask(
+    method: str, sample: Sample, *, xi: float, alpha: float, tolerance: float | None
+) -> tuple[Asked, dict[str, float]]:
+    """Return what `method` releases of such a sample, and its public constants.
+
+    Given the pure budget `xi`, the level of one-bit methods and the distance at which a published
+    guarantee is asked for. Refuses, in one sentence, methods that do not apply.
+    """
+    n, m = sample.nobs, len(sample.items)
+    _check(method, sample, math.isinf(xi))
+    if tolerance is not None and method not in ("truncated", "two-sample"):
+        raise ValueError(
+            f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "
+            f"it: leave it out for method={method!r}."
+        )
+    if method == "truncated":
+        ramp = bfz21.Ramp.design(n, m, xi, alpha, tolerance)
+        return ramp.bit(), {"level": alpha, "bias": ramp.mu}
+    if method == "bucket":
+        buckets = bfz21.Buckets.design(n, m, xi, alpha)
+        return buckets.bit(), {"level": alpha, "buckets": float(buckets.count)}
+    if method == "two-sample":
+        least = bfz21.two_rankings_tolerance(m, alpha)
+        if least is None or (tolerance is not None and tolerance < least):
+            bound = "at no tolerance" if least is None else f"from tolerance {least:.4g} on"
+            raise ValueError(
+                f"method='two-sample' has its guarantee for {m} items at level {alpha:g} {bound}: "
+                f"use method='auto' or more rankings."
+            )
+        return bfz21.two_rankings(m), {"tolerance": least}
+    return _methods(sample, math.isinf(xi))[method](n, m), {}
+
+
 def infer(
     release: Release,
     *,
@@ -271,44 +351,25 @@ def infer(
 ) -> RankTestResult:
     """Compute the test from a release: post-processing, nothing is spent.
 
-    Parameters
-    ----------
-    release : Release
-        Of a test of uniformity.
-    alpha : float
-        Significance level.
-    draws : int
-        Monte Carlo draws of the null law, where it is not exact.
-    found : mapping, optional
-        What was found from this release before and archived with it, taken instead of computed:
-        p-value, threshold and draws.
-    law : Null, optional
-        The null law of the statistic, if it is at hand.
-
-    Returns
-    -------
-    RankTestResult
-
-    Raises
-    ------
-    ValueError
-        If the release is of another model.
+    Given what was `found` from this release before, or the null distribution `law` of its
+    statistic, does not compute them again.
     """
     sample = release.sample
-    asked, method = asked_of(release.mechanism, sample, release.plan.settings)
-    if found is None:
-        found = find(release, asked, alpha, draws, law)
-    return RankTestResult(
+    asked = _asked_of(release)
+    if asked is None or asked.name != release.mechanism:
+        raise ValueError("release must be of a UniformityTest, and this one is of another model.")
+    return read_test(
+        law,
         release=release,
         test="UniformityTest",
-        method=method,
+        method=release.plan.method,
         alpha=release.plan.number("level") if isinstance(asked, RandomBit) else alpha,
         hypotheses=_hypotheses(sample),
-        pvalue=found["pvalue"],
-        threshold=found["threshold"],
-        draws=found["draws"],
-        notes=remarks(asked, sample),
+        draws=draws,
+        found=found,
+        notes=_remarks(release.plan.method, asked, sample),
         asked=asked,
+        null_model=NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ()),
     )
 
 
@@ -317,3 +378,60 @@ def _hypotheses(sample: Sample) -> tuple[str, str]:
     if sample.kind == "choices":
         return f"all {m} categories are equally likely.", "some are more likely than others."
     return f"all orders of the {m} items are equally likely.", "some are more likely than others."
+
+
+def _asked_of(release: Release) -> Asked | None:
+    """Return what a release of this method holds; None if it is no method of this test."""
+    sample, plan = release.sample, release.plan
+    n, m = sample.nobs, len(sample.items)
+    if plan.method == "truncated":
+        return bfz21.Ramp(n, m, plan.number("level"), plan.number("bias")).bit()
+    if plan.method == "bucket":
+        return bfz21.Buckets(n, m, plan.number("level"), int(plan.number("buckets"))).bit()
+    build = _methods(sample, math.isinf(release.epsilon)).get(plan.method)
+    return None if build is None else build(n, m)
+
+
+def _methods(sample: Sample, nonprivate: bool) -> dict[str, Build]:
+    if sample.kind == "choices":
+        return _CHOICES
+    return _WITHOUT_NOISE if nonprivate else _RANKINGS
+
+
+def _remarks(method: str, asked: Asked, sample: Sample) -> tuple[str, ...]:
+    """Return what a summary says about what the statistic cannot see."""
+    if sample.kind == "choices":
+        return ()
+    if asked.name == "Borda norm":
+        more = " (method='omnibus' sees them)" if len(sample.items) <= MOST_ITEMS else ""
+        return (
+            f"The statistic sees consensus through mean ranks: mixtures of opposite rankings whose "
+            f"mean ranks are equal are invisible to it{more}.",
+        )
+    if method in ("pairs", "laplace", "two-sample", *_BITS):
+        return ("The statistic sees consensus on the order of disjoint random pairs of items.",)
+    return ()
+
+
+def _check(method: str, sample: Sample, nonprivate: bool) -> None:
+    known = (*_CHOICES,) if sample.kind == "choices" else (*_RANKINGS, *_BITS)
+    if method not in known:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, known))} for {sample.kind}, "
+            f"got {method!r}."
+        )
+    if method == "two-sample" and sample.nobs != 2:
+        raise ValueError(
+            f"method='two-sample' compares exactly two rankings, and there are {sample.nobs}: use "
+            f"method='auto' or 'pairs'."
+        )
+    if method == "omnibus" and sample.kind == "rankings" and len(sample.items) > MOST_ITEMS:
+        raise ValueError(
+            f"method='omnibus' counts all m! orders, so it takes at most {MOST_ITEMS} items, "
+            f"got {len(sample.items)}: use method='auto'."
+        )
+    if method in _BITS and nonprivate:
+        raise ValueError(
+            f"method={method!r} releases a random bit, which needs a finite epsilon: use "
+            f"method='pairs' for the non-private test."
+        )

@@ -22,7 +22,7 @@ from privrank.hypotheses import smoothing
 from privrank.privacy import noise
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.published import agkm22
+from privrank.published import agkm22, ks23
 from privrank.release import release
 
 # in standard deviations of the noise
@@ -101,7 +101,7 @@ def mixed(pairs, rate, uniforms, *, exact, volume):
 
 SECRET = {
     smoothing.smoothed_pvalue: smoothed,
-    smoothing.kim_schrab_reject: decided,
+    ks23.kim_schrab_reject: decided,
     agkm22.exponential_order: mixed,
 }
 

@@ -223,7 +223,9 @@ def test_secret_labels_cost_more_and_hide_the_sizes():
         "choice ~ group", frame, labels="private", min_group_sizes=(30, 30), **options
     )
     shown, hidden = public.fit(1.0, rng=seeded()), secret.fit(1.0, rng=seeded())
-    assert shown.asked.reach == 1 / 33 and hidden.asked.reach == pytest.approx(2 / 30 + 1 / 31)
+    assert shown.asked.sensitivity == 1 / 33 and hidden.asked.sensitivity == pytest.approx(
+        2 / 30 + 1 / 31
+    )
     for text in (repr(secret), str(hidden.summary()), str(hidden.release.survey)):
         assert not set(re.findall(r"\d+", text)) & {"33", "47"}
     assert "at least 30" in str(hidden.summary()) and "who is in which group" in " ".join(

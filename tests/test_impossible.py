@@ -8,13 +8,9 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.mechanisms.statistics.fit import (
-    of_ranks,
-    omnibus_choices_from,
-    omnibus_of_orders,
-    total_variation_from,
-)
-from privrank.mechanisms.statistics.impossible import beside
+from privrank.hypotheses import nulltables
+from privrank.mechanisms.statistics.categories import of_ranks, omnibus_of, total_variation
+from privrank.mechanisms.statistics.omnibus import beside_impossible as beside
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import IMPOSSIBLE
 
@@ -72,7 +68,7 @@ def test_with_noise_the_count_never_leaves_by_itself(kind, method):
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 8.0])
-@pytest.mark.parametrize("build", [total_variation_from, omnibus_choices_from])
+@pytest.mark.parametrize("build", [total_variation, omnibus_of])
 @pytest.mark.parametrize(
     ("n", "p"), [(2, (0.5, 0.5, 0.0)), (5, (0.7, 0.3, 0.0)), (4, (0.6, 0.4, 0.0, 0.0)), (3, (1, 0))]
 )
@@ -95,7 +91,7 @@ def test_no_choice_moves_it_further_than_stated(build, n, p, epsilon):
 @pytest.mark.parametrize("n", [2, 3])
 def test_no_ranking_moves_it_further_than_stated(n):
     p = tuple(TABLE["probability"])
-    both = of_ranks(beside(omnibus_of_orders(n, p), n, p, 8.0, "both"))
+    both = of_ranks(beside(omnibus_of(n, p, rankings=True), n, p, 8.0, "both"))
     ranks, values = ORDERS.to_numpy(), {}
     for rows in product(range(6), repeat=n):
         values[rows] = both.value(ranks[list(rows)], ())
@@ -108,7 +104,7 @@ def test_no_ranking_moves_it_further_than_stated(n):
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_the_null_is_the_law_over_all_counts(epsilon):
     n, p = 9, (0.7, 0.3, 0.0)
-    both = beside(total_variation_from(n, p), n, p, epsilon, "both")
+    both = beside(total_variation(n, p), n, p, epsilon, "both")
     law = both.null(9999)
     found = dict(zip(law.values.tolist(), law.weights, strict=True))
     exact = {}
@@ -121,6 +117,21 @@ def test_the_null_is_the_law_over_all_counts(epsilon):
         assert found.get(value, 0.0) == pytest.approx(mass, abs=4 * math.sqrt(mass / 9999) + 1e-4)
 
 
+def test_what_was_drawn_before_changes_nothing(monkeypatch, tmp_path):
+    # the quantiles of the omnibus and those of its noisy value are sequences of their own
+    n, p, counts = 60, (0.5, 0.3, 0.2, 0.0), np.array([20, 20, 20, 0])
+    other = omnibus_of(n, p)
+    found = []
+    for first in (other, beside(other, n, p, 1.0, "both")):
+        monkeypatch.setenv("PRIVRANK_CACHE", str(tmp_path / first.name))
+        monkeypatch.setattr(nulltables, "_MEMORY", {})
+        first.value(counts, ())
+        fresh = omnibus_of(n, p)
+        both = beside(fresh, n, p, 1.0, "both")
+        found.append((both.value(counts, ()), fresh.value(counts, ())))
+    assert found[0] == found[1]
+
+
 EPSILONS, SAMPLES = (0.25, 1.0, 4.0), 4000
 
 
@@ -128,7 +139,7 @@ def rejection(epsilon, share, method="auto", n=300):
     """Probability to reject at level .05, the noise integrated, where a share cannot be."""
     rng = np.random.default_rng(5)
     p = tuple(SHARES.values())
-    null = total_variation_from(n, p)
+    null = total_variation(n, p)
     asked = null if method == "tv" else beside(null, n, p, epsilon, "both")
     noise = DiscreteLaplace(asked.sensitivity / epsilon)
     threshold = asked.null(9999).threshold(0.05, noise)

@@ -15,11 +15,10 @@ from privrank.mechanisms.statistics.gram import DIAMETER, LARGEST_GRAM, check_gr
 from privrank.mechanisms.statistics.permutation import (
     LARGEST_DEAL,
     chi_square,
-    chi_square_reach,
+    chi_square_sensitivity,
     deal,
-    exchange,
     kernel_distance,
-    mean_reach,
+    mean_sensitivity,
     permuted_statistics,
     total_variation,
 )
@@ -129,31 +128,6 @@ def test_tables_have_the_law_of_permuted_rows(monkeypatch, counts, way, kind):
     assert chisquare([seen[table] for table in law], expected).pvalue > FALSE_ALARM[kind]
 
 
-@pytest.mark.parametrize("kind", ["seeded", "secure"])
-def test_labels_are_exchanged_within_respondents(kind):
-    tables = exchange(2, 3, 20_000, source(kind, 3))
-    assert tables.shape == (20_000, 3, 6) and (tables.sum(axis=1) == 1).all()
-    person = tables[:, :, [0, 2, 4]]  # what respondent 0 did in samples 0, 1, 2
-    assert (person.sum(axis=2) == 1).all() and (tables.sum(axis=2) == 2).all()
-    seen = Counter(map(tuple, tables.reshape(len(tables), -1).tolist()))
-    assert len(seen) == 36 and chisquare(list(seen.values())).pvalue > FALSE_ALARM[kind]
-
-
-def test_exchanges_flip_the_signs_of_differences():
-    rng = np.random.default_rng(9)
-    ranks = random_ranks(rng, 14, 4)
-    counts = np.repeat(np.eye(2, dtype=np.int64), 7, axis=1)
-    found = permuted_statistics(
-        counts, lambda t: kernel_distance(t, gram_blocks(ranks, "mallows")), 400, rng, paired=True
-    )
-    gram = plain_gram(ranks, "mallows")
-    signs = np.array(list(itertools.product((1, -1), repeat=7)))
-    weights = np.concatenate((signs, -signs), axis=1) / 7
-    values = np.sqrt(np.einsum("su,uv,sv->s", weights, gram, weights) + 1e-12)
-    assert found[0] == pytest.approx(values[0], abs=1e-12)
-    np.testing.assert_allclose(np.unique(found.round(9)), np.unique(values.round(9)))
-
-
 def test_many_respondents_are_dealt_with_the_right_moments():
     counts = np.array([[400_000, 100_000, 0], [300_000, 150_000, 50_000]])
     tables = deal(counts, 2000, np.random.default_rng(5))
@@ -207,13 +181,13 @@ SIZES = [(1, 1), (1, 4), (2, 2), (3, 2), (2, 4), (3, 3), (1, 2, 3), (2, 2, 2)]
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_total_variation_reach_is_exact(sizes):
-    reach = mean_reach(np.array(sizes), 1.0)
+    reach = mean_sensitivity(np.array(sizes), 1.0)
     assert largest_change(total_variation, sizes, 3) == pytest.approx(reach, rel=1e-12)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_chi_square_reach_is_exact(sizes):
-    reach = chi_square_reach(np.array(sizes))
+def test_chi_square_sensitivity_is_exact(sizes):
+    reach = chi_square_sensitivity(np.array(sizes))
     change = largest_change(chi_square, sizes, 3)
     assert change <= reach * (1 + 1e-12)
     if len(sizes) == 2:
@@ -224,7 +198,7 @@ def test_chi_square_reach_is_exact(sizes):
 @pytest.mark.parametrize("sizes", [(1, 3), (2, 2), (3, 2), (1, 1, 2)], ids=str)
 def test_kernel_distance_reach_is_exact(kernel, sizes):
     gram = list(gram_blocks(S3, kernel))
-    reach = mean_reach(np.array(sizes), DIAMETER[kernel])
+    reach = mean_sensitivity(np.array(sizes), DIAMETER[kernel])
     change = largest_change(lambda tables: kernel_distance(tables, gram), sizes, 6)
     assert change <= reach * (1 + 1e-12)
     assert change == pytest.approx(reach, abs=2e-6)  # 1e-12 stands under the root
@@ -247,7 +221,7 @@ def test_reach_of_the_statistic_of_acharya_sun_and_zhang(n):
         return ((square - both) / np.maximum(both, 1)).sum(axis=1)
 
     change = largest_change(statistic, (n, n), 3)
-    assert change <= chi_square_reach(np.array([n, n])) == pytest.approx(4 * n / (n + 1))
+    assert change <= chi_square_sensitivity(np.array([n, n])) == pytest.approx(4 * n / (n + 1))
     if n > 1:
         assert change == pytest.approx(4 * n / (n + 1))  # 14 in the paper
     # the two differ by the number of kinds that occur
@@ -266,28 +240,9 @@ def test_faults_in_the_reach_show():
     )
     # the square of a kernel distance with the sensitivity of its root
     square = largest_change(lambda t: kernel_distance(t, gram) ** 2, (2, 2), 6)
-    assert square > 1.9 * mean_reach(np.array([2, 2]), DIAMETER["mallows"])
+    assert square > 1.9 * mean_sensitivity(np.array([2, 2]), DIAMETER["mallows"])
     # four in place of (n1 + n2)^2 / (n1 n2) for samples of unequal sizes
     assert largest_change(chi_square, (1, 4), 3) > 4
-
-
-def test_reach_of_respondents_in_both_samples():
-    # every pair of answers of three respondents, at every exchange of labels
-    n, kinds = 3, 3
-    answers = list(itertools.product(range(kinds), repeat=2))
-    for labels in itertools.product((0, 1), repeat=n):
-        found = []
-        for data in itertools.product(answers, repeat=n):
-            table = np.zeros((1, 2, kinds), dtype=np.int32)
-            for answer, label in zip(data, labels, strict=True):
-                table[0, label, answer[0]] += 1
-                table[0, 1 - label, answer[1]] += 1
-            found.append(float(total_variation(table)[0]))
-        cube = np.array(found).reshape((len(answers),) * n)
-        change = max(float(np.ptp(cube, axis=axis).max()) for axis in range(n))
-        assert change == pytest.approx(mean_reach(np.array([n, n]), 1.0, paired=True))
-    # so the reach of respondents in one sample each would not do
-    assert change > 1.9 * mean_reach(np.array([n, n]), 1.0)
 
 
 # --- kernels and features -------------------------------------------------------------------------

@@ -15,15 +15,16 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.closeness import ClosenessMethod
 from privrank.encode.samples import encode_rankings
-from privrank.mechanisms import closeness, samples
+from privrank.identity import IdentityMethod
+from privrank.mechanisms import samples
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.statistics import permutation
-from privrank.mechanisms.statistics.comparison import ClosenessMethod
 from privrank.planning.aggregation import AggregationMethod
 from privrank.planning.comparisons import Method, Noise
-from privrank.published.identity import IdentityMethod
-from privrank.published.uniformity import UniformityMethod, ask
+from privrank.published import asz18
+from privrank.uniformity import UniformityMethod, ask
 
 ITEMS = list("abc")
 
@@ -37,7 +38,7 @@ class Outcomes:
         patch.setattr(samples, "draw_orders", self.orders)
         patch.setattr(permutation, "draw_shuffles", self.shuffles)
         patch.setattr(samples, "draw_bit", self.bit)
-        patch.setattr(closeness, "draw_bit", self.bit)
+        patch.setattr(asz18, "draw_bit", self.bit)
 
     def choose(self, options):
         if self.depth == len(self.path):

@@ -13,8 +13,8 @@ import privrank as pr
 from privrank.encode.samples import EncodedSample
 from privrank.hypotheses.statistic import Statistic
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.published.uniformity import ask
 from privrank.release.survey import Sample
+from privrank.uniformity import ask
 
 PEOPLE = 60
 RANKINGS = ["auto", "pairs", "laplace", "mallows", "omnibus", "bucket"]

@@ -10,11 +10,8 @@ from scipy.stats import kstest, laplace
 
 from privrank.hypotheses.smoothing import (
     RELEASED_STEPS,
-    kim_schrab_reject,
-    kim_schrab_scale,
     noise_cell,
     round_up,
-    sigmoid_probability,
     smoothed_pvalue,
     smoothing_scale,
 )
@@ -25,6 +22,8 @@ from privrank.mechanisms.statistics.permutation import (
     total_variation,
 )
 from privrank.privacy.noise import draw_cells
+from privrank.published import asz18, ks23
+from privrank.published.ks23 import kim_schrab_reject
 
 S3 = np.array(list(itertools.permutations((1, 2, 3))), dtype=np.int64)
 
@@ -233,7 +232,7 @@ def seventeen_statistics(scale, moves=(0.0, 0.0, 0.0)):
 
 @pytest.mark.parametrize(("epsilon", "share"), [(0.1, 1.138), (1.0, 1.133)])
 def test_the_rank_pvalue_of_noisy_statistics_loses_more_than_epsilon(epsilon, share):
-    scale = kim_schrab_scale(1.0, epsilon)
+    scale = ks23.decision(1.0, 0.05).scale(epsilon)
     law = rank_law(seventeen_statistics(scale), scale)
     moved = rank_law(seventeen_statistics(scale, (1.0, -1.0, 1.0)), scale)
     assert np.abs(np.log(moved / law)).max() / epsilon == pytest.approx(share, abs=5e-4)
@@ -241,7 +240,7 @@ def test_the_rank_pvalue_of_noisy_statistics_loses_more_than_epsilon(epsilon, sh
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_decision_of_noisy_statistics_is_private(epsilon):
-    scale = kim_schrab_scale(1.0, epsilon)
+    scale = ks23.decision(1.0, 0.05).scale(epsilon)
     law = rank_law(seventeen_statistics(scale), scale)
     for moves in itertools.product((-1.0, 0.0, 1.0), repeat=3):
         moved = rank_law(seventeen_statistics(scale, moves), scale)
@@ -272,16 +271,17 @@ def test_the_decision_is_that_of_the_rank_pvalue():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
 def test_the_bit_is_private(epsilon):
-    sensitivity = 3.2
-    values = np.arange(-400, 400, 0.8)
-    said = np.array([sigmoid_probability(v, 1.7, sensitivity, epsilon) for v in values])
-    kept = np.array([sigmoid_probability(-v, -1.7, sensitivity, epsilon) for v in values])
+    # a replacement moves the statistic by at most 4 entries, 1 in units of its sensitivity
+    values = np.arange(-400, 400, 0.8) / 3.2
+    said = np.array([asz18._sigmoid(epsilon * z) for z in values])
+    kept = np.array([asz18._sigmoid(-epsilon * z) for z in values])
     np.testing.assert_allclose(said + kept, 1.0, atol=1e-15)
     for p in (said, kept):
-        p = p[p > 1e-290]  # a replacement moves the statistic by at most 4 entries
+        p = p[p > 1e-290]
         assert np.abs(np.diff(np.log(p))).max() <= epsilon / 4 * (1 + 1e-9)
-    assert sigmoid_probability(1.7, 1.7, sensitivity, epsilon) == 0.5
-    assert sigmoid_probability(-1e9, 0.0, 1.0, 1.0) == 0.0
+    bit = asz18.closeness_bit(50, 4, 3.2)
+    assert [bit.decide(np.array([v, 0.0]), epsilon, None) for v in (1e9, -1e9)] == [1, 0]
+    assert bit.form == "bit" and bit.scale(epsilon) == 0
 
 
 def test_smoothed_pvalue_solves_its_own_equation():

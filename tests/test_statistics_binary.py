@@ -1,4 +1,4 @@
-"""Two categories: Tulap noise, exact p-values, and no private test that is more powerful."""
+"""Two categories: exact p-values, and no private test that is more powerful."""
 
 import math
 import pickle
@@ -8,9 +8,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from privrank.hypotheses.nulltables import public_generator
-from privrank.mechanisms.statistics.binary import Tulap, binomial, binomial_interval, ump_pvalue
-from privrank.mechanisms.statistics.fit import binomial_law
+from privrank.hypotheses.exact import binomial_weights as binomial_law
+from privrank.mechanisms.statistics.categories import binomial
 from privrank.privacy.noise import DiscreteLaplace
 
 
@@ -27,24 +26,6 @@ def test_binomial_law(n, p):
     assert law == pytest.approx(exact, abs=1e-12)
     assert binomial_law(5, 0.0).tolist() == [1, 0, 0, 0, 0, 0]
     assert binomial_law(5, 1.0).tolist() == [0, 0, 0, 0, 0, 1]
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_tulap_is_discrete_laplace_plus_uniform(epsilon):
-    law, noise = law_of(epsilon), Tulap(law_of(epsilon))
-    rng = public_generator("a test of Tulap noise")
-    drawn = np.sort(law.simulate(40_000, rng) + rng.random(40_000) - 0.5)
-    assert np.abs(noise.cdf(drawn) - np.arange(1, 40_001) / 40_000).max() < 1.95 / 200
-    x = np.linspace(-9, 9, 181)
-    assert noise.cdf(x) + noise.sf(x) == pytest.approx(np.ones(181), abs=1e-15)
-    # the closed form of Awan and Slavkovic: below 0 P(N <= x) = b^-[x] (b + {x - [x] + 1/2} ...
-    b, nearest = math.exp(-epsilon), np.rint(x)
-    closed = np.where(
-        x <= 0,
-        b**-nearest / (1 + b) * (b + (x - nearest + 0.5) * (1 - b)),
-        1 - b**nearest / (1 + b) * (b + (nearest - x + 0.5) * (1 - b)),
-    )
-    assert noise.cdf(x) == pytest.approx(closed, abs=1e-14)
 
 
 @pytest.mark.parametrize("alternative", ["larger", "smaller", "two-sided"])
@@ -69,14 +50,16 @@ def test_statistics_are_private_and_their_nulls_exact(alternative, n, p):
 
 
 def rejection(n, p, law, alpha):
-    """P(the most powerful p-value is at most alpha | M = m), exactly, for m = 0..n.
+    """P(the most powerful private test rejects | M = m), exactly, for m = 0..n.
 
-    Given R the p-value falls in U from its value without the lot by P(M + L = R), linearly.
+    At the boundary it draws lots: as the p-value of M + L = r falls linearly from P(M + L >= r) to
+    P(M + L > r) in a uniform number.
     """
     reach = math.ceil(40 * law.scale)
     released = np.arange(-reach, n + reach + 1)
-    full = np.array([ump_pvalue(int(r), n, p, law, -0.5) for r in released])
-    least = np.array([ump_pvalue(int(r), n, p, law, 0.5) for r in released])
+    null = binomial(n, p, "larger").null(99)
+    full = np.array([null.pvalue(int(r), law) for r in released])
+    least = np.array([null.pvalue(int(r) + 1, law) for r in released])
     share = np.clip((alpha - least) / np.maximum(full - least, 1e-300), 0, 1)
     noise = law.pmf(released[None, :] - np.arange(n + 1)[:, None])
     return noise @ share
@@ -93,9 +76,8 @@ def test_pvalue_is_exactly_uniform(n, p, epsilon, alpha):
 def test_pvalue_without_the_lot_is_larger_by_no_more_than_a_boundary(n, p, epsilon):
     law, null = law_of(epsilon), binomial(n, p, "larger").null(99)
     for noisy in range(-8, n + 9):
-        plain = null.pvalue(noisy, law)
-        assert plain == pytest.approx(ump_pvalue(noisy, n, p, law, -0.5), abs=1e-14)
-        assert 0 <= plain - ump_pvalue(noisy, n, p, law, 0.3) <= math.tanh(epsilon / 2)
+        boundary = null.pvalue(noisy, law) - null.pvalue(noisy + 1, law)
+        assert 0 <= boundary <= math.tanh(epsilon / 2)
     reach = math.ceil(40 / epsilon)
     released = np.arange(-reach, n + reach + 1)
     mass = binomial_law(n, p) @ law.pmf(released[None, :] - np.arange(n + 1)[:, None])
@@ -132,21 +114,6 @@ def test_no_private_test_is_more_powerful(n, p, epsilon, other):
     )
     at = int(np.argmax(tail @ binomial_law(n, p) <= alpha))
     assert tail[at] @ binomial_law(n, other) <= power + 1e-9
-
-
-@pytest.mark.parametrize(("n", "epsilon"), [(4, 0.5), (40, 1.0), (40, 0.1)])
-def test_interval_covers_every_probability(n, epsilon):
-    law, alpha = law_of(epsilon), 0.1
-    reach = math.ceil(12 / epsilon)
-    released = np.arange(-reach, n + reach + 1)
-    ends = np.array([binomial_interval(int(r), n, law, alpha) for r in released])
-    assert (ends[:, 0] <= ends[:, 1]).all() and (np.diff(ends, axis=0) >= 0).all()
-    noise = law.pmf(released[None, :] - np.arange(n + 1)[:, None])
-    for p in np.linspace(0, 1, 21):
-        hit = (ends[:, 0] <= p) & (p <= ends[:, 1])
-        missed = binomial_law(n, p) @ (noise @ ~hit)
-        assert missed <= alpha + 1e-12
-    assert ends[0, 0] == 0.0 and ends[-1, 1] == 1.0
 
 
 def test_two_sided_power_is_near_that_of_the_better_side():

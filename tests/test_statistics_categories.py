@@ -11,16 +11,22 @@ from scipy.stats import binom
 
 from privrank.hypotheses import nulltables
 from privrank.hypotheses.interval import tv_interval
-from privrank.hypotheses.nulltables import public_generator
-from privrank.mechanisms.statistics.categories import (
-    max_count,
-    omnibus_choices,
-    omnibus_rankings,
-    total_variation,
-)
+from privrank.hypotheses.nullmodel import uniform
+from privrank.hypotheses.nulltables import null_draws, public_generator
+from privrank.mechanisms.statistics import categories
+from privrank.mechanisms.statistics.categories import max_count
+from privrank.mechanisms.statistics.categories import omnibus_uniform as omnibus_choices
 from privrank.privacy.noise import DiscreteLaplace
 
 SMALL = [(2, 2), (3, 2), (2, 3), (4, 3), (6, 3), (3, 5), (5, 4), (7, 4), (2, 6), (4, 6)]
+
+
+def total_variation(n, k):
+    return categories.total_variation(n, uniform(k))
+
+
+def omnibus_rankings(n, m):
+    return categories.omnibus_uniform(n, math.factorial(m), m=m)
 
 
 def compositions(n, k):
@@ -133,7 +139,7 @@ def test_omnibus_of_rankings_moves_by_no_more_than_its_sensitivity(n, m):
 def test_omnibus_is_the_largest_of_its_statistics():
     n, m = 50, 4
     omnibus = omnibus_rankings(n, m)
-    holder = omnibus.value.__self__
+    holder = omnibus.value.keywords["value"].__self__
     rng = public_generator("a test of the omnibus")
     ranks = nulltables.uniform_rankings(rng, n, m)
     signs = np.array(
@@ -146,20 +152,17 @@ def test_omnibus_is_the_largest_of_its_statistics():
         np.linalg.norm(signs.mean(axis=0)) / math.sqrt(6) / (2 / n),
     ]
     scaled[0] *= n / 24  # Delta = min(1 / n, 1 / k) = 1 / 50
-    largest = max(a - q for a, q in zip(scaled, holder.quantiles(), strict=True))
-    assert omnibus.value(ranks, ()) == math.floor(1024 * largest)
+    largest = max(1024 * a - q for a, q in zip(scaled, holder.public(), strict=True))
+    assert omnibus.value(ranks, ()) == math.floor(largest)
 
 
 def test_quantiles_come_from_a_sequence_of_their_own():
     omnibus = omnibus_choices(30, 5)
-    holder = omnibus.value.__self__
-    own = holder.table(f"quantiles of the {holder.label}", 640)
-    pvalues = holder.table(holder.label, 640)
-    assert not np.array_equal(own, pvalues)
-    first = holder.quantiles()
-    assert (
-        np.mean(holder.table(f"quantiles of the {holder.label}", nulltables.FULL) > first) < 0.025
-    )
+    label, sizes, draw, steps, draws = omnibus.value.__self__.public.args
+    own = steps(null_draws(f"quantiles of the {label}", sizes, draw, draws))
+    assert draws == nulltables.FULL
+    assert not np.array_equal(own[:640], steps(null_draws(label, sizes, draw, 640)))
+    assert np.mean(own > omnibus.value.__self__.public()) < 0.025
     names = []
     with pytest.MonkeyPatch.context() as patch:
         original = nulltables.null_draws
@@ -168,7 +171,7 @@ def test_quantiles_come_from_a_sequence_of_their_own():
             names.append(name)
             return original(name, *arguments)
 
-        patch.setattr("privrank.mechanisms.statistics.categories.null_draws", noted)
+        patch.setattr("privrank.mechanisms.statistics.omnibus.null_draws", noted)
         omnibus.null(640)
     assert len(names) == len(set(names)) == 2
 

@@ -10,7 +10,7 @@ import pytest
 
 from privrank.distributions import kendall
 from privrank.hypotheses.nulltables import public_generator, uniform_rankings
-from privrank.mechanisms.statistics.concordance import (
+from privrank.published.bfz21 import (
     central_distance,
     two_rankings,
     two_rankings_tolerance,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from privrank.mechanisms.statistics.pairs import pair_norm, pair_squares, pair_sums
+from privrank.mechanisms.statistics.norms import pair_norm, pair_sums
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.published.bfz21 import Buckets, Ramp
+from privrank.published.bfz21 import Buckets, Ramp, pair_squares
 
 SMALL = [(2, 2), (2, 3), (3, 2), (3, 3), (4, 3), (2, 4)]
 

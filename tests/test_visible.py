@@ -20,19 +20,16 @@ from searching import reachable
 from visible import differences, everything, said, stored
 
 import privrank as pr
-from privrank import btl, closeness, uniformity
+from privrank import btl, closeness, identity, uniformity
 from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
 from privrank.encode import paircounts
 from privrank.encode.comparisons import Encoded
-from privrank.mechanisms.statistics import binary, comparison
 from privrank.planning import aggregation as rankplan
 from privrank.planning import comparisons as plan
 from privrank.privacy import knorm as ranknoise
 from privrank.privacy import noise, zerosum
-from privrank.published import identity
-from privrank.published import uniformity as uniform
 from privrank.release import survey as design
 from privrank.release.survey import PairCounts
 
@@ -272,10 +269,10 @@ OPTIONS = [
     ("pair_counts", paircounts.PairCountChoice, PAIRED[:1]),
     ("method", rankplan.AggregationMethod, (pr.PrivateRankAggregation,)),
     ("target", intervals.Target, (pr.PrivateRankAggregation,)),
-    ("method", uniform.UniformityMethod, (pr.UniformityTest,)),
+    ("method", uniformity.UniformityMethod, (pr.UniformityTest,)),
     ("method", identity.IdentityMethod, (pr.IdentityTest,)),
-    ("alternative", binary.Alternative, (pr.IdentityTest,)),
-    ("method", comparison.ClosenessMethod, (pr.ClosenessTest,)),
+    ("alternative", identity.Alternative, (pr.IdentityTest,)),
+    ("method", closeness.ClosenessMethod, (pr.ClosenessTest,)),
     ("labels", closeness.Labels, (pr.ClosenessTest,)),
 ]
 

@@ -10,9 +10,9 @@ from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
 from privrank.hypotheses.nullmodel import NullModel
+from privrank.identity import ask
 from privrank.planning.simulation import chance
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.published.identity import ask
 from privrank.release.survey import Sample
 
 ALPHA = 0.05
@@ -59,7 +59,7 @@ def rejections_of(sample: Sample, null: NullModel, epsilon: float, methods: tupl
     found = {}
     for spent in (epsilon, math.inf):
         for method in methods:
-            asked = ask(method, null, sample, xi=spent, tolerance=0.0, alternative="two-sided")
+            asked = ask(null, sample, xi=spent, method=method)
             law = DiscreteLaplace.calibrate(asked.sensitivity, spent)
             threshold = asked.null(1_999).threshold(ALPHA, law)
             found[method, spent] = chance(asked, law, threshold)

@@ -14,10 +14,9 @@ import numpy as np
 from study import OUT, arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.mechanisms.statistics.borda import plain_norm
-from privrank.mechanisms.statistics.concordance import central_distance, two_rankings
-from privrank.mechanisms.statistics.pairs import pair_squares, pair_sums
+from privrank.mechanisms.statistics.norms import pair_sums, plain_norm
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.published.bfz21 import central_distance, pair_squares, two_rankings
 
 ALPHA = 0.05
 NO_NOISE = DiscreteLaplace(0.0)

@@ -13,12 +13,12 @@ from study import arguments, mean_and_error, replicate, write
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import uniform_rankings
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.borda import borda_norm
+from privrank.mechanisms.statistics.norms import borda_norm
 from privrank.planning.simulation import chance
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.published.uniformity import ask
 from privrank.release.survey import Sample
+from privrank.uniformity import ask
 
 ITEMS = (2, 3, 5, 10, 100, 1000)
 SIZES = (2, 10, 100, 1000)

@@ -13,8 +13,8 @@ from privrank.hypotheses.statistic import Statistic
 from privrank.planning.simulation import chance
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.published.uniformity import ask
 from privrank.release.survey import Sample
+from privrank.uniformity import ask
 
 # 1 - phi of the Mallows models, by (items, rankings)
 SETTINGS = {

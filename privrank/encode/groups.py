@@ -15,9 +15,11 @@ from privrank.encode.frames import refuse_copy, with_respondent_column
 from privrank.encode.samples import (
     FEWEST_UNITS,
     EncodedSample,
+    codes_of,
     encode_choices,
     encode_counts,
     encode_rankings,
+    formula_options,
 )
 from privrank.release.survey import Sample
 from privrank.util.checks import check_items
@@ -148,23 +150,21 @@ def groups_of_formula(
     rankings = len(parsed.left) > 1
     if rankings and secret:
         raise ValueError(SECRET_LABELS)
-    known = {"respondent", "max_rows", "levels"} | (set() if rankings else {"categories"})
-    if not arguments.keys() <= known:
-        raise TypeError(
-            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
-        )
-    options = {name: value for name, value in arguments.items() if name != "levels"}
-    respondent, group = arguments.get("respondent"), parsed.right[0]
+    known = {"levels"} | (set() if rankings else {"categories"})
+    options = formula_options(arguments, known)
+    levels, respondent, group = (
+        options.pop("levels", None),
+        options.get("respondent"),
+        parsed.right[0],
+    )
     frame = with_respondent_column(data, respondent)
     view = counting.open_frame(frame, "data")
     wanted = [*parsed.left, group, *([respondent] if isinstance(respondent, str) else [])]
-    present = counting.column_names(view)
     for column in wanted:
-        if column not in present:
+        if column not in counting.column_names(view):
             raise ValueError(f"data has no column {column!r}: the formula names columns of data.")
     if not rankings and options.get("categories") is None:
         options["categories"] = counting.declared_categories(frame, parsed.left[0])
-    levels = arguments.get("levels")
     if levels is None:
         levels = counting.declared_categories(frame, group)
     if levels is None:
@@ -172,31 +172,37 @@ def groups_of_formula(
             f"the groups must be declared: pass levels=[...] or make column {group!r} categorical, "
             f"because a list read off the answers would reveal them."
         )
-    labels = check_items(levels, "levels")
     table = counting.collect(view, list(dict.fromkeys(wanted)))
-    codes, values = counting.factorize(table[group], group)
-    place = np.append(pd.Index(labels).get_indexer(pd.Index(values)), -1)[codes]
+    least = _least(secret)
+    blocks = _blocks(table, group, levels, least)
+    if respondent is not None:
+        _refuse_shared(list(blocks.values()), respondent)
+    parts = [
+        encode_rankings(block, items=parsed.left, purpose="closeness", **options)
+        if rankings
+        else encode_choices(block, parsed.left[0], least=least, **options)
+        for block in blocks.values()
+    ]
+    return _joined(parts, list(blocks))
+
+
+def _blocks(table: pd.DataFrame, group: str, levels: object, least: int) -> dict[str, pd.DataFrame]:
+    """Return the rows of each declared group; refuse rows of none, and groups below `least`."""
+    labels = check_items(levels, "levels")
+    place = codes_of(table[group], labels)
     if (place < 0).any():
         raise ValueError(
             f"column {group!r} must hold declared groups only: at least one entry is missing or "
             f"not in levels=."
         )
-    blocks = [table[place == code] for code in range(len(labels))]
-    for label, block in zip(labels, blocks, strict=True):
-        if len(block) < _least(secret):
+    blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
+    for label, block in blocks.items():
+        if len(block) < least:
             raise ValueError(
-                f"every group must have at least two units, and group {str(label)!r} has "
+                f"every group must have at least two units, and group {label!r} has "
                 f"{len(block)}: leave it out of levels= with its rows, or collect more answers."
             )
-    if respondent is not None:
-        _refuse_shared(blocks, respondent)
-    parts = [
-        encode_rankings(block, items=parsed.left, purpose="closeness", **options)
-        if rankings
-        else encode_choices(block, parsed.left[0], least=_least(secret), **options)
-        for block in blocks
-    ]
-    return _joined(parts, [str(label) for label in labels])
+    return blocks
 
 
 def _least(secret: bool) -> int:

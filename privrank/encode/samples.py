@@ -27,10 +27,12 @@ from privrank.util.checks import check_choice, check_count, check_items
 
 __all__ = [
     "EncodedSample",
+    "codes_of",
     "encode_choices",
     "encode_counts",
     "encode_data",
     "encode_rankings",
+    "formula_options",
     "sample_of_formula",
 ]
 
@@ -254,9 +256,7 @@ def encode_choices(
         )
     labels = check_items(declared, "categories")
     table = counting.collect(view, [column, *_named(respondent)])
-    found, values = counting.factorize(table[column], column)
-    place = pd.Index(labels).get_indexer(pd.Index(values))
-    codes = np.append(place, -1)[found].astype(np.int64)
+    codes = codes_of(table[column], labels)
     if least and not len(codes):
         raise ValueError("data must have at least one row.")
     if (codes < 0).any():
@@ -269,6 +269,13 @@ def encode_choices(
     unit: Unit = "row" if respondent is None else "respondent"
     sample = Sample("choices", tuple(str(label) for label in labels), nobs, unit, bound)
     return EncodedSample(sample, rows.astype(np.int64), sizes)
+
+
+def codes_of(column: pd.Series[Any], labels: tuple[Any, ...]) -> IntArray:
+    """Return the place of each entry among the declared labels, -1 where it is none of them."""
+    found, values = counting.factorize(column, str(column.name))
+    place = pd.Index(labels).get_indexer(pd.Index(values))
+    return np.append(place, -1)[found].astype(np.int64)
 
 
 def encode_data(
@@ -380,16 +387,22 @@ def sample_of_formula(
             f"ClosenessTest."
         )
     rankings = len(parsed.left) > 1
-    known = {"respondent", "max_rows"} | (set() if rankings else {"categories"})
+    options = formula_options(arguments, set() if rankings else {"categories"})
+    if rankings:
+        return encode_rankings(
+            data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **options
+        )
+    return encode_choices(data, parsed.left[0], **options)
+
+
+def formula_options(arguments: Mapping[str, Any], more: set[str]) -> dict[str, Any]:
+    """Return the arguments beside formula and data; refuse all but the unit's and `more`."""
+    known = {"respondent", "max_rows", *more}
     if not arguments.keys() <= known:
         raise TypeError(
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
-    if rankings:
-        return encode_rankings(
-            data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **arguments
-        )
-    return encode_choices(data, parsed.left[0], **arguments)
+    return dict(arguments)
 
 
 def _open(frame: object, respondent: object, name: str) -> counting.Frame:

@@ -11,9 +11,14 @@ import numpy as np
 
 from privrank.distributions.mallows import Mallows
 
-__all__ = ["NullModel", "Probabilities", "is_uniform"]
+__all__ = ["NullModel", "Probabilities", "is_uniform", "uniform"]
 
 Probabilities = tuple[float, ...]
+
+
+def uniform(k: int) -> Probabilities:
+    """Return k equal probabilities."""
+    return (1.0 / k,) * k
 
 
 def is_uniform(p: Probabilities) -> bool:

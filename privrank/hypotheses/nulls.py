@@ -1,21 +1,28 @@
-"""Null laws of noisy statistics, from public numbers only."""
+"""Null distributions of noisy statistics, from public numbers only."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from privrank.hypotheses.nulltables import null_draws
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import own
 
-__all__ = ["Null", "monte_carlo_pvalue", "normal_laplace_tail"]
+__all__ = ["Null", "monte_carlo_pvalue", "normal_laplace_tail", "null_of"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+Order = tuple[int, ...]
+Value = Callable[[IntArray, Order], int]
+Sample = Callable[[np.random.Generator], IntArray]
 
 _SPAN = 1e-4
 """Least relative half distance of two squared scales in a divided difference."""
@@ -49,6 +56,11 @@ class Null:
         """Return the law that Monte Carlo draws of the statistic stand for."""
         values, counts = np.unique(draws, return_counts=True)
         return cls(values, counts / len(draws), len(draws))
+
+    def mapped(self, function: Callable[[IntArray], IntArray]) -> Null:
+        """Return the distribution of a function of the statistic, given on arrays of values."""
+        values, place = np.unique(function(self.values), return_inverse=True)
+        return Null(values, np.bincount(place, self.weights).astype(np.float64), self.draws)
 
     def pvalue(self, observed: int, law: DiscreteLaplace) -> float:
         """Return the p-value of a statistic that was released with noise of this law.
@@ -95,6 +107,42 @@ class Null:
             else:
                 low = middle
         return high
+
+
+def null_of(
+    name: str,
+    sizes: tuple[int, ...],
+    value: Value,
+    sample: Sample,
+    draws: int,
+    *,
+    exact: Callable[[], Null | None] = lambda: None,
+) -> Null:
+    """Return the distribution of a statistic: the exact one if there is one, else Monte Carlo.
+
+    Parameters
+    ----------
+    name, sizes
+        Of the public sequence, as :func:`privrank.hypotheses.nulltables.null_draws` takes them.
+    value : callable
+        As that of a `Statistic`.
+    sample : callable
+        Maps a generator to data under the null hypothesis; can be pickled.
+    draws : int
+        How many Monte Carlo draws.
+    exact : callable, optional
+        Returns the exact distribution, or None where it would take too long.
+    """
+    found = exact()
+    if found is not None:
+        return found
+    return Null.of_draws(
+        null_draws(name, sizes, partial(_drawn, value=value, sample=sample), draws)
+    )
+
+
+def _drawn(rng: np.random.Generator, value: Value, sample: Sample) -> int:
+    return value(sample(rng), ())
 
 
 def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:

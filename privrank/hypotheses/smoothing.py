@@ -68,11 +68,9 @@ from numpy.typing import NDArray
 
 __all__ = [
     "RELEASED_STEPS",
-    "kim_schrab_reject",
-    "kim_schrab_scale",
     "noise_cell",
+    "noise_scale",
     "round_up",
-    "sigmoid_probability",
     "smoothed_pvalue",
     "smoothing_scale",
 ]
@@ -95,10 +93,11 @@ _TIE = 2.0**-30
 
 def smoothing_scale(sensitivity: float, epsilon: float) -> float:
     """Return the Laplace scale at which the smoothed p-value spends `epsilon`; 0 for infinity."""
-    return _scale(SMOOTHING, sensitivity, epsilon)
+    return noise_scale(SMOOTHING, sensitivity, epsilon)
 
 
-def _scale(factor: float, sensitivity: float, epsilon: float) -> float:
+def noise_scale(factor: float, sensitivity: float, epsilon: float) -> float:
+    """Return factor x sensitivity / epsilon with some slack for rounding; 0 for infinity."""
     if math.isinf(epsilon):
         return 0.0
     scale = factor * SLACK * sensitivity / epsilon if epsilon > 0 else math.inf
@@ -119,7 +118,7 @@ def noise_cell(scale: float) -> float:
 
 
 def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float:
-    """Return H(m) at m = `noisy`: the p-value whose proofs are in the module's description.
+    """Return H(m) at m = `noisy`, the p-value that is released once it is rounded up.
 
     Parameters
     ----------
@@ -134,6 +133,10 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
     -------
     float
         Uniform on (0, 1) under the null hypothesis. Not to be released before `round_up`.
+
+    Notes
+    -----
+    **Privacy.** **Null.** Both proofs are in the module's description.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     if scale == 0:
@@ -146,63 +149,3 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
 def round_up(pvalue: float) -> float:
     """Return the p-value as it is released: rounded up to a multiple of 1e-4, at least 1e-4."""
     return min(max(math.ceil(RELEASED_STEPS * pvalue), 1), RELEASED_STEPS) / RELEASED_STEPS
-
-
-def kim_schrab_scale(sensitivity: float, epsilon: float) -> float:
-    """Return the scale of the Laplace noise on all B + 1 statistics for `kim_schrab_reject`."""
-    return _scale(2.0, sensitivity, epsilon)
-
-
-def kim_schrab_reject(statistics: FloatArray, noises: FloatArray, alpha: float) -> bool:
-    """Return the decision of Kim and Schrab's test at one level, fixed before the data are seen.
-
-    Parameters
-    ----------
-    statistics : ndarray of float64, shape (B + 1,)
-        The statistic of the data first, then those of the re-labellings.
-    noises : ndarray of float64, shape (B + 1,)
-        Independent Laplace noise of scale `kim_schrab_scale`, one for each.
-    alpha : float
-        Level.
-
-    Returns
-    -------
-    bool
-        Whether the noisy statistic of the data has a rank p-value of at most alpha.
-
-    Notes
-    -----
-    **Privacy.** The decision, and it alone, is epsilon-differentially private. With the noises of
-    the re-labellings fixed, rejection means that M_0 exceeds the k-th largest of M_1, ..., M_B,
-    k = floor(alpha (B + 1)). An order statistic of numbers that each move by at most Delta moves by
-    at most Delta, and T_0 moves by Delta, so noise on T_0 of scale 2 Delta / epsilon suffices. The
-    rank p-value is another matter: it shows the order of M_0 among all others at once, and at this
-    scale loses 1.138 epsilon for a set of 17 statistics (``tests/test_smoothing.py``). Release this
-    decision or the smoothed p-value.
-
-    **Null.** The noisy statistics are exchangeable, so the level is at most alpha.
-    """
-    noisy = np.asarray(statistics, dtype=np.float64) + noises
-    return bool(np.count_nonzero(noisy >= noisy[0]) <= alpha * len(noisy) * (1 + 2.0**-50))
-
-
-def sigmoid_probability(
-    statistic: float, offset: float, sensitivity: float, epsilon: float
-) -> float:
-    """Return the probability that the bit of Acharya, Sun and Zhang says "different".
-
-    1 / (1 + exp(-epsilon (statistic - offset) / sensitivity)). Their closeness statistic
-    sum ((mu - nu)^2 - mu - nu) / (mu + nu) over the counts of two samples of n has the sensitivity
-    4 n / (n + 1), for which their proof uses 14; it is
-    `permutation.chi_square` of equal samples less the number of categories that occur.
-
-    Notes
-    -----
-    **Privacy.** The logarithms of the sigmoid and of its complement have slopes between -1 and 1,
-    and the argument moves by at most epsilon.
-
-    **Null.** Not a test of level alpha: how often the bit errs depends on n, the categories and
-    epsilon, up to two in five at common sizes. It carries no p-value.
-    """
-    x = epsilon * (statistic - offset) / sensitivity
-    return 1.0 / (1.0 + math.exp(-x)) if x > -700 else 0.0

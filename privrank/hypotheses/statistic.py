@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulls import Null, Order
 
-__all__ = ["RandomBit", "Statistic"]
+__all__ = ["Comparison", "Decision", "RandomBit", "Statistic"]
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +46,18 @@ class Statistic:
         Maps the data, as they are before any reduction, to the number of observations that have
         probability 0 under the null hypothesis, each of which rejects it; for releases without
         noise alone. None where there can be none.
+    distance : bool
+        Whether it is the total variation distance of the shares from the null.
     """
 
     name: str
     step: float
     sensitivity: int
-    value: Callable[[IntArray, tuple[int, ...]], int]
+    value: Callable[[IntArray, Order], int]
     null: Callable[[int], Null]
-    simulated: Callable[[IntArray, tuple[int, ...]], int] | None = None
+    simulated: Callable[[IntArray, Order], int] | None = None
     impossible: Callable[[IntArray], int] | None = None
+    distance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +77,50 @@ class RandomBit:
     """
 
     name: str
-    probability: Callable[[IntArray, tuple[int, ...]], float]
+    probability: Callable[[IntArray, Order], float]
     dealt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a test that compares samples decides in one private bit, in place of a p-value.
+
+    Parameters
+    ----------
+    form : {"decision", "bit"}
+        Whether the bit has the level that it was made at, or none.
+    scale : callable
+        Maps epsilon to the scale of the noise on each statistic, 0 where none is added.
+    decide : callable
+        Maps the statistic of the data and those of the re-labellings, epsilon and a generator to
+        the bit. The proof that it is private stands where it is defined.
+    """
+
+    form: Literal["decision", "bit"]
+    scale: Callable[[float], float]
+    decide: Callable[[FloatArray, float, np.random.Generator | None], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A statistic of two or more samples, and what is released of it.
+
+    Parameters
+    ----------
+    name : str
+        As a summary prints it.
+    statistic : {"tv", "chi-square", "mallows", "kendall"}
+        Total variation distance, chi-square, or the distance by a kernel of rankings.
+    sensitivity : float
+        Largest change when one unit is replaced, at every re-labelling.
+    diameter : float or None
+        Largest distance of two units' features whose means are compared; None for chi-square.
+    decision : Decision or None
+        What is released in place of the smoothed p-value.
+    """
+
+    name: str
+    statistic: Literal["tv", "chi-square", "mallows", "kendall"]
+    sensitivity: float
+    diameter: float | None = None
+    decision: Decision | None = None

@@ -15,16 +15,13 @@ from privrank.encode.groups import EncodedGroups
 from privrank.encode.samples import EncodedSample
 from privrank.hypotheses.smoothing import (
     RELEASED_STEPS,
-    kim_schrab_reject,
-    kim_schrab_scale,
     noise_cell,
     round_up,
-    sigmoid_probability,
     smoothed_pvalue,
     smoothing_scale,
 )
+from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.spend import draw, spend
-from privrank.mechanisms.statistics.comparison import Comparison
 from privrank.mechanisms.statistics.gram import check_gram, gram_blocks
 from privrank.mechanisms.statistics.permutation import (
     check_deal,
@@ -36,7 +33,6 @@ from privrank.mechanisms.statistics.permutation import (
 from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.noise import (
     DiscreteLaplace,
-    draw_bit,
     draw_cells,
     draw_permutation,
     source_of,
@@ -71,6 +67,7 @@ def plan_comparison(
     epsilon: float,
     delta: float,
     *,
+    method: str,
     effect_epsilon: float | None,
     alpha: float,
     permutations: int,
@@ -85,6 +82,8 @@ def plan_comparison(
         Statistic and form of release.
     epsilon, delta : float
         The guarantee of the test.
+    method : str
+        The method that asks for this statistic.
     effect_epsilon : float or None
         What an effect size may spend on top.
     alpha : float
@@ -99,15 +98,14 @@ def plan_comparison(
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
-    their sample; who is in which sample is public, unless the reach of `asked` is that of secret
-    labels. The statistic is Lipschitz with the reach of `asked` at every re-labelling
-    (:mod:`privrank.mechanisms.statistics.permutation`,
-    :class:`privrank.mechanisms.statistics.comparison.Comparison`), the re-labellings are secret and
-    drawn without looking at the data, and the smoothed p-value is private at its share
-    (:mod:`privrank.hypotheses.smoothing`). The effect is the statistic itself on a grid of reach /
-    1024, floor, with independent discrete Laplace noise for 1026 steps: two floors differ by at
-    most 1025, and one step allows for floating-point arithmetic. The two compose to xi = epsilon +
-    effect_epsilon - log(1 - delta).
+    their sample; who is in which sample is public, unless the sensitivity of `asked` is that of
+    secret labels. The statistic moves by at most its sensitivity at every re-labelling
+    (:mod:`privrank.mechanisms.statistics.permutation`), the re-labellings are secret and drawn
+    without looking at the data, and the smoothed p-value is private at its share
+    (:mod:`privrank.hypotheses.smoothing`); a decision in its place has a proof of its own. The
+    effect is the statistic itself on a grid of sensitivity / 1024, floor, with independent discrete
+    Laplace noise for 1026 steps: two floors differ by at most 1025, and one step allows for
+    floating-point arithmetic. The two compose to xi = epsilon + effect_epsilon - log(1 - delta).
     """
     total = epsilon + (effect_epsilon or 0.0)
     if math.isinf(total):
@@ -115,24 +113,24 @@ def plan_comparison(
     else:
         extra = {} if effect_epsilon is None else {STATISTIC: effect_epsilon / total}
         shares = split(pure_epsilon(total, delta), extra, "test")
-    scale = (kim_schrab_scale if asked.form == "decision" else smoothing_scale)(
-        asked.reach, shares["test"]
-    )
-    settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
-    if asked.form == "pvalue":
+    if asked.decision is None:
+        scale = smoothing_scale(asked.sensitivity, shares["test"])
         parts = {PVALUE: PartPlan(QUIET, 1, shares["test"], 1.0 / RELEASED_STEPS)}
     else:
+        scale = asked.decision.scale(shares["test"])
         parts = {DECISION: PartPlan(QUIET, 1, shares["test"])}
+    settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
+    if asked.decision is not None:
         settings["level"] = alpha
     if STATISTIC in shares:
         sensitivity = EFFECT_GRID + 2
         noise = DiscreteLaplace.calibrate(sensitivity, shares[STATISTIC])
-        step = asked.reach / EFFECT_GRID
+        step = asked.sensitivity / EFFECT_GRID
         parts[STATISTIC] = PartPlan(noise, sensitivity, shares[STATISTIC], step)
-    if asked.kernel is not None and not _tabulated(sample):
+    if sample.kind == "rankings" and not _tabulated(sample):
         check_gram(sample.nobs * sample.max_rows)
     check_deal(sample.nobs)
-    return Plan("ClosenessTest", asked.name, asked.form, total, delta, parts, settings)
+    return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
 
 
 def release_comparison(
@@ -171,7 +169,7 @@ def release_comparison(
     tables = _tables(encoded, asked)
     permutations = int(plan.number("permutations"))
     statistics = permuted_statistics(tables.counts, tables.statistic, permutations, rng)
-    name = PVALUE if asked.form == "pvalue" else DECISION
+    name = PVALUE if asked.decision is None else DECISION
     values = {name: np.array([_drawn(asked, plan, statistics, rng)])}
     if STATISTIC in plan.parts:
         effect = plan.parts[STATISTIC]
@@ -189,21 +187,14 @@ def release_comparison(
 def _drawn(
     asked: Comparison, plan: Plan, statistics: FloatArray, rng: np.random.Generator | None
 ) -> int:
-    """Return the smoothed p-value in its steps, or the decision."""
-    scale = plan.number("scale")
-    if asked.form == "pvalue":
-        noisy = statistics[0]
-        if scale > 0:
-            noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
-        p = round_up(smoothed_pvalue(statistics, float(noisy), scale))
-        return round(p * RELEASED_STEPS)
-    if asked.form == "decision":
-        noises = draw_cells(scale, noise_cell(scale), len(statistics), rng)
-        return int(kim_schrab_reject(statistics, noises, plan.number("level")))
-    epsilon = plan.parts[DECISION].epsilon
-    return draw_bit(
-        sigmoid_probability(float(statistics[0]), asked.offset, asked.reach, epsilon), rng
-    )
+    """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""
+    if asked.decision is not None:
+        return asked.decision.decide(statistics, plan.parts[DECISION].epsilon, rng)
+    scale, noisy = plan.number("scale"), statistics[0]
+    if scale > 0:
+        noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
+    p = round_up(smoothed_pvalue(statistics, float(noisy), scale))
+    return round(p * RELEASED_STEPS)
 
 
 def _tabulated(sample: Sample) -> bool:
@@ -213,11 +204,10 @@ def _tabulated(sample: Sample) -> bool:
 def _tables(encoded: EncodedGroups, asked: Comparison) -> _Tables:
     """Return counts by sample and kind, and the statistic of such tables; sensitive."""
     sample = encoded.sample
-    if sample.kind == "choices":
+    if asked.statistic == "tv" or asked.statistic == "chi-square":
         return _choice_tables(encoded, asked)
     ranks = np.concatenate([part._rows for part in encoded._parts])
     people = [part.sample.nobs for part in encoded._parts]
-    assert asked.kernel is not None
     if _tabulated(sample):
         m = len(sample.items)
         orders = np.array(list(all_orders(range(1, m + 1))), dtype=np.int64)
@@ -225,13 +215,13 @@ def _tables(encoded: EncodedGroups, asked: Comparison) -> _Tables:
         kinds = np.searchsorted(orders @ base, ranks @ base)
         blocks = np.split(kinds, np.cumsum(people)[:-1])
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
-        gram = list(gram_blocks(orders, asked.kernel))
+        gram = list(gram_blocks(orders, asked.statistic))
         return _Tables(counts, partial(kernel_distance, gram=gram))
     starts = None
     if sample.unit == "respondent":
         sizes = np.concatenate([_rows_each(part) for part in encoded._parts])
         starts = np.cumsum(sizes) - sizes
-    gram = list(gram_blocks(ranks, asked.kernel, starts))
+    gram = list(gram_blocks(ranks, asked.statistic, starts))
     return _Tables(_one_kind_each(people), partial(kernel_distance, gram=gram))
 
 

@@ -11,14 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nullmodel import NullModel, Probabilities
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning import simulation
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["DetectableEffect", "check_power", "detectable_effect", "power_curve"]
+__all__ = ["DetectableEffect", "PowerStudy", "check_power"]
 
 IntArray = NDArray[np.int64]
 
@@ -79,22 +79,16 @@ def _mallows(sample: Sample, theta: float, rng: np.random.Generator) -> IntArray
     return np.asarray(Mallows.from_theta(len(sample.items), theta).rvs(sample.nobs, rng))
 
 
-def _two_levels(sample: Sample, distance: float, rng: np.random.Generator) -> IntArray:
-    k = len(sample.items)
-    raised = k // 2
-    p = np.full(k, 1.0 / k)
-    p[:raised] += distance / raised
-    p[raised:] -= distance / (k - raised)
-    return np.asarray(rng.multinomial(sample.nobs, np.maximum(p, 0.0)))
+def _raised(p: Probabilities) -> NDArray[np.bool_]:
+    """Return which categories, the first ones, make up half of the null's mass, or one."""
+    return np.asarray((np.cumsum(p) <= 0.5 + 1e-12) | (np.arange(len(p)) == 0))
 
 
 def _tilted(
-    sample: Sample, p: tuple[float, ...], distance: float, rng: np.random.Generator
+    sample: Sample, p: Probabilities, distance: float, rng: np.random.Generator
 ) -> IntArray:
     """Return counts where the first half of the null's mass, by category, has grown."""
-    cells, raised = np.array(p), np.cumsum(p) <= 0.5 + 1e-12
-    if not raised.any():
-        raised[0] = True
+    cells, raised = np.array(p), _raised(p)
     share = cells[raised].sum()
     cells[raised] *= 1 + distance / share
     cells[~raised] *= max(1 - distance / (1 - share), 0.0)
@@ -110,104 +104,87 @@ def _dispersed(
     return np.asarray(model.rvs(sample.nobs, rng))
 
 
-def _family(sample: Sample, null: NullModel | None) -> tuple[simulation.Sampler, float, float]:
+def _family(sample: Sample, null: NullModel) -> tuple[simulation.Sampler, float, float]:
     """Return the sampler, an effect to start from and the largest effect."""
     m, n = len(sample.items), sample.nobs
-    if null is not None and null.center:
+    if null.center:
         return partial(_dispersed, sample, null), min(1.0 / n**0.5, 1.0), 1.0
-    if null is not None and null.probabilities:
-        if sample.kind == "rankings":
-            raise ValueError(
-                "the smallest detectable effect is defined for a Mallows null, for uniformity and "
-                "for choices, not for a table of rankings."
-            )
-        share = float(
-            np.cumsum(null.probabilities)[np.cumsum(null.probabilities) <= 0.5 + 1e-12].max(
-                initial=null.probabilities[0]
-            )
-        )
-        most = 1.0 - share
-        return partial(_tilted, sample, null.probabilities), min(0.5 * (m / n) ** 0.5, most), most
-    if sample.kind == "rankings":
+    if not null.probabilities:
         return partial(_mallows, sample), min(2.0 / (m**1.5 * n**0.5), 1.0), MOST_THETA
-    most = 1.0 - (m // 2) / m
-    return partial(_two_levels, sample), min(0.5 * (m / n) ** 0.5, most), most
+    if sample.kind == "rankings":
+        raise ValueError(
+            "the smallest detectable effect is defined for a Mallows null, for uniformity and "
+            "for choices, not for a table of rankings."
+        )
+    most = 1.0 - float(np.array(null.probabilities)[_raised(null.probabilities)].sum())
+    return partial(_tilted, sample, null.probabilities), min(0.5 * (m / n) ** 0.5, most), most
 
 
-def _law(release: Release) -> DiscreteLaplace:
-    part = release.parts.get(STATISTIC)
-    return DiscreteLaplace(0.0) if part is None else part.laplace
+@dataclass(frozen=True, slots=True)
+class PowerStudy:
+    """The power of a test of given public numbers, by simulation.
+
+    Parameters
+    ----------
+    release : Release
+        Of the test: its public facts and the scale of its noise.
+    asked : Statistic or RandomBit
+        What it releases.
+    threshold : int or None
+        Least value that is rejected, in lattice steps; None where none is.
+    null : NullModel
+        What is tested.
+    alpha : float
+        Its level.
+    """
+
+    release: Release
+    asked: Statistic | RandomBit
+    threshold: int | None
+    null: NullModel
+    alpha: float
+
+    def _curve(self) -> tuple[simulation.Curve, float, float]:
+        part, sample = self.release.parts.get(STATISTIC), self.release.sample
+        noise = DiscreteLaplace(0.0) if part is None else part.laplace
+        reject = simulation.chance(self.asked, noise, self.threshold)
+        sampler, start, most = _family(sample, self.null)
+        curve = simulation.Curve(reject, sampler, len(sample.items), self.asked.name)
+        return curve, start, most
+
+    def detectable_effect(self, power: float, replicates: int) -> DetectableEffect:
+        """Return the smallest effect at which the test has this power."""
+        sample = self.release.sample
+        curve, start, most = self._curve()
+        effect = curve.detectable(power, replicates, start=start, most=most)
+        if effect is None or sample.kind == "choices":
+            return DetectableEffect(power, self.alpha, None, None, effect)
+        model, distance = _alternative(len(sample.items), effect, self.null)
+        ahead = float(model.pair_probability(0, len(sample.items) - 1))
+        return DetectableEffect(power, self.alpha, model.phi, ahead, distance)
+
+    def power_curve(self, points: int, replicates: int) -> pd.DataFrame:
+        """Return the power from no effect to what is detected 99 times in 100."""
+        sample = self.release.sample
+        curve, start, most = self._curve()
+        widest = curve.detectable(0.99, 40, start=start, most=most)
+        effects = np.linspace(0.0, most if widest is None else widest, points)
+        rows = [curve.at(float(effect), replicates) for effect in effects]
+        frame = pd.DataFrame(rows, columns=["power", "std err"])
+        if sample.kind == "rankings":
+            m = len(sample.items)
+            models = [_alternative(m, float(effect), self.null) for effect in effects]
+            frame.insert(0, "phi", [model.phi for model, _ in models])
+            frame.insert(1, "total_variation", [distance for _, distance in models])
+        else:
+            frame.insert(0, "total_variation", effects)
+        return frame
 
 
-def detectable_effect(
-    release: Release,
-    asked: Statistic | RandomBit,
-    threshold: int | None,
-    alpha: float,
-    target: float,
-    replicates: int,
-    null: NullModel | None = None,
-) -> DetectableEffect:
-    """Return the smallest effect at which the test of this release has power `target`."""
-    sample = release.sample
-    sampler, start, most = _family(sample, null)
-    effect = simulation.detectable(
-        simulation.chance(asked, _law(release), threshold),
-        sampler,
-        target,
-        start=start,
-        most=most,
-        items=len(sample.items),
-        label=asked.name,
-        replicates=replicates,
-    )
-    if effect is None:
-        return DetectableEffect(target, alpha, None, None, None)
-    if sample.kind == "choices":
-        return DetectableEffect(target, alpha, None, None, effect)
-    model, distance = _alternative(len(sample.items), effect, null)
-    ahead = float(model.pair_probability(0, len(sample.items) - 1))
-    return DetectableEffect(target, alpha, model.phi, ahead, distance)
-
-
-def _alternative(m: int, effect: float, null: NullModel | None) -> tuple[Mallows, float]:
+def _alternative(m: int, effect: float, null: NullModel) -> tuple[Mallows, float]:
     """Return the Mallows model of an effect, its centre in order, and its distance from H0."""
-    if null is None or not null.center:
+    if not null.center:
         model = Mallows.from_theta(m, effect)
         return model, model.total_variation("uniform")
     model = Mallows.from_theta(m, null.theta * (1.0 - effect))
     return model, model.total_variation(Mallows.from_theta(m, null.theta))
-
-
-def power_curve(
-    release: Release,
-    asked: Statistic | RandomBit,
-    threshold: int | None,
-    alpha: float,
-    points: int,
-    replicates: int,
-    null: NullModel | None = None,
-) -> pd.DataFrame:
-    """Return the power over a range of effects, from none to what is detected 99 times in 100."""
-    sample = release.sample
-    sampler, start, most = _family(sample, null)
-    reject = simulation.chance(asked, _law(release), threshold)
-    m, label = len(sample.items), asked.name
-    widest = simulation.detectable(
-        reject, sampler, 0.99, start=start, most=most, items=m, label=label, replicates=40
-    )
-    effects = np.linspace(0.0, most if widest is None else widest, points)
-    rows = [
-        simulation.power(
-            reject, sampler, float(effect), items=m, label=label, replicates=replicates
-        )
-        for effect in effects
-    ]
-    frame = pd.DataFrame(rows, columns=["power", "std err"])
-    if sample.kind == "rankings":
-        models = [_alternative(m, float(effect), null) for effect in effects]
-        frame.insert(0, "phi", [model.phi for model, _ in models])
-        frame.insert(1, "total_variation", [distance for _, distance in models])
-    else:
-        frame.insert(0, "total_variation", effects)
-    return frame

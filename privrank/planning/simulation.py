@@ -10,19 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from privrank.hypotheses.nulls import Order
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.progress import Progress
 
-__all__ = ["Chance", "chance", "detectable", "power"]
+__all__ = ["Chance", "Curve", "Sampler", "chance"]
 
 IntArray = NDArray[np.int64]
 
 _LEAST = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
 
-Chance = Callable[[IntArray, tuple[int, ...]], float]
+Chance = Callable[[IntArray, Order], float]
 Sampler = Callable[[float, np.random.Generator], IntArray]
 
 
@@ -35,7 +36,7 @@ def chance(asked: Statistic | RandomBit, law: DiscreteLaplace, threshold: int | 
         return asked.probability
     value = asked.simulated or asked.value
 
-    def reject(data: IntArray, order: tuple[int, ...]) -> float:
+    def reject(data: IntArray, order: Order) -> float:
         if threshold is None:
             return 0.0
         return float(law.tail(np.array(threshold - value(data, order))))
@@ -44,8 +45,20 @@ def chance(asked: Statistic | RandomBit, law: DiscreteLaplace, threshold: int | 
 
 
 @dataclass(frozen=True, slots=True)
-class _Curve:
-    """Power as a function of the effect, by the same random numbers at every effect."""
+class Curve:
+    """Power as a function of the effect, by the same random numbers at every effect.
+
+    Parameters
+    ----------
+    reject : callable
+        From :func:`chance`.
+    sampler : callable
+        Maps an effect and a generator to data.
+    items : int
+        Number of items or categories.
+    label : str
+        Name of the statistic, for the progress bar.
+    """
 
     reject: Chance
     sampler: Sampler
@@ -53,7 +66,7 @@ class _Curve:
     label: str
 
     def at(self, effect: float, replicates: int) -> tuple[float, float]:
-        """Return the power at an effect and its standard error."""
+        """Return the power at an effect and its standard error, from so many simulated samples."""
         bar = Progress(f"power of the {self.label}", replicates)
         hits = np.empty(replicates)
         for number in range(replicates):
@@ -63,65 +76,32 @@ class _Curve:
             bar.show(number + 1)
         return float(hits.mean()), float(hits.std(ddof=1) / math.sqrt(replicates))
 
+    def detectable(
+        self, target: float, replicates: int, *, start: float, most: float
+    ) -> float | None:
+        """Return the smallest effect at which the power is `target`, None if none to `most` has it.
 
-def power(
-    reject: Chance, sampler: Sampler, effect: float, *, items: int, label: str, replicates: int
-) -> tuple[float, float]:
-    """Return the power at one effect and its standard error.
-
-    Parameters
-    ----------
-    reject : callable
-        From :func:`chance`.
-    sampler : callable
-        Maps an effect and a generator to data.
-    effect : float
-        Size of the effect.
-    items : int
-        Number of items or categories.
-    label : str
-        Name of the statistic, for the progress bar.
-    replicates : int
-        Simulated data sets.
-    """
-    return _Curve(reject, sampler, items, label).at(effect, replicates)
-
-
-def detectable(
-    reject: Chance,
-    sampler: Sampler,
-    target: float,
-    *,
-    start: float,
-    most: float,
-    items: int,
-    label: str,
-    replicates: int,
-) -> float | None:
-    """Return the smallest effect at which the power is `target`, None if none up to `most` has it.
-
-    Notes
-    -----
-    A quarter of the replicates brackets the effect within a factor of two; the probit of the
-    power is close to a straight line in the effect there, and is followed by secants until the
-    power is within one standard error of the target.
-    """
-    curve = _Curve(reject, sampler, items, label)
-    few = max(20, replicates // 4)
-    high = start
-    while curve.at(high, few)[0] < target:
-        if high >= most:
-            return None
-        high = min(2.0 * high, most)
-    low = high / 2.0
-    while curve.at(low, few)[0] >= target and low > _LEAST * start:
-        low, high = low / 2.0, low
-    points = [(effect, *curve.at(effect, replicates)) for effect in (low, high)]
-    for _ in range(4):
-        (x0, p0, _), (x1, p1, _) = sorted(points, key=lambda point: abs(point[1] - target))[:2]
-        z0, z1, z = (float(ndtri(min(max(p, 1e-4), 1 - 1e-4))) for p in (p0, p1, target))
-        step = x0 if z1 == z0 else x0 + (z - z0) * (x1 - x0) / (z1 - z0)
-        points.append((x := min(max(step, low), high), *curve.at(x, replicates)))
-        if abs(points[-1][1] - target) <= points[-1][2]:
-            break
-    return min(points, key=lambda point: abs(point[1] - target))[0]
+        Notes
+        -----
+        A quarter of the replicates brackets the effect within a factor of two; the probit of the
+        power is close to a straight line in the effect there, and is followed by secants until the
+        power is within one standard error of the target.
+        """
+        few = max(20, replicates // 4)
+        high = start
+        while self.at(high, few)[0] < target:
+            if high >= most:
+                return None
+            high = min(2.0 * high, most)
+        low = high / 2.0
+        while self.at(low, few)[0] >= target and low > _LEAST * start:
+            low, high = low / 2.0, low
+        points = [(effect, *self.at(effect, replicates)) for effect in (low, high)]
+        for _ in range(4):
+            (x0, p0, _), (x1, p1, _) = sorted(points, key=lambda point: abs(point[1] - target))[:2]
+            z0, z1, z = (float(ndtri(min(max(p, 1e-4), 1 - 1e-4))) for p in (p0, p1, target))
+            step = x0 if z1 == z0 else x0 + (z - z0) * (x1 - x0) / (z1 - z0)
+            points.append((x := min(max(step, low), high), *self.at(x, replicates)))
+            if abs(points[-1][1] - target) <= points[-1][2]:
+                break
+        return min(points, key=lambda point: abs(point[1] - target))[0]

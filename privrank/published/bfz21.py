@@ -1,29 +1,225 @@
-"""One-bit private tests of uniformity by random pairs of items, in forms that are private."""
+"""Busa-Fekete, Fotakis and Zampetakis (2021), Private and non-private uniformity testing.
+
+Their tests of uniformity of n rankings (k there) of m items, reached by ``method=`` alone:
+``"two-sample"`` is 2SAMP, ``"laplace"`` the sum of squares of UNIF with the noise of their
+Algorithm 4, ``"mallows"`` the MA of their experiments made two-sided, and ``"truncated"`` and
+``"bucket"`` are TRUNC (Algorithm 3) and BUNIF as corrected here. Notation: d = floor(m / 2)
+disjoint random pairs of items, S_p the sum of the n signs of pair p, Y = sum_p S_p^2 / n; their
+delta is the level `alpha`, and mu = tanh(m theta / 16) the bias of a pair m / 8 places apart.
+
+Errata:
+
+- TRUNC is not private at any constants of their Theorem 6 (losses of 3.7 at epsilon 1 and m = 4, of
+  1.45 at epsilon 1/3 and m = 500, by enumeration): a neighbour moves Y by up to
+  (4 / n) sum_p |S_p|, which the check on the signed sum (lines 2-4, 10) does not bound. Its lines
+  15-16 are inverted (type I error .95 as printed), and p is negative where Y < d.
+- BUNIF without a coin is not private: neighbours have j / B and (j + 1) / B, so 0 and 1 / B among
+  them, an infinite loss. With a coin it takes 97 buckets at epsilon 1/3, not 3.
+- UNIF's threshold needs 2 log(1 / delta) more to be a level, and is very conservative at .05 (type
+  I error .0016 at m = 100): tests here use the exact null distribution.
+- phi at a fixed distance from uniformity is 1 - Theta(m^(-3/2)), not 1 - Theta(1 / m): the number
+  of rankings that UNIF needs does not fall with m, and 2SAMP's condition means a distance that
+  tends to 1 exponentially fast in m; it cannot hold for m <= 46 at level .05.
+- Power 1 with two rankings of 10,000 items at phi = 1 - 2e-5 is impossible for any test (the best
+  has .06); 2SAMP reaches it at 1 - phi = 1.5e-4.
+
+The proofs of what is released here stand beside each statistic and each bit.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.distributions import kendall
 from privrank.distributions.mallows import tolerance_to_theta
+from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.nulltables import FULL
-from privrank.mechanisms.statistics.pairs import pair_squares, pair_sums
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.mechanisms.statistics.norms import pair_squares_null, pair_sums
 from privrank.privacy.noise import DiscreteLaplace
 
-__all__ = ["Buckets", "Ramp"]
+__all__ = [
+    "Buckets",
+    "Ramp",
+    "central_distance",
+    "pair_squares",
+    "two_rankings",
+    "two_rankings_tolerance",
+]
 
 IntArray = NDArray[np.int64]
-Order = tuple[int, ...]
+
+_LATTICE = 2**20
+"""Lattice steps over which the null distribution of a sum of distances is spread, about."""
+
+
+def pair_squares(n: int, m: int) -> Statistic:
+    """Return the sum of the squared pair counts, in steps of 4, or of 8 when n is odd.
+
+    Returns
+    -------
+    Statistic
+        Its value is (sum_p S_p^2 - d (n mod 2)) / u with u = 4 for even n, 8 for odd n: squares of
+        even numbers are 4 j^2, but (2 j + 1)^2 = 8 (j (j + 1) / 2) + 1.
+
+    Notes
+    -----
+    **Privacy.** A replaced ranking moves each S_p by -2, 0 or 2, and then S_p^2 by
+    |4 S_p - 4| or |4 S_p + 4|, where the new value is again in [-n, n]: S_p -> S_p - 2 requires
+    2 - n <= S_p <= n, so the change is at most 4 (n - 1). Over the pairs that is 4 d (n - 1), a
+    multiple of u. Attained: n equal rankings, one of which is reversed.
+
+    **Null.** Exact where the lattice has at most 2^22 points within reach, else Monte Carlo.
+    """
+    d, unit = m // 2, 8 if n % 2 else 4
+    return Statistic(
+        name="sum of squared pair counts",
+        step=float(unit),
+        sensitivity=4 * d * (n - 1) // unit,
+        value=partial(_squares, odd=n % 2, unit=unit),
+        null=partial(_squares_null, n, d, unit),
+    )
+
+
+def _squares(ranks: IntArray, order: Order, odd: int, unit: int) -> int:
+    sums = pair_sums(ranks, order)
+    return (int(sums @ sums) - len(sums) * odd) // unit
+
+
+def _squares_null(n: int, d: int, unit: int, draws: int) -> Null:
+    return pair_squares_null(n, d, draws).mapped(lambda squares: (squares - d * (n % 2)) // unit)
+
+
+def _cell(n: int, m: int) -> int:
+    """Return the public lattice step h of sums of n distances, counts of up to C(m, 2) each.
+
+    17 standard deviations of the null distribution take about 2^20 steps, so that it stays quick to
+    compute. With x = a / h and y = b / h >= x, floor(y) <= floor(x + ceil(y - x)) =
+    floor(x) + ceil(y - x): a statistic that moves by at most D moves by at most ceil(D / h) once
+    floored.
+    """
+    return max(1, math.ceil(17 * math.sqrt(n * kendall.variance(m, 0.0)) / _LATTICE))
+
+
+def two_rankings(m: int) -> Statistic:
+    """Return the number of concordant pairs of two rankings, in lattice steps.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(C / h) with C the number of pairs of items in the same order.
+
+    Notes
+    -----
+    **Privacy.** C lies in [0, m (m - 1) / 2] and takes both ends when one of two equal rankings
+    is reversed, so its sensitivity is m (m - 1) / 2; floored, that over h, rounded up.
+
+    **Null.** Relative to the first ranking the second is uniform, and reversing it maps C to the
+    Kendall distance. So C is distributed as the distance of a uniform ranking, exactly here.
+    """
+    cell = _cell(1, m)
+    return Statistic(
+        name="concordant pairs of two rankings",
+        step=float(cell),
+        sensitivity=-(-(m * (m - 1) // 2) // cell),
+        value=partial(_concordant, cell=cell),
+        null=partial(_concordant_null, m, cell),
+    )
+
+
+def _concordant(ranks: IntArray, order: Order, cell: int) -> int:
+    from privrank.kernels import rankings as kernels
+
+    m = len(order)
+    return (m * (m - 1) // 2 - int(kernels.kendall_distance(ranks[0], ranks[1]))) // cell
+
+
+def _concordant_null(m: int, cell: int, draws: int) -> Null:
+    return Null(*kendall.uniform_sum(m, 1, 0, cell))
+
+
+def two_rankings_tolerance(m: int, alpha: float) -> float | None:
+    """Return the least distance from uniformity at which two rankings are proved to be enough.
+
+    Parameters
+    ----------
+    m : int
+        Number of items, at least 2.
+    alpha : float
+        Level, and bound on the probability of a miss; in (0, 1).
+
+    Returns
+    -------
+    float or None
+        Total variation distance of the Mallows model with
+        phi = 1 - 8 / (m + 7 - sqrt(12 m log(2 / alpha))), 1.0 where only double precision keeps
+        it from 1; None where no phi > 0 meets the condition, such as for m <= 46 at level 0.05.
+
+    Notes
+    -----
+    The paper's condition is phi at most that number.
+    """
+    room = m + 7 - math.sqrt(12 * m * math.log(2 / alpha))
+    if room <= 8:
+        return None
+    return kendall.total_variation(m, -math.log1p(-8 / room), 0.0)
+
+
+def central_distance(n: int, m: int) -> Statistic:
+    """Return how far the mean Kendall distance to the items' own order is from its null mean.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(|2 sum_l d(ranking l, order of the items) - n m (m - 1) / 2| / (2 h)).
+
+    Notes
+    -----
+    **Privacy.** A distance lies in [0, m (m - 1) / 2], so the absolute value moves by at most
+    m (m - 1) when a ranking is replaced, and by m (m - 1) / (2 h), rounded up, once floored.
+    Attained for h = 1: all n rankings in the order of the items, one of which is reversed.
+
+    **Null.** X = sum_l d has a distribution symmetric about c = n m (m - 1) / 4. The value is v > 0
+    where X - ceil(c) or floor(c) - X is in [v h, (v + 1) h): two equal probabilities, both exact.
+
+    It presumes that the order of the items is the centre, or its reversal.
+    """
+    cell = _cell(n, m)
+    return Statistic(
+        name="distance to the order of the items",
+        step=2.0 * cell,
+        sensitivity=-(-(m * (m - 1) // 2) // cell),
+        value=partial(_off_centre, cell=cell),
+        null=partial(_off_centre_null, n, m, cell),
+    )
+
+
+def _off_centre(ranks: IntArray, order: Order, cell: int) -> int:
+    from privrank.kernels import rankings as kernels
+
+    n, m = ranks.shape
+    total = int(kernels.kendall_to_center(ranks, np.arange(1, m + 1)).sum())
+    return int(abs(2 * total - n * (m * (m - 1) // 2)) // (2 * cell))
+
+
+def _off_centre_null(n: int, m: int, cell: int, draws: int) -> Null:
+    top = n * (m * (m - 1) // 2)
+    cells, weights = kendall.uniform_sum(m, n, -(-top // 2), cell)
+    above = 2 * weights[cells >= 0]
+    above[0] = max(0.0, 1.0 - float(above[1:].sum()))  # c itself, if whole, counts once
+    return Null(cells[cells >= 0], above)
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
     """A one-bit test whose probability to reject rises with the sum of squared pair counts.
 
-    The corrected truncated test of Busa-Fekete, Fotakis and Zampetakis (2021, Algorithm 3). With
+    TRUNC as corrected: lines 2-4 and 10-11 are left out, and it rejects where TRUNC accepts. With
     probability `alpha` it answers by a fair coin; else it rejects with probability
     p = clip(16 (Y - d) / (2 d mu^2 (n - 1)), 0, 1), where Y = sum_p S_p^2 / n has mean d =
     floor(m / 2) under uniformity.
@@ -104,6 +300,10 @@ class Ramp:
             )
         return cls(n, m, alpha, mu)
 
+    def bit(self) -> RandomBit:
+        """Return the decision as what a mechanism releases."""
+        return RandomBit("coin and ramp", self.reject_probability)
+
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return the probability to reject, coin included, given ranks (n, m) and item order."""
         d, sums = self.m // 2, pair_sums(ranks, order)
@@ -128,7 +328,7 @@ def _least_slope(n: int, room: float) -> float:
 class Buckets:
     """A one-bit test by the share of buckets of rankings whose own test rejects.
 
-    The corrected bucketing of Busa-Fekete, Fotakis and Zampetakis (2021). With probability
+    BUNIF as corrected. With probability
     `alpha` it answers by a fair coin; else it rejects with the share of `count` buckets in which
     the exact test of the sum of squared pair counts rejects at level alpha / (2 (1 - alpha)).
     Whoever releases the bit deals the rankings at random: a secret uniform permutation puts them in
@@ -176,6 +376,10 @@ class Buckets:
                 "method='auto' or more rankings."
             )
         return cls(n, m, alpha, count)
+
+    def bit(self) -> RandomBit:
+        """Return the decision as what a mechanism releases."""
+        return RandomBit("coin and buckets", self.reject_probability, dealt=True)
 
     def threshold(self, size: int) -> int:
         """Return the least lattice value of `pair_squares` that a bucket of `size` rejects."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.mechanisms.statistics.comparison import Comparison, effect_interval
+from privrank.hypotheses.interval import effect_interval
+from privrank.hypotheses.statistic import Comparison
 from privrank.release.release import DECISION, PVALUE, STATISTIC, Part
 from privrank.results import tables
 from privrank.results.base import Result
@@ -90,7 +91,7 @@ class ClosenessResult(Result):
         return None if part is None else max(float(part.values[0] * part.step), 0.0)
 
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
-        """Return a confidence interval for the distance of the two laws.
+        """Return a confidence interval for the distance of the two distributions.
 
         Parameters
         ----------
@@ -114,14 +115,15 @@ class ClosenessResult(Result):
                 "interval."
             )
         sample = self.release.sample
-        if len(sample.groups) != 2 or self.asked.statistic == "chi-square" or self.secret_labels:
+        if len(sample.groups) != 2 or self.asked.diameter is None or self.secret_labels:
             raise ValueError(
                 "an interval needs two groups of public sizes and a distance, total variation or a "
                 "kernel's: compare two groups with method='auto'."
             )
         level = self.alpha if alpha is None else check_alpha(alpha)
         noisy = float(part.values[0] * part.step)
-        return effect_interval(noisy, self.asked, sample, part.laplace.scale * part.step, level)
+        sizes, scale = [size for _, size in sample.groups], part.laplace.scale * part.step
+        return effect_interval(noisy, self.asked, sizes, len(self.items), scale, level)
 
     def _interval(self) -> tuple[float, float] | None:
         try:
@@ -191,14 +193,20 @@ class ClosenessResult(Result):
     def _mechanism(self) -> str:
         if self.release.source == "none":
             return "permutation test"
-        return {"pvalue": "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}[
-            self.asked.form
+        return {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}[
+            self._form
         ]
 
+    @property
+    def _form(self) -> str | None:
+        return None if self.asked.decision is None else self.asked.decision.form
+
     def _scale(self) -> str:
-        if self.asked.form == "bit":
+        if self._form == "bit":
             return "none, one bit"
-        return f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.reach:.4g})"
+        if self._form == "bit":
+            return "none, one bit"
+        return f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.sensitivity:.4g})"
 
     def _protected(self) -> str:
         what = "rankings" if self.release.sample.kind == "rankings" else "choices"
@@ -214,7 +222,7 @@ class ClosenessResult(Result):
                 f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}."
                 f"{noisy if self.release.source != 'none' else ''}"
             )
-        if self.asked.form == "decision":
+        if self._form == "decision":
             return (
                 f"H0 {verb} rejected at level {self.alpha:g}, fixed beforehand. This method "
                 f"releases the decision alone, so there is no p-value."

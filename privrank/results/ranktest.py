@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.interval import interval_from, tv_interval
+from privrank.hypotheses.interval import interval_from
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.statistics.fit import total_variation_from
-from privrank.planning.effects import DetectableEffect, check_power, detectable_effect, power_curve
-from privrank.release.release import DECISION, STATISTIC, Part
+from privrank.planning.effects import DetectableEffect, PowerStudy, check_power
+from privrank.release.release import DECISION, IMPOSSIBLE, STATISTIC, Part, Release
 from privrank.results import tables
 from privrank.results.base import Result
 from privrank.results.guarantee import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["RankTestResult"]
+__all__ = ["RankTestResult", "impossible", "read_test"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -64,9 +64,9 @@ class RankTestResult(Result):
         What else to know of the method.
     asked : Statistic or RandomBit
         What was released, as public numbers define it.
-    null_model : NullModel or None
-        What is tested, if it is not uniformity.
-    settings : tuple of (str, value)
+    null_model : NullModel
+        What is tested.
+    settings : mapping
         Other arguments of the fit that the archive has to keep.
     """
 
@@ -80,8 +80,8 @@ class RankTestResult(Result):
     draws: int | None
     notes: tuple[str, ...] = field(repr=False)
     asked: Statistic | RandomBit = field(repr=False)
-    null_model: NullModel | None = None
-    settings: tuple[tuple[str, Any], ...] = ()
+    null_model: NullModel
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -147,25 +147,25 @@ class RankTestResult(Result):
         ValueError
             Unless the statistic estimates that distance, as that of ``"tv"`` does.
         """
-        if not self._measures_distance or self._part is None:
+        if not self._measures_distance:
             raise ValueError(
                 f"method={self.method!r} does not estimate a distance: fit a sample of choices "
                 f"with method='tv' for a confidence interval."
             )
-        level = self.alpha if alpha is None else check_alpha(alpha)
-        noisy, n, law = int(self._part.values[0]), self.nobs, self._part.laplace
-        if self.null_model is None:
-            return tv_interval(noisy, n, len(self.items), law, level)
-        p = self.null_model.probabilities
-        return interval_from(total_variation_from(n, p), noisy, n, p, law, level)
+        assert isinstance(self.asked, Statistic) and self._part is not None
+        return interval_from(
+            self.asked,
+            int(self._part.values[0]),
+            self.nobs,
+            self.null_model.probabilities,
+            self._part.laplace,
+            self.alpha if alpha is None else check_alpha(alpha),
+        )
 
     @property
     def _measures_distance(self) -> bool:
         """Whether the statistic is the total variation distance of shares from the null."""
-        if self.method == "binary":
-            return ("alternative", "two-sided") in self.settings
-        chosen = self.release.mechanism.startswith("total variation distance")
-        return chosen and self.method in ("auto", "tv")
+        return isinstance(self.asked, Statistic) and self.asked.distance
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
         """Return the smallest effect that this design detects, by simulation of public numbers.
@@ -185,15 +185,7 @@ class RankTestResult(Result):
         """
         check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        return detectable_effect(
-            self.release,
-            self.asked,
-            self._lattice_threshold,
-            self.alpha,
-            power,
-            replicates,
-            self.null_model,
-        )
+        return self._study().detectable_effect(power, replicates)
 
     def power_curve(self, *, points: int = 9, replicates: int = 200) -> pd.DataFrame:
         """Return the power of this design over a range of effects, by simulation.
@@ -212,21 +204,13 @@ class RankTestResult(Result):
         """
         check_count("points", points, low=2)
         check_count("replicates", replicates, low=20)
-        return power_curve(
-            self.release,
-            self.asked,
-            self._lattice_threshold,
-            self.alpha,
-            points,
-            replicates,
-            self.null_model,
-        )
+        return self._study().power_curve(points, replicates)
 
-    @property
-    def _lattice_threshold(self) -> int | None:
-        if self.threshold is None or self._part is None:
-            return None
-        return round(self.threshold / self._part.step)
+    def _study(self) -> PowerStudy:
+        threshold = None
+        if self.threshold is not None and self._part is not None:
+            threshold = round(self.threshold / self._part.step)
+        return PowerStudy(self.release, self.asked, threshold, self.null_model, self.alpha)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row with statistic, threshold, p-value, its error and the decision."""
@@ -372,8 +356,7 @@ class RankTestResult(Result):
 
     def _settings(self) -> dict[str, Any]:
         found = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
-        null = {} if self.null_model is None else {"null": self.null_model.to_record()}
-        return {**dict(self.settings), **null, "found": found}
+        return {**self.settings, "found": found}
 
     def _estimates(self) -> dict[str, Any]:
         return {"statistic": self.statistic, "reject": self.reject}
@@ -397,3 +380,47 @@ _TITLES: dict[str, str] = {
 
 def _number(pvalue: float) -> str:
     return "<0.0001" if pvalue < 0.0001 else f"{pvalue:.4f}"
+
+
+def impossible(release: Release) -> int:
+    """Return the number of observations that H0 rules out, where a release without noise has it."""
+    return int(release.parts[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.parts else 0
+
+
+def read_test(
+    law: Null | None,
+    *,
+    release: Release,
+    asked: Statistic | RandomBit,
+    alpha: float,
+    draws: int,
+    found: Mapping[str, Any] | None,
+    **public: Any,
+) -> RankTestResult:
+    """Return what a released statistic says: post-processing.
+
+    Given the null distribution, if the caller has it already, or what was `found` before, does not
+    compute it again. An observation that H0 rules out has the least p-value there is: 0 under an
+    exact null, else 1 / (draws + 1), as if the statistic were beyond all draws. H0 gives that event
+    probability 0, so no level is spent.
+    """
+    pvalue = threshold = used = None
+    if found is not None:
+        pvalue, threshold, used = found["pvalue"], found["threshold"], found["draws"]
+    elif isinstance(asked, Statistic):
+        part = release.parts[STATISTIC]
+        null = asked.null(draws) if law is None else law
+        least, used = null.threshold(alpha, part.laplace), null.draws
+        threshold = None if least is None else least * part.step
+        pvalue = null.pvalue(int(part.values[0]), part.laplace)
+        if impossible(release):
+            pvalue = 0.0 if used is None else 1.0 / (used + 1)
+    return RankTestResult(
+        release=release,
+        asked=asked,
+        alpha=alpha,
+        pvalue=pvalue,
+        threshold=threshold,
+        draws=used,
+        **public,
+    )

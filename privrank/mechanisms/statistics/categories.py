@@ -1,37 +1,116 @@
-"""Statistics of counts by category under a uniform null, and of rankings of at most six items.
+"""Statistics of counts by category, and of rankings of at most six items, under probabilities p.
 
-Rankings of m items are choices among m! categories. The exact laws below use that multinomial
-counts are independent Poisson(n / k) counts, given their total n.
+Everywhere n is the number of observations, at least 2, and p holds the null probabilities of k >= 2
+categories, which sum to 1; some may be 0. Rankings of m <= 6 items are choices among m! categories,
+in lexicographic order of their ranks.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.distributions.counts import count_orders, excess, signs_of_orders
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL, null_draws
+from privrank.hypotheses import exact
+from privrank.hypotheses.nullmodel import Probabilities, is_uniform, uniform
+from privrank.hypotheses.nulls import Null, Order, Value, null_of
+from privrank.hypotheses.nulltables import FULL, fingerprint
 from privrank.hypotheses.statistic import Statistic
+from privrank.mechanisms.statistics.omnibus import ALLOWANCE, GRID, multinomial, omnibus
 
-__all__ = ["MOST_ITEMS", "max_count", "omnibus_choices", "omnibus_rankings", "total_variation"]
+__all__ = [
+    "MOST_ITEMS",
+    "Alternative",
+    "binomial",
+    "kendall_norm",
+    "largest_excess",
+    "max_count",
+    "of_ranks",
+    "omnibus_of",
+    "omnibus_uniform",
+    "total_variation",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Order = tuple[int, ...]
+
+Alternative = Literal["larger", "smaller", "two-sided"]
 
 MOST_ITEMS = 6
 """Most items whose m! rankings are counted one by one."""
 
-GRID = 1024
-"""Lattice steps of the omnibus statistics per unit of sensitivity."""
+_BITS = 62
+"""Counts, times 1024 and the units of the thresholds, stay below 2 to this power."""
 
-_LARGEST, _ROUNDOFF = 2**23, 1e-20
-"""Lattice points beyond which a null law is drawn; joint probabilities that are left out."""
+_LARGEST = 2**22
+"""Choices of two categories up to which the null distribution is summed exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """The expected counts n p_x as whole numbers of 2^-bits, as fine as int64 holds them.
+
+    For n below 2^40 that is 2^-10 or finer.
+    """
+
+    n: int
+    p: Probabilities
+
+    @property
+    def bits(self) -> int:
+        return _BITS - GRID.bit_length() - self.n.bit_length()
+
+    def expected(self) -> IntArray:
+        expected = np.asarray(self.p, dtype=np.float64) * self.n
+        return np.rint(np.ldexp(expected, self.bits)).astype(np.int64)
+
+    def unit(self) -> int:
+        """Return the sensitivity of the excess: one choice, or the largest expected count."""
+        return min(1 << self.bits, int(self.expected().max()))
+
+    def excess(self, counts: IntArray) -> IntArray:
+        """Return floor(1024 sum_x (M_x - t_x)+ / unit) over the last axis of counts."""
+        above = np.maximum((counts << self.bits) - self.expected(), 0).sum(axis=-1)
+        return np.asarray(GRID * above // self.unit())
+
+    def excess_value(self, counts: IntArray, order: Order) -> int:
+        return int(self.excess(counts))
+
+    def largest_value(self, counts: IntArray, order: Order) -> int:
+        largest = int(((counts << self.bits) - self.expected()).max())
+        return GRID * largest >> self.bits
+
+    def kendall_value(self, counts: IntArray, order: Order) -> int:
+        signs = signs_of_orders(_items_of(self.p))
+        mean = np.asarray(self.p, dtype=np.float64) / math.fsum(self.p)
+        away = counts @ signs - self.n * (mean @ signs)
+        norm = math.sqrt(float(away @ away) / signs.shape[1])
+        return math.floor(GRID / 2 * norm)
+
+    def of_two(self) -> Null | None:
+        """Return the exact distribution of the excess of two categories, unless they are many."""
+        if len(self.p) != 2 or self.n > _LARGEST:
+            return None
+        count, (first, _) = np.arange(self.n + 1), np.asarray(self.p) / math.fsum(self.p)
+        null = Null(count, exact.binomial_weights(self.n, float(first)))
+        return null.mapped(lambda m: self.excess(np.stack((m, self.n - m), axis=1)))
+
+    def sizes(self) -> tuple[int, ...]:
+        return self.n, len(self.p), fingerprint(self.p)
+
+    def null(self, name: str, value: Value) -> partial[Null]:
+        """Return the Monte Carlo null of a value, as a function of the number of draws.
+
+        The public sequence is named by n, the number of categories and a fingerprint of p, so that
+        the same p has the same draws wherever it comes from.
+        """
+        return partial(null_of, name, self.sizes(), value, partial(multinomial, self.n, self.p))
 
 
 def _excess_value(counts: IntArray, order: Order, n: int) -> int:
@@ -42,45 +121,58 @@ def _max_value(counts: IntArray, order: Order) -> int:
     return int(counts.max())
 
 
-def total_variation(n: int, k: int) -> Statistic:
-    """Return the total variation distance S of the shares from 1 / k, as n k S.
+def _uniform_null(
+    name: str, n: int, k: int, value: Value, known: Callable[[int, int], Null | None]
+) -> Callable[[int], Null]:
+    sample = partial(multinomial, n, uniform(k))
+    return partial(null_of, name, (n, k), value, sample, exact=partial(known, n, k))
 
-    Parameters
-    ----------
-    n, k : int
-        Numbers of choices and of categories, both at least 2.
+
+def total_variation(n: int, p: Probabilities) -> Statistic:
+    """Return the total variation distance S of the shares from the probabilities p.
 
     Returns
     -------
     Statistic
-        Its value is sum_x (k M_x - n)+ for counts M_x.
+        For k equal p its value is n k S = sum_x (k M_x - n)+ for counts M_x, else
+        floor(1024 S / Delta) with Delta = min(1 / n, max p).
 
     Notes
     -----
-    **Privacy.** Moving a choice lowers the term of one category by 0 to k and raises that of
-    another by 0 to k, so the sum moves by at most k. For k > n every category in use has
-    k M_x > n: the sum is then n times the number of empty categories and moves by at most n. So
-    the sensitivity is min(k, n). Attained for k <= n where a choice alone in its category joins
-    all the others, for k > n where it leaves an empty category behind.
+    **Privacy.** With n S = sum_x (M_x - t_x)+, let a choice move from category a to b. The term
+    of b rises by at most 1. That of a, where M_a >= 1, falls by min(1, (M_a - t_a)+), which is at
+    least (1 - t_a)+. So the sum rises by at most 1 - (1 - t_a)+ = min(1, t_a), and by symmetry
+    falls by at most min(1, t_b): it moves by at most D = min(1, max t), whatever the t_x.
 
-    **Null.** Exact for up to about 2^23 lattice points, else Monte Carlo.
+    For equal p, t_x = n / k: n k S moves by at most k D = min(k, n). Attained for k <= n where a
+    choice alone in its category joins all the others, for k > n where it leaves an empty category
+    behind. Else the t_x are n p_x rounded to a multiple of 2^-b, so that n S and D are whole
+    numbers of 2^-b and the statistic is exact in integers: numbers at most D apart have floors of
+    1024 / D times them at most 1024 apart. Attained, for instance, where n p_a >= 1: a choice
+    leaves M_a <= t_a for a category at or above its expected count.
+
+    **Null.** Exact for equal p up to about 2^23 lattice points and for two categories, else Monte
+    Carlo over multinomial counts.
     """
+    k, name = len(p), "total variation distance"
+    if is_uniform(p):
+        value = partial(_excess_value, n=n)
+        null = _uniform_null(name, n, k, value, exact.uniform_excess)
+        return Statistic(name, 1.0 / (n * k), min(k, n), value, null, distance=True)
+    cells = _Expected(n, p)
+    drawn = cells.null("total variation distance from the null", cells.excess_value)
     return Statistic(
-        name="total variation distance",
-        step=1.0 / (n * k),
-        sensitivity=min(k, n),
-        value=partial(_excess_value, n=n),
-        null=partial(_excess_null, n, k),
+        name,
+        step=cells.unit() / (1 << cells.bits) / n / GRID,
+        sensitivity=GRID,
+        value=cells.excess_value,
+        null=partial(drawn, exact=cells.of_two),
+        distance=True,
     )
 
 
 def max_count(n: int, k: int) -> Statistic:
     """Return the largest count of a category.
-
-    Parameters
-    ----------
-    n, k : int
-        Numbers of choices and of categories, both at least 2.
 
     Notes
     -----
@@ -88,230 +180,200 @@ def max_count(n: int, k: int) -> Statistic:
 
     **Null.** Exact for up to about 2^23 lattice points, else Monte Carlo.
     """
-    return Statistic("largest count", 1.0, 1, _max_value, partial(_max_null, n, k))
+    null = _uniform_null("largest count", n, k, _max_value, exact.largest_count)
+    return Statistic("largest count", 1.0, 1, _max_value, null)
 
 
-def _poisson(n: int, k: int) -> FloatArray:
-    """Return Poisson(n / k) probabilities of 0, 1, ..., up to n or 14 deviations above the mean."""
-    mean = n / k
-    top = min(n, math.ceil(mean + 14 * math.sqrt(mean) + 40))
-    mode = min(int(mean), top)
-    above = np.cumprod(mean / np.arange(mode + 1, top + 1))
-    below = np.cumprod(np.arange(mode, 0, -1) / mean)[::-1]
-    law = np.concatenate((below, [1.0], above))
-    return np.asarray(law / law.sum())
-
-
-def _excess_law(n: int, k: int) -> tuple[IntArray, FloatArray] | None:
-    """Return the values of sum_x (k M_x - n)+ and their probabilities; None where too many.
-
-    Notes
-    -----
-    **Null.** The sum is k s - n b, where b categories hold more than n / k choices and s is their
-    total. With Poisson counts b is binomial, and given b the totals of those b and of the other
-    k - b categories are independent sums of truncated Poisson counts. Convolutions on a circle of
-    more than 2 n + 100 points miss no more than P(Poisson(n) > 2 n + 100) < 1e-17.
-    """
-    from scipy.fft import irfft, next_fast_len, rfft
-    from scipy.special import gammaln
-
-    if n > _LARGEST:
-        return None
-    cell, cut = _poisson(n, k), n // k
-    over = float(cell[cut + 1 :].sum())
-    big = np.arange(min(k, n // (cut + 1)) + 1)
-    chance = gammaln(k + 1) - gammaln(big + 1) - gammaln(k - big + 1)
-    chance = np.exp(chance + big * math.log(over) + (k - big) * math.log1p(-over))
-    big, chance = big[chance > _ROUNDOFF], chance[chance > _ROUNDOFF]
-    points = int(next_fast_len(2 * n + 101, real=True))
-    if len(big) * points > _LARGEST:
-        return None
-    above = np.arange(len(cell)) > cut
-    many, few = rfft(cell * above / over, points), rfft(cell * ~above / (1 - over), points)
-    values, weights = [], []
-    for b, weight in zip(big.tolist(), chance.tolist(), strict=True):
-        s = np.arange(max(b * (cut + 1), n - (k - b) * cut), (n if b else 0) + 1)
-        joint = weight * irfft(many**b, points)[s] * irfft(few ** (k - b), points)[n - s]
-        kept = joint > _ROUNDOFF
-        values.append((k * s - n * b)[kept])
-        weights.append(joint[kept])
-    support, place = np.unique(np.concatenate(values), return_inverse=True)
-    law = np.bincount(place, np.concatenate(weights))
-    return support, np.asarray(law / law.sum(), dtype=np.float64)
-
-
-def _max_law(n: int, k: int) -> tuple[IntArray, FloatArray] | None:
-    """Return the values of max_x M_x and their probabilities; None where it takes too long.
-
-    Notes
-    -----
-    **Null.** P(max <= c) is proportional to the probability that k Poisson counts, all at most c,
-    sum to n: one coefficient of a k-th power, on a circle of more than 26 sqrt(n) + 100 points.
-    """
-    from scipy.fft import next_fast_len, rfft
-
-    if n // k > _LARGEST:
-        return None
-    cell, least = _poisson(n, k), -(-n // k)
-    points = int(next_fast_len(math.ceil(26 * math.sqrt(n)) + 100, real=True))
-    if (len(cell) - least) * points > _LARGEST:
-        return None
-    frequency = np.arange(points // 2 + 1)
-    both = np.where((frequency == 0) | (2 * frequency == points), 1.0, 2.0)
-
-    def turned(j: IntArray | int) -> NDArray[np.complex128]:
-        # whole turns are taken out before rounding
-        return np.exp(-2j * math.pi / points * (np.multiply.outer(j, frequency) % points))
-
-    smaller = np.bincount(np.arange(least) % points, cell[:least], minlength=points)
-    transform, back = rfft(smaller), np.conj(turned(n)) * both
-    below = []
-    for c in range(least, len(cell)):
-        transform = transform + cell[c] * turned(c)
-        below.append(float((transform**k * back).real.sum()))
-    steps = np.maximum(np.diff(below, prepend=0.0), 0.0)
-    kept = np.flatnonzero(steps > 2**-52 * steps.max())
-    return least + kept, steps[kept] / steps[kept].sum()
-
-
-def _sample(rng: np.random.Generator, n: int, k: int) -> IntArray:
-    return rng.multinomial(n, np.full(k, 1 / k))
-
-
-def _sample_excess(rng: np.random.Generator, n: int, k: int) -> int:
-    return int(excess(_sample(rng, n, k), n))
-
-
-def _excess_null(n: int, k: int, draws: int) -> Null:
-    law = _excess_law(n, k)
-    if law is not None:
-        return Null(*law)
-    draw = partial(_sample_excess, n=n, k=k)
-    return Null.of_draws(null_draws("total variation distance", (n, k), draw, draws))
-
-
-def _sample_max(rng: np.random.Generator, n: int, k: int) -> int:
-    return int(_sample(rng, n, k).max())
-
-
-def _max_null(n: int, k: int, draws: int) -> Null:
-    law = _max_law(n, k)
-    if law is not None:
-        return Null(*law)
-    draw = partial(_sample_max, n=n, k=k)
-    return Null.of_draws(null_draws("largest count", (n, k), draw, draws))
-
-
-@dataclass(frozen=True, slots=True)
-class _Omnibus:
-    """The largest of several statistics in units of their sensitivities, each less a quantile.
-
-    With `m` items the statistics are those of rankings, among k = m! categories; with None they
-    leave out the Kendall norm.
-    """
-
-    n: int
-    k: int
-    m: int | None
-
-    @property
-    def label(self) -> str:
-        """Name of the public sequence behind the p-values."""
-        return "omnibus of choices" if self.m is None else "omnibus of rankings"
-
-    def parts(self, counts: IntArray) -> IntArray:
-        """Return the whole numbers that the statistics are functions of."""
-        whole = [int(excess(counts, self.n)), int(counts.max())]
-        if self.m is not None:
-            sums = counts @ signs_of_orders(self.m)
-            whole.append(int(sums @ sums))
-        return np.array(whole, dtype=np.int64)
-
-    def scaled(self, parts: IntArray) -> FloatArray:
-        # T_j / Delta_j along the last axis
-        units = parts / np.array([min(self.n, self.k), 1.0, 1.0])[: parts.shape[-1]]
-        if self.m is not None:
-            units[..., 2] = np.sqrt(units[..., 2] / (2 * self.m * (self.m - 1)))
-        return np.asarray(units)
-
-    def sample(self, rng: np.random.Generator) -> IntArray:
-        return self.parts(_sample(rng, self.n, self.k))
-
-    def table(self, label: str, draws: int) -> FloatArray:
-        return self.scaled(null_draws(label, (self.n, self.k), self.sample, draws))
-
-    def quantiles(self) -> FloatArray:
-        """Return q_j, from a public sequence of its own, apart from that of the p-values."""
-        table = self.table(f"quantiles of the {self.label}", FULL)
-        return np.asarray(
-            np.quantile(table, 1 - 0.05 / table.shape[1], axis=0, method="inverted_cdf")
-        )
-
-    def lattice(self, scaled: FloatArray) -> IntArray:
-        largest = (scaled - self.quantiles()).max(axis=-1)
-        return np.asarray(np.floor(GRID * largest), dtype=np.int64)
-
-    def of_counts(self, counts: IntArray, order: Order) -> int:
-        return int(self.lattice(self.scaled(self.parts(counts))))
-
-    def of_ranks(self, ranks: IntArray, order: Order) -> int:
-        return self.of_counts(count_orders(ranks), order)
-
-    def null(self, draws: int) -> Null:
-        return Null.of_draws(self.lattice(self.table(self.label, draws)))
-
-
-def omnibus_choices(n: int, k: int) -> Statistic:
-    """Return the largest of total variation and largest count, on a common scale.
-
-    Parameters
-    ----------
-    n, k : int
-        Numbers of choices and of categories, both at least 2.
+def largest_excess(n: int, p: Probabilities) -> Statistic:
+    """Return the largest excess of a count over its expectation, max_x (M_x - n p_x).
 
     Returns
     -------
     Statistic
-        Its value is floor(1024 max_j (T_j / Delta_j - q_j)), Delta_j the sensitivity of T_j and
-        q_j the 1 - 0.05 / J null quantile of T_j / Delta_j, J the number of statistics.
+        Its value is the floor of 1024 times that, n p_x rounded to a multiple of 2^-b.
 
     Notes
     -----
-    **Privacy.** Each T_j / Delta_j moves by at most 1, and q_j is public, so the maximum moves by
-    at most 1 and 1024 times it by at most 1024. In floating point both values are off by less
-    than 0.5 for all n below 10^12 (they are below 10^12 with relative errors below 10^-15, times
-    1024), so the floors differ by at most 1025; 1026 leaves one more.
+    **Privacy.** As for :func:`max_count`; 1024 times the maximum moves by at most 1024, and so does
+    its floor, taken in integers. Attained where the category of the maximum gains a choice.
 
-    **Null.** Monte Carlo. The q_j come from a public sequence of draws of their own, so that they
-    are constants to the sequence behind the p-values, and these are valid for every q_j.
+    **Null.** Monte Carlo.
     """
-    omnibus = _Omnibus(n, k, None)
-    return Statistic("omnibus", 1.0 / GRID, GRID + 2, omnibus.of_counts, omnibus.null)
+    name, cells = "largest excess count", _Expected(n, p)
+    null = cells.null(name, cells.largest_value)
+    return Statistic(name, 1.0 / GRID, GRID, cells.largest_value, null)
 
 
-def omnibus_rankings(n: int, m: int) -> Statistic:
-    """Return the largest of total variation, largest count and Kendall norm of rankings.
+def kendall_norm(n: int, p: Probabilities) -> Statistic:
+    """Return how far the mean sign vector is from its null mean, of counts by ranking.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(512 n |mean f - E f|), f the vector of the signs of all C(m, 2) pairs of
+        items, divided by sqrt(C(m, 2)). It takes the counts by ranking.
+
+    Notes
+    -----
+    **Privacy.** |f| = 1, so the mean of f moves by at most 2 / n, attained by reversing one of n
+    equal rankings, and 512 n times its distance from any fixed vector by at most 1024. In floating
+    point it is off by less than 0.5 for all n below 10^11 (the value is at most 1024 n, with a
+    relative error of 1024 n below 10^-15), so the floors differ by at most 1025; 1026 leaves one
+    more.
+
+    **Null.** Monte Carlo.
+    """
+    name, cells = "Kendall norm from the null", _Expected(n, p)
+    null = cells.null(name, cells.kendall_value)
+    return Statistic(name, 2.0 / n / GRID, GRID + ALLOWANCE, cells.kendall_value, null)
+
+
+def _items_of(p: Probabilities) -> int:
+    """Return the m of which these are probabilities of all m! rankings."""
+    return next(m for m in range(2, MOST_ITEMS + 1) if math.factorial(m) == len(p))
+
+
+def omnibus_of(n: int, p: Probabilities, *, rankings: bool = False) -> Statistic:
+    """Return the largest of total variation, excess count and, of rankings, the Kendall norm.
 
     Parameters
     ----------
     n : int
-        Number of rankings, at least 2.
-    m : int
-        Number of items, 2 to 6; the categories are the m! rankings.
+        Number of observations, at least 2.
+    p : tuple of float
+        Null probabilities of the categories, or of all m! rankings in lexicographic order.
+    rankings : bool, default False
+        Whether the categories are rankings. The statistic takes their counts.
+
+    Notes
+    -----
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.statistics.omnibus.omnibus` of its parts.
+    """
+    cells = _Expected(n, p)
+    parts: tuple[Value, ...] = (cells.excess_value, cells.largest_value)
+    label, sensitivity = "omnibus of choices from the null", GRID
+    if rankings:
+        label, sensitivity = "omnibus of rankings from the null", GRID + ALLOWANCE
+        parts = (*parts, cells.kendall_value)
+    return omnibus(label, cells.sizes(), parts, partial(multinomial, n, p), sensitivity)
+
+
+def omnibus_uniform(n: int, k: int, *, m: int | None = None) -> Statistic:
+    """Return the same against k equally likely categories, its parts not rounded down.
+
+    Where the categories are the k = m! rankings of m items, the statistic takes the ranks, shape
+    (n, m), and has the Kendall norm |mean f| as its third part.
+
+    Notes
+    -----
+    **Privacy.** With Delta_j the sensitivity of T_j, each T_j / Delta_j moves by at most 1: the
+    total variation distance and the largest count as they do alone, the Kendall norm with
+    Delta = 2 / n. So 1024 times max_j (T_j / Delta_j - q_j) moves by at most 1024. In floating
+    point both values are off by less than 0.5 for all n below 10^12 (they are below 10^12 with
+    relative errors below 10^-15, times 1024), so the floors differ by at most 1025; 1026 leaves
+    one more.
+
+    **Null.** As :func:`privrank.mechanisms.statistics.omnibus.omnibus`.
+    """
+    parts: tuple[Value, ...] = (partial(_excess_value, n=n), _max_value)
+    if m is not None:
+        parts = (*parts, partial(_kendall_square, m=m))
+    found = omnibus(
+        f"omnibus of {'choices' if m is None else 'rankings'}",
+        (n, k),
+        parts,
+        partial(multinomial, n, uniform(k)),
+        GRID + ALLOWANCE,
+        name="omnibus",
+        steps=partial(_uniform_steps, most=min(n, k), m=m),
+        quantile_draws=FULL,
+    )
+    return found if m is None else of_ranks(found)
+
+
+def _kendall_square(counts: IntArray, order: Order, m: int) -> int:
+    sums = counts @ signs_of_orders(m)
+    return int(sums @ sums)
+
+
+def _uniform_steps(whole: IntArray, most: int, m: int | None) -> FloatArray:
+    """Return 1024 T_j / Delta_j along the last axis."""
+    units = whole / np.array([most, 1.0, 1.0])[: whole.shape[-1]]
+    if m is not None:
+        units[..., 2] = np.sqrt(units[..., 2] / (2 * m * (m - 1)))
+    return np.asarray(GRID * units)
+
+
+def of_ranks(counted: Statistic) -> Statistic:
+    """Return a statistic of counts by order as one of ranks, shape (n, m)."""
+    apart = counted.impossible
+    return replace(
+        counted,
+        value=partial(_of_ranks, value=counted.value),
+        impossible=None if apart is None else partial(_impossible_of_ranks, count=apart),
+    )
+
+
+def _of_ranks(ranks: IntArray, order: Order, value: Value) -> int:
+    return value(count_orders(ranks), order)
+
+
+def _impossible_of_ranks(ranks: IntArray, count: Callable[[IntArray], int]) -> int:
+    return count(count_orders(ranks))
+
+
+def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statistic:
+    """Return the statistic of a test that the first of two categories has probability p.
+
+    Parameters
+    ----------
+    n : int
+        Number of choices, at least 2.
+    p : float
+        Null probability of the first category, in [0, 1].
+    alternative : {"two-sided", "larger", "smaller"}
+        What the probability is under H1.
 
     Returns
     -------
     Statistic
-        As `omnibus_choices`, with a third statistic: the Kendall norm |mean f|, f the vector of
-        the signs of all C(m, 2) pairs of items, divided by sqrt(C(m, 2)).
+        The count M of the first category for ``"larger"``, that of the second for ``"smaller"``,
+        and |M / n - p| as `total_variation` has it for ``"two-sided"``.
 
     Notes
     -----
-    **Privacy.** As `omnibus_choices`: |f| = 1, so the mean f moves by at most Delta = 2 / n, and
-    its norm by no more, in units of Delta by at most 1. Attained by reversing one of n equal
-    rankings.
+    **Privacy.** Replacing a choice moves either count by at most 1.
 
-    **Null.** As `omnibus_choices`.
+    **Null.** Binomial, exact. With noise of scale 1 / epsilon, R = M + L released and U uniform on
+    (-1/2, 1/2), R + U has Tulap noise, and among all epsilon-private tests of one level against
+    larger probabilities the one that rejects for large R + U is the most powerful, whatever the
+    alternative (Awan and Slavkovic 2018). Given R it is the randomized test that rejects for
+    R > c, and at R = c with a probability that U decides. The test by the p-value
+    P(M + L >= R) rejects for R > c only, or for R >= c if that has the level: it is that test
+    without the lot at the boundary, whose mass is at most P(L = 0) = tanh(epsilon / 2), and
+    smaller the more M spreads. No test is the most powerful on both sides at once.
+
+    References
+    ----------
+    Awan and Slavkovic (2018), Differentially Private Uniformly Most Powerful Tests for Binomial
+    Data.
     """
-    omnibus = _Omnibus(n, math.factorial(m), m)
-    return Statistic("omnibus", 1.0 / GRID, GRID + 2, omnibus.of_ranks, omnibus.null)
+    if alternative == "two-sided":
+        two = total_variation(n, (p, 1.0 - p))
+        return replace(two, name="distance of the share from the null")
+    category = 0 if alternative == "larger" else 1
+    return Statistic(
+        name=f"count of the {('first', 'second')[category]} category",
+        step=1.0,
+        sensitivity=1,
+        value=partial(_count, category=category),
+        null=partial(_binomial_null, n, (p, 1.0 - p)[category]),
+    )
+
+
+def _count(counts: IntArray, order: Order, category: int) -> int:
+    return int(counts[category])
+
+
+def _binomial_null(n: int, p: float, draws: int) -> Null:
+    return Null(np.arange(n + 1), exact.binomial_weights(n, p))

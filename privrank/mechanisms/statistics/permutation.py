@@ -19,10 +19,9 @@ at any one assignment. Sizes are public and the replaced respondent may be dealt
 - *Total variation.* Half the l1 norm of frequencies: diam = 1.
 - *Kernels.* The norm of the kernel's Hilbert space; `privrank.mechanisms.statistics.gram` has the
 diameters.
-- *Chi-square.* See `chi_square_reach`.
+- *Chi-square.* See `chi_square_sensitivity`.
 
-**Null.** When respondents are exchangeable, so are the observed table and the dealt ones. Where
-respondents are in every sample, it is the samples of each respondent that have to be.
+**Null.** When respondents are exchangeable, so are the observed table and the dealt ones.
 
 **Secrecy.** Assignments are drawn secretly, like noise, and never shown. Only then is dealing
 column totals as private as permuting respondents: the table has the same law, but with a known seed
@@ -45,14 +44,14 @@ from numpy.typing import NDArray
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
 __all__ = [
-    "chi_square",
     "check_deal",
-    "chi_square_reach",
+    "chi_square",
+    "chi_square_sensitivity",
     "deal",
-    "exchange",
     "kernel_distance",
-    "mean_reach",
+    "mean_sensitivity",
     "permuted_statistics",
+    "secret_label_sensitivity",
     "total_variation",
 ]
 
@@ -152,48 +151,23 @@ def _shuffled_tables(
     return np.concatenate(parts) if parts else np.empty((0, samples, kinds), dtype=np.int32)
 
 
-def exchange(
-    respondents: int, samples: int, permutations: int, rng: np.random.Generator | None
-) -> TableArray:
-    """Return tables for respondents who are in every sample, labels exchanged within each of them.
-
-    Kind g n + u is what respondent u of n did in sample g: observed, sample g holds the kinds
-    g n, ..., g n + n - 1, and in a table it holds one kind of every respondent. Independent
-    uniform exchanges; with two samples, coin flips. Returns int32, shape (permutations, G, G n).
-    """
-    draws = draw_shuffles(permutations * respondents, samples, rng).astype(np.int64)
-    held = draws.reshape(permutations, respondents, samples).transpose(0, 2, 1)
-    kind = held * respondents + np.arange(respondents)
-    tables = np.zeros((permutations, samples, samples * respondents), dtype=np.int32)
-    np.put_along_axis(tables, kind, 1, axis=2)
-    return tables
-
-
 def permuted_statistics(
     counts: IntArray,
     statistic: Callable[[TableArray], FloatArray],
     permutations: int,
     rng: np.random.Generator | None,
-    *,
-    paired: bool = False,
 ) -> FloatArray:
     """Return the statistic of the data, then those of random assignments, in batches.
 
-    `statistic` maps tables, shape (t, G, k), to t numbers; `paired` respondents are in every sample
-    and exchange their labels (`exchange`). Returns `permutations` + 1 numbers, all of them secret
-    (see `privrank.hypotheses.smoothing` for what may be released).
+    `statistic` maps tables, shape (t, G, k), to t numbers. Returns `permutations` + 1 numbers, all
+    of them secret (see `privrank.hypotheses.smoothing` for what may be released).
     """
-    samples, kinds = counts.shape
     batch = max(1, _CELLS // counts.size)
     tables = np.asarray(counts, dtype=np.int32)[None]
     parts = []
     for start in range(0, permutations + 1, batch):
         number = min(batch, permutations + 1 - start) - (start == 0)
-        fresh = (
-            exchange(kinds // samples, samples, number, rng)
-            if paired
-            else deal(counts, number, rng)
-        )
+        fresh = deal(counts, number, rng)
         # the data go with the first batch: a kernel matrix is then computed once, not twice
         parts.append(statistic(np.concatenate((tables, fresh)) if start == 0 else fresh))
     return np.concatenate(parts)
@@ -223,7 +197,7 @@ def total_variation(tables: TableArray, features: FloatArray | None = None) -> F
     Returns
     -------
     ndarray of float64, shape (t,)
-        Sensitivity: ``mean_reach(sizes, 1.0)``.
+        Sensitivity: ``mean_sensitivity(sizes, 1.0)``.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     largest = np.zeros(len(tables))
@@ -240,13 +214,27 @@ def total_variation(tables: TableArray, features: FloatArray | None = None) -> F
     return largest
 
 
-def mean_reach(sizes: IntArray, diameter: float, *, paired: bool = False) -> float:
-    """Return the sensitivity of the largest distance of two feature means.
+def mean_sensitivity(sizes: IntArray, diameter: float) -> float:
+    """Return the sensitivity of the largest distance of two feature means, diam / min(sizes)."""
+    return diameter / int(np.min(sizes))
 
-    diam / min(sizes), or twice that if respondents are `paired`: then one moves the means of all
-    samples. It is attained by reversing the one's difference where all have the longest.
+
+def secret_label_sensitivity(sizes: IntArray) -> float:
+    """Return the sensitivity of the total variation distance of two samples of secret labels.
+
+    Given lower bounds on their sizes.
+
+    Notes
+    -----
+    **Privacy.** Neighbours may also change a unit's sample. Let a be the size of the sample that is
+    left and b that of the other. Taking a unit out moves the one's frequencies by at most 1 / a
+    (half the l1 norm of (p - e) / (a - 1) is at most (1 - 1 / a) / (a - 1)), putting it in the
+    other's by at most 1 / (b + 1). The labels of neighbours are permuted alike but for one place,
+    so a re-labelled statistic moves by that much for the label and by 1 / min more for the replaced
+    value: at most 2 / m + 1 / (M + 1) for m and M no larger than the sizes of the smaller and the
+    larger sample.
     """
-    return (2 if paired else 1) * diameter / int(np.min(sizes))
+    return 2.0 / int(np.min(sizes)) + 1.0 / (int(np.max(sizes)) + 1)
 
 
 def chi_square(tables: TableArray) -> FloatArray:
@@ -267,7 +255,7 @@ def chi_square(tables: TableArray) -> FloatArray:
     return largest
 
 
-def chi_square_reach(sizes: IntArray) -> float:
+def chi_square_sensitivity(sizes: IntArray) -> float:
     """Return the sensitivity of `chi_square`: the largest over pairs of samples.
 
     Notes
@@ -281,11 +269,11 @@ def chi_square_reach(sizes: IntArray) -> float:
     s <= n1. It is attained: all of the other sample in the kind that is left, and the respondent
     joins the rest of the own sample, or moves to a new kind.
     """
-    reach = 0.0
+    largest = 0.0
     for n, other in combinations(np.asarray(sizes, dtype=np.int64).tolist(), 2):
         most = max(n, other)
-        reach = max(reach, (n + other) ** 2 / (n * other) * most / (most + 1))
-    return reach
+        largest = max(largest, (n + other) ** 2 / (n * other) * most / (most + 1))
+    return largest
 
 
 def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
@@ -303,7 +291,7 @@ def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
     -------
     ndarray of float64, shape (t,)
         sqrt(T^2 + 1e-12) for T the root of the V-statistic, not its square; sqrt(x^2 + c) changes
-        no faster than x. Sensitivity: ``mean_reach(sizes, diameter)``.
+        no faster than x. Sensitivity: ``mean_sensitivity(sizes, diameter)``.
 
     Notes
     -----

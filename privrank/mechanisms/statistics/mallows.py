@@ -1,4 +1,4 @@
-"""Statistics of rankings under a Mallows model with known centre and dispersion."""
+"""Statistics of n >= 2 rankings under a Mallows model with known centre and dispersion."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from numpy.typing import NDArray
 
 from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulls import Order, Value, null_of
 from privrank.hypotheses.nulltables import FULL, fingerprint, null_draws
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.omnibus import GRID, Value, drawn_null, omnibus
+from privrank.mechanisms.statistics.omnibus import ALLOWANCE, GRID, omnibus
 
 __all__ = ["MOST_PAIRED", "clipped_distance", "clipped_kernel", "omnibus_mallows"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Order = tuple[int, ...]
-
 MOST_PAIRED = 200
 """Most items of which all pairs are looked at, in time n m^2 for each of thousands of draws."""
-
-ALLOWANCE = 2
-"""Lattice steps on top, for floating-point arithmetic."""
 
 _TAIL = 1e-3
 """Probability under the null on either side that clipping may touch."""
@@ -65,12 +60,8 @@ def _model(n: int, model: Mallows) -> _Model:
 
 
 def _statistic(name: str, step: float, sensitivity: int, model: _Model, value: Value) -> Statistic:
-    null = partial(_null, name, model, value)
+    null = partial(null_of, name, model.sizes(), value, model.sample)
     return Statistic(name, step, sensitivity, value, null)
-
-
-def _null(name: str, model: _Model, value: Value, draws: int) -> Null:
-    return drawn_null(name, model.sizes(), value, model.sample, draws)
 
 
 # The distance to the centre
@@ -95,28 +86,17 @@ def _quantile(m: int, theta: float, level: float) -> int:
     return high
 
 
-@dataclass(frozen=True, slots=True)
-class _Distance:
-    model: _Model
+def _distance(model: _Model, ranks: IntArray, order: Order) -> int:
+    from privrank.kernels import rankings as kernels
 
-    def value(self, ranks: IntArray, order: Order) -> int:
-        from privrank.kernels import rankings as kernels
-
-        low, high, mean = _window(self.model.m, self.model.theta)
-        found = kernels.kendall_to_center(ranks, np.array(self.model.center))
-        total = int(np.clip(found, low, high).sum())
-        return abs(GRID * total - round(GRID * self.model.n * mean)) // (high - low)
+    low, high, mean = _window(model.m, model.theta)
+    found = kernels.kendall_to_center(ranks, np.array(model.center))
+    total = int(np.clip(found, low, high).sum())
+    return abs(GRID * total - round(GRID * model.n * mean)) // (high - low)
 
 
 def clipped_distance(n: int, model: Mallows) -> Statistic:
     """Return how far the mean clipped Kendall distance to the centre is from its null mean.
-
-    Parameters
-    ----------
-    n : int
-        Number of rankings, at least 2.
-    model : Mallows
-        The null, of any number of items.
 
     Returns
     -------
@@ -137,7 +117,7 @@ def clipped_distance(n: int, model: Mallows) -> Statistic:
     known = _model(n, model)
     low, high, _ = _window(known.m, known.theta)
     step = (high - low) / n / GRID
-    value = _Distance(known).value
+    value = partial(_distance, known)
     return _statistic("clipped distance to the centre", step, GRID, known, value)
 
 
@@ -196,34 +176,25 @@ def _reach(m: int, theta: float) -> float:
     return min(2.0, 2 * radius, math.sqrt(2 * (radius**2 + variance)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernel:
-    model: _Model
+def _kernel(model: _Model, ranks: IntArray, order: Order) -> int:
+    from privrank.kernels import rankings as kernels
 
-    def value(self, ranks: IntArray, order: Order) -> int:
-        from privrank.kernels import rankings as kernels
-
-        m, theta = self.model.m, self.model.theta
-        reach, columns = _reach(m, theta), self.model.arranged(ranks)
-        weights = np.full(len(columns), _WEIGHT)
-        if reach < 2:
-            radius = _radius(m, theta)
-            length = np.sqrt(np.maximum(_squares(columns, theta), radius**2))
-            weights = np.floor(_WEIGHT * (radius / length)).astype(np.int64)
-        away = weights.sum() * _expected(m, theta) - kernels.inversion_sums(columns, weights)
-        norm = 2 * math.sqrt(float((away * away).sum()) / (m * (m - 1) / 2)) / _WEIGHT
-        return math.floor(GRID * norm / reach)
+    m, theta = model.m, model.theta
+    reach, columns = _reach(m, theta), model.arranged(ranks)
+    weights = np.full(len(columns), _WEIGHT)
+    if reach < 2:
+        radius = _radius(m, theta)
+        length = np.sqrt(np.maximum(_squares(columns, theta), radius**2))
+        weights = np.floor(_WEIGHT * (radius / length)).astype(np.int64)
+    away = weights.sum() * _expected(m, theta) - kernels.inversion_sums(columns, weights)
+    norm = 2 * math.sqrt(float((away * away).sum()) / (m * (m - 1) / 2)) / _WEIGHT
+    return math.floor(GRID * norm / reach)
 
 
 def clipped_kernel(n: int, model: Mallows) -> Statistic:
     """Return the norm of the mean clipped sign vector, centred at its null mean.
 
-    Parameters
-    ----------
-    n : int
-        Number of rankings, at least 2.
-    model : Mallows
-        The null, of at most 200 items.
+    For at most 200 items.
 
     Returns
     -------
@@ -257,19 +228,14 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
             f"distance to the centre."
         )
     step = _reach(known.m, known.theta) / n / GRID
-    name, value = "clipped Kendall norm from the null", _Kernel(known).value
+    name, value = "clipped Kendall norm from the null", partial(_kernel, known)
     return _statistic(name, step, GRID + ALLOWANCE, known, value)
 
 
 def omnibus_mallows(n: int, model: Mallows) -> Statistic:
     """Return the larger of clipped Kendall norm and clipped distance, on a common scale.
 
-    Parameters
-    ----------
-    n : int
-        Number of rankings, at least 2.
-    model : Mallows
-        The null; beyond 200 items the statistic is the clipped distance alone.
+    Beyond 200 items the statistic is the clipped distance alone.
 
     Notes
     -----
@@ -279,5 +245,6 @@ def omnibus_mallows(n: int, model: Mallows) -> Statistic:
     if len(model.items) > MOST_PAIRED:
         return distance
     known = _model(n, model)
-    parts = (clipped_kernel(n, model), distance)
-    return omnibus("omnibus of a Mallows model", known.sizes(), parts, known.sample)
+    parts = (clipped_kernel(n, model).value, distance.value)
+    label, sizes = "omnibus of a Mallows model", known.sizes()
+    return omnibus(label, sizes, parts, known.sample, GRID + ALLOWANCE)
