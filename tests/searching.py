@@ -1,9 +1,11 @@
 """Finding what should not be there: canaries, and whatever an object leads to."""
 
 import gc
+import re
 import types
 
 import numpy as np
+import pytest
 
 CANARY = "CANARY"
 ODD = 77317731
@@ -46,3 +48,18 @@ def has_canary(item):
     if isinstance(item, np.ndarray) and item.dtype != object:
         return CANARY.encode() in item.tobytes() or bool(np.any(np.asarray(item == ODD)))
     return False
+
+
+def check_refusal(call, error, words, leave_out=(CANARY, "7731")):
+    """`call` raises `error` with one sentence that holds `words` and no cell of the data."""
+    with pytest.raises(error) as caught:
+        call()
+    message = str(caught.value)
+    assert message.endswith(".") and "\n" not in message
+    assert not re.search(r"[.!?] +[A-Z]", message), f"more than one sentence: {message}"
+    assert [word for word in words if word not in message] == [], message
+    # the chain is printed with the message, so it must be silent too
+    error = caught.value
+    while error is not None:
+        assert not any(cell in str(error) for cell in leave_out)
+        error = error.__cause__ or error.__context__

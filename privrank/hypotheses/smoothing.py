@@ -47,7 +47,7 @@ lambda_i = w f(x_i) / h (they sum to 1) and phi_i = (log f)'(x_i), which is -1/s
 6. The log density moves by at most 2.25 Delta / sigma = epsilon.
 
 The constant cannot be improved: for Delta / sigma = 0.05 the densities of two clusters of many
-statistics differ by a factor of exp(2.248 Delta / sigma) (``tests/test_smoothing.py``).
+statistics differ by a factor of exp(2.248 Delta / sigma) (``tests/hypotheses/test_smoothing.py``).
 
 **Limits.** The proof is for exact Laplace noise. Noise known as the middle of its `noise_cell` can
 alter the rounded p only where a cell crosses one of the 10,000 steps: with probability below

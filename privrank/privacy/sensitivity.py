@@ -87,7 +87,7 @@ class Reach:
     Notes
     -----
     **Privacy.** Each property states the supremum over neighbours; all are confirmed by
-    exhaustive enumeration for 3 to 5 items in ``tests/test_sensitivity.py``.
+    exhaustive enumeration for 3 to 5 items in ``tests/privacy/test_sensitivity.py``.
     """
 
     items: int

@@ -10,7 +10,7 @@ import privrank as pr
 from privrank.bradley_terry.contrasts import adjusted_pvalues, contrast_maxima, quasi_variances
 
 REFERENCE = json.loads(
-    (Path(__file__).parent / "reference" / "covariates.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "reference" / "covariates.json").read_text(encoding="utf-8")
 )["all_pairs"]
 
 

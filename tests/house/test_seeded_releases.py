@@ -8,7 +8,7 @@ import pytest
 
 import privrank as pr
 
-RECORD = Path(__file__).parent / "reference" / "seeded_releases.json"
+RECORD = Path(__file__).parents[1] / "reference" / "seeded_releases.json"
 cems, trust = pr.datasets.load_university(), pr.datasets.load_immigration()
 RESPONDENTS = {"items": cems.items, "respondent": "respondent", "ties": True, "max_rows": 15}
 

@@ -14,7 +14,7 @@ import privrank as pr
 from privrank.report import __main__ as report
 from privrank.report import examples, spending
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SURVEYS = {"university": pr.datasets.load_university, "immigration": pr.datasets.load_immigration}
 EPSILONS = ("0.5", "1", "2")
 

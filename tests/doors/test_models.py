@@ -14,7 +14,7 @@ import privrank as pr
 from privrank.privacy.noise import DiscreteGaussian
 from privrank.release.release import NET, WINS
 
-PAGE = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 ITEMS = ("a", "b", "c", "d")
 PAIRS = list(combinations(ITEMS, 2))
 
@@ -190,6 +190,6 @@ def test_numeric_covariates_take_laplace_noise_only():
 
 
 def test_proofs_and_checks_are_where_the_page_says():
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     for name in re.findall(r"`((?:privrank|tests)/[\w/]+\.py)`", PAGE):
         assert (root / name).is_file(), name

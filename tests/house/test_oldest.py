@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from setuptools.config.setupcfg import read_configuration
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "oldest.py"
 LISTS = ["install_requires", "test", "docs"]
 

@@ -10,7 +10,7 @@ import pytest
 
 import privrank
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(privrank.__path__, "privrank."))
 
 

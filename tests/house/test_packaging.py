@@ -13,7 +13,7 @@ import pytest
 
 import privrank
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 SOURCES = ["LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.cfg"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "privrank"
+PACKAGE = Path(__file__).parents[2] / "privrank"
 
 # A room imports from itself and from the rooms above it in this list. The public classes, which
 # stand beside the rooms, count as one: "doors".

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from searching import CANARY, has_canary, reachable
-from test_encode import check_refusal
+from searching import CANARY, check_refusal, has_canary, reachable
 
 import privrank as pr
 from privrank.bradley_terry.score import score_equations
@@ -525,7 +524,7 @@ def test_design_effect_of_groups_is_that_of_the_survey():
 
 
 REFERENCE = json.loads(
-    (Path(__file__).parent / "reference" / "covariates.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "reference" / "covariates.json").read_text(encoding="utf-8")
 )
 SURVEYS = {
     "university": lambda: pr.datasets.load_university(),

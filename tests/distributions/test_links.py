@@ -24,7 +24,7 @@ from privrank.release.survey import PairCounts
 from privrank.util.checks import PrivrankWarning
 
 REFERENCE = json.loads(
-    (Path(__file__).parent / "reference" / "links.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "reference" / "links.json").read_text(encoding="utf-8")
 )
 SURVEYS = {
     "university": pr.datasets.load_university(),

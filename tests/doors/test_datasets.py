@@ -14,7 +14,7 @@ import pytest
 
 from privrank.datasets import Survey, load_immigration, load_university
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = json.loads((ROOT / "tests/reference/btl.json").read_text(encoding="utf-8"))
 
 # item1, item2: wins of item1, ties, wins of item2, missing.

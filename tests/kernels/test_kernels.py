@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 
 from privrank.kernels import rankings as kernels
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def plain_distance(a, b):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PRIVACY = "docs/privacy.md"
 PAGES = ["README.md", PRIVACY, "docs/models.md"]
 COMMAND = re.compile(r"(make|python|sudo)\b")
