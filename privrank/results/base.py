@@ -105,8 +105,8 @@ class Result(ABC):
         """Return the table of the summary as a data frame."""
 
     @abstractmethod
-    def summary(self) -> Table:
-        """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
+    def summary(self, details: bool = False) -> Table:
+        """Return a table in the style of statsmodels (text, HTML, LaTeX, CSV)."""
 
     @abstractmethod
     def plot(self, ax: Axes | None = None) -> Figure:

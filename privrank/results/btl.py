@@ -402,8 +402,8 @@ class BTLResult(Result):
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         return frame.sort_values("rank")
 
-    def summary(self) -> tables.Table:
-        """Return the fit as a table in the style of statsmodels (text, HTML, LaTeX, CSV)."""
+    def summary(self, details: bool = False) -> tables.Table:
+        """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
         size = f"{self.penalty:.4g}" if self._plain else f"{self.requested}"
         return fit_table(
             self.release,
@@ -414,6 +414,7 @@ class BTLResult(Result):
             effect=self.design_effect,
             penalty=size + (", bias-corrected" if self.corrected else ""),
             warnings=self.warnings,
+            details=details,
         )
 
     def plot_worth(self, ax: Axes | None = None) -> Figure:

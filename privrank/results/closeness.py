@@ -148,8 +148,11 @@ class ClosenessResult(Result):
             index=pd.Index([f"ClosenessTest, {self.asked.name}"], name="test"),
         )
 
-    def summary(self) -> tables.Table:
-        """Return the table a paper can print: groups, noise, p-value, decision, effect."""
+    def summary(self, details: bool = False) -> tables.Table:
+        """Return the table a paper can print: groups, noise, p-value, decision, effect.
+
+        With `details` it has the scale of the noise.
+        """
         sample = self.release.sample
         rankings = sample.kind == "rankings"
         decision = "reject H0" if self.reject else "do not reject"
@@ -174,7 +177,7 @@ class ClosenessResult(Result):
                 ("Permutations:", f"{self.release.plan.number('permutations'):.0f}"),
                 ("Level:", f"{self.alpha:g}"),
                 ("Mechanism:", self._mechanism()),
-                ("Noise scale:", self._scale()),
+                *([("Noise scale:", self._scale())] if details else []),
                 ("Noise source:", noise_source(self.release)),
                 *spent(self.release),
             ),
@@ -186,7 +189,7 @@ class ClosenessResult(Result):
                 self._verdict(),
                 *self._effect_words(interval),
                 promise(self.release, self._protected()),
-                *seed_notes([self.release]),
+                *(seed_notes([self.release]) if details else []),
             ),
         )
 

@@ -65,7 +65,7 @@ _SIDE_RELEASES = (
 )
 
 
-def guarantee(release: Release, effect: float, details: bool = True) -> tuple[tuple[str, str], ...]:
+def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str, str], ...]:
     """Return the header lines every summary of comparisons shares: data, unit, noise, budget.
 
     The scale of the noise is among its `details`.
@@ -214,7 +214,7 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
     return notes
 
 
-def privacy_notes(release: Release, details: bool = True) -> list[str]:
+def privacy_notes(release: Release, details: bool) -> list[str]:
     """Return the sentences about the guarantee that go below every summary of comparisons.
 
     Shares of epsilon and other noise that applies are among its `details`, and so is a warning of

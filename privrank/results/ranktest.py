@@ -228,8 +228,11 @@ class RankTestResult(Result):
             index=pd.Index([f"{self.test}, {self.method}"], name="test"),
         )
 
-    def summary(self) -> tables.Table:
-        """Return the table a paper can print: design, noise, statistic, p-value, decision."""
+    def summary(self, details: bool = False) -> tables.Table:
+        """Return the table a paper can print: design, noise, statistic, p-value, decision.
+
+        With `details` it has the scale of the noise.
+        """
         sample, alpha = self.release.sample, self.alpha
         what = "ranking" if sample.kind == "rankings" else "choice"
         word = "Items:" if sample.kind == "rankings" else "Categories:"
@@ -255,10 +258,10 @@ class RankTestResult(Result):
                 (word, str(len(sample.items))),
                 *units(self.release),
                 ("Method:", self.method),
-                ("Null law:", self._null_words()),
+                ("Null:", self._null_words()),
                 ("Level:", f"{alpha:g}"),
                 ("Mechanism:", self._mechanism()),
-                ("Noise scale:", self._scale()),
+                *([("Noise scale:", self._scale())] if details else []),
                 ("Noise source:", noise_source(self.release)),
                 *spent(self.release),
             ),
@@ -270,7 +273,7 @@ class RankTestResult(Result):
                 *self._interval_words(),
                 *self.notes,
                 promise(self.release, f"the {what}s"),
-                *seed_notes([self.release]),
+                *(seed_notes([self.release]) if details else []),
             ),
         )
 

@@ -33,6 +33,7 @@ def fit_table(
     effect: float,
     penalty: str,
     warnings: tuple[str, ...],
+    details: bool,
 ) -> Table:
     """Return a fit as a table in the style of statsmodels.
 
@@ -56,7 +57,7 @@ def fit_table(
         header=(
             ("Model:", f"{link.model} ({link.name})"),
             second,
-            *guarantee(release, effect),
+            *guarantee(release, effect, details),
             ("Penalty:", penalty),
         ),
         columns=("", "coef", "std err", "sampling", "privacy", "z", "P>|z|", *limits, *ranks),
@@ -65,7 +66,7 @@ def fit_table(
             _coverage_note(release, alpha),
             *notes,
             *loss_notes(release, estimator),
-            *privacy_notes(release),
+            *privacy_notes(release, details),
             *warnings,
             *([] if np.isfinite(frame["std_err"]).all() else [UNCERTAIN]),
         ),
