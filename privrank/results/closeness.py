@@ -184,7 +184,8 @@ class ClosenessResult(Result):
             columns=tuple(columns),
             rows=(tuple(row),),
             notes=(
-                f"H0: the {sample.kind} of all groups have the same law. H1: they have not. "
+                f"H0: the {sample.kind} of all groups have the same distribution. H1: they have "
+                f"not. "
                 f"Groups: {sizes}.",
                 self._verdict(),
                 *self._effect_words(interval),
@@ -231,7 +232,8 @@ class ClosenessResult(Result):
                 f"releases the decision alone, so there is no p-value."
             )
         return (
-            f"The bit says that the laws {'differ' if self.reject else 'do not differ'}. It is no "
+            f"The bit says that the distributions {'differ' if self.reject else 'do not differ'}. "
+            f"It is no "
             f"test of a stated level: how often it errs depends on the numbers of units and "
             f"categories."
         )
@@ -246,7 +248,8 @@ class ClosenessResult(Result):
         if interval is None:
             return (words + ".",)
         return (
-            f"{words}; with {100 * (1 - self.alpha):g} % confidence the distance of the laws lies "
+            f"{words}; with {100 * (1 - self.alpha):g} % confidence the distance of the "
+            f"distributions lies "
             f"between {interval[0]:.3f} and {interval[1]:.3f}.",
         )
 

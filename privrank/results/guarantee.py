@@ -162,9 +162,10 @@ def _choice_notes(release: Release) -> list[str]:
     own = deviation.pop(name, math.sqrt(part.noise_variance))
     other = min(deviation, key=lambda law: deviation[law], default=None)
     if other is None:
-        place = ", the only law that applies"
+        place = ", the only distribution that applies"
     elif own <= deviation[other]:
-        place = f", the least of the laws that apply; next comes {other}, {deviation[other]:.4g}"
+        next_best = f"next comes {other}, {deviation[other]:.4g}"
+        place = f", the least of the distributions that apply; {next_best}"
     else:
         place = f"; {other} noise would have the least, {deviation[other]:.4g}"
     return [

@@ -125,8 +125,8 @@ class RankTestResult(Result):
         """
         if not isinstance(self.asked, Statistic):
             raise ValueError(
-                f"method={self.method!r} releases one random bit, which has no null law: use "
-                f"method='auto'."
+                f"method={self.method!r} releases one random bit, which has no null "
+                f"distribution: use method='auto'."
             )
         return self.asked.null(self.draws or 1)
 

@@ -272,7 +272,7 @@ def test_results_archive_print_and_stand_side_by_side():
     text = " ".join(str(result.summary()).split())
     for words in (
         "Private Test of Closeness", "Groups: 2", "replace one respondent", "Epsilon: 1.5",
-        "H0: the rankings of all groups have the same law.", "SEEDED", "p-value accounts",
+        "H0: the rankings of all groups have the same distribution.", "SEEDED", "p-value accounts",
         "taken as public", "commerce 111",
     ):  # fmt: skip
         assert words in text

@@ -333,7 +333,7 @@ def test_auto_takes_the_least_and_says_so():
     text = words(result)
     for noise in (first, second):
         assert f"{noise.deviation(6):.4g}" in text
-    assert "the least of the laws that apply; next comes zero-sum Laplace" in text
+    assert "the least of the distributions that apply; next comes zero-sum Laplace" in text
     laplace = words(survey().fit(1.0, noise="laplace", rng=np.random.default_rng(1)))
     assert "permutohedron" in laplace and "the least of" not in laplace
     # an answer that is a unit by itself: the l1 norm is the shape of what it can change
