@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privrank.encode.nulls import purpose_of, read_null
+from privrank.encode.nullmodel import purpose_of, read_null
 from privrank.encode.samples import (
     EncodedSample,
     encode_counts,

@@ -29,6 +29,9 @@ FULL = 9_999
 TABLE_VERSION = 1
 """Raise when the law of a table changes, so that old and new draws are told apart."""
 
+FORM = 2
+"""Raise when what is kept under a name changes, so that files of before are not read."""
+
 BLOCK = 64
 """Draws that share a generator."""
 
@@ -89,7 +92,7 @@ def null_draws(
     Draws are kept in memory and, where that directory can be written to, in
     ``$PRIVRANK_CACHE``, by default ``~/.cache/privrank``; deleting it is safe.
     """
-    label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}"])
+    label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
     kept = _MEMORY.get(label)
     if kept is None:
         kept = _read(label)

@@ -37,6 +37,10 @@ ROOMS = (
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
 DOORS = {"aggregation", "archive", "btl", "closeness", "datasets", "identity", "topk", "uniformity"}
 
+# Rooms mirror each other by family; else no two modules have one name.
+FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
+FAMILIES |= {"topk"}
+
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
     "numba": {"kernels.compiling"},
@@ -139,6 +143,11 @@ def names(module):
 def test_every_module_is_in_a_room_or_is_a_door():
     assert {module for module in MODULES if "." not in module} - set(ROOMS) == DOORS
     assert {room_of(module) for module in MODULES} == set(ROOMS)
+
+
+def test_modules_of_one_name_are_of_one_family():
+    last = [path.stem for path in PATHS.values() if path.stem != "__init__"]
+    assert {name for name in last if last.count(name) > 1} == FAMILIES
 
 
 def test_a_room_imports_only_from_rooms_above_it():
