@@ -1,6 +1,46 @@
-"""Null tables drawn by the tests are kept for the session only, away from the user's own."""
+"""Null tables drawn by the tests are kept for the session only; files that take long are slow."""
 
 import pytest
+
+# Files that take more than three seconds: `make quick`, pytest -m "not slow", leaves them out.
+SLOW = {
+    "bradley_terry": "errors",
+    "consensus": "intervals kemeny",
+    "distributions": "links mallows",
+    "doors": (
+        "aggregation btl calibration closeness covariates identity item_numbers models "
+        "topk topk_cluster uniformity"
+    ),
+    "encode": "completion conversion encode",
+    "house": "examples failures leaks packaging sample_leaks visible",
+    "hypotheses": "nulls smoothing",
+    "mechanisms": (
+        "aggregation_mechanism aggregation_partial capped impossible mechanisms "
+        "objective permutation row_order statistics_categories statistics_fit "
+        "statistics_mallowsnull"
+    ),
+    "planning": "choices excess",
+    "privacy": "knorm netnoise sensitivity",
+    "report": "report vignettes",
+    "results": "summaries tables",
+    "util": "newton solvers",
+}
+FILES = {(room, f"test_{name}.py") for room, names in SLOW.items() for name in names.split()}
+
+
+def is_slow(path):
+    return (path.parent.name, path.name) in FILES
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not even import slow files where they are not asked for."""
+    return True if config.option.markexpr == "not slow" and is_slow(collection_path) else None
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True, scope="session")
