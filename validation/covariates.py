@@ -117,14 +117,14 @@ def one(rng: np.random.Generator, cell: Cell) -> tuple[float, float, float, floa
     """Return coverage, mean error, whether it warned, and the p-value of the null term."""
     frame, truth = respondents(rng, cell)
     fit = model_of(frame, cell).fit(cell.epsilon, rng=rng)
-    size = len(fit._covariates.item_columns) or len(ITEMS)
+    size = len(fit.release.design.covariates.item_columns) or len(ITEMS)
     zero = np.zeros(size)
-    columns = fit._covariates.columns
+    columns = fit.release.design.covariates.columns
     true = np.concatenate([truth.get(column, zero) for column in columns])
     if "first" in truth:
         true = np.append(true, truth["first"])
     covered = np.abs(fit.params - true) <= 1.959964 * fit.bse
-    null = [name for name, _, _ in fit._covariates.terms if name in ("null", "g:h")]
+    null = [name for name, _, _ in fit.release.design.covariates.terms if name in ("null", "g:h")]
     # a test takes longer than a fit: one replicate in four has one
     asked = null and rng.random() < 0.25
     pvalue = fit.wald_test_terms()["pvalue"][null[0]] if asked else np.nan
