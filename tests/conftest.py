@@ -15,8 +15,8 @@ SLOW = {
     "house": "examples failures leaks packaging sample_leaks visible",
     "hypotheses": "nulls smoothing",
     "mechanisms": (
-        "aggregation_mechanism aggregation_partial capped impossible mechanisms "
-        "objective permutation row_order statistics_categories statistics_fit "
+        "aggregation_mechanism aggregation_partial capped every_sensitivity impossible "
+        "mechanisms objective permutation row_order statistics_categories statistics_fit "
         "statistics_mallowsnull"
     ),
     "planning": "choices excess",

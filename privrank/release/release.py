@@ -323,7 +323,9 @@ def _survey(record: Mapping[str, Any]) -> Design | Sample:
 
 def law_name(noise: Noise | None) -> str:
     """Return the name of a distribution of noise in the records, and in summaries."""
-    return next((name for name, kind in _NOISES.items() if kind is type(noise)), "no noise")
+    if noise is None:
+        return "no noise"
+    return next(name for name, kind in _NOISES.items() if kind is type(noise))
 
 
 def _part_plan(record: Mapping[str, Any]) -> PartPlan:

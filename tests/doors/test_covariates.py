@@ -330,7 +330,7 @@ def test_tables_and_predictions_agree():
         + ["gender[T.male]:Barcelona = 0"]
     )
     assert joint.statistic == pytest.approx(tests.loc["gender", "statistic"])
-    text = str(fit.summary())
+    text = str(fit.summary(details=True))
     for word in ("~ gender + first", "gender[T.male]:London", "order effect", "SEEDED"):
         assert word in text
     assert fit.summary().as_html() and fit.summary().as_latex()

@@ -135,4 +135,5 @@ def test_every_file_with_a_proof_is_on_the_page():
     assert len(files) > 30
     for path in files:
         module = ".".join(path.with_suffix("").parts)
-        assert path.as_posix().startswith(folders) or module in modules, path
+        named = path.as_posix().startswith(folders) or module in modules
+        assert named, f"{path} has a proof: name it in the first table of {PRIVACY}"

@@ -238,7 +238,7 @@ SAID = ["epsilon", "delta", "unit", "mechanism", "noise", "N"]
 
 
 def test_summary_states_the_guarantee():
-    text = " ".join(str(TABLES["worths"]).split())
+    text = " ".join(str(university(0.5).summary(details=True)).split())
     for words in (
         "303",
         "replace one respondent",
