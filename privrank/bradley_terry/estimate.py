@@ -111,10 +111,6 @@ def estimate(
         Multiple of the prior; None balances noise and shrinkage and corrects the bias.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of the convex fits.
-
-    Returns
-    -------
-    Estimate
     """
     linear, target, loss = equations.linear, equations.target, equations.loss
     corrected, infinite, converged = penalty is None, False, True

@@ -127,10 +127,6 @@ def encode_comparisons(
     predictor : Predictor or None
         The covariates, if the model has any.
 
-    Returns
-    -------
-    Encoded
-
     Raises
     ------
     ValueError, TypeError

@@ -87,10 +87,6 @@ def encode_samples(
     secret : bool
         Whether who is in which sample is protected, so that no sample may be too small here.
 
-    Returns
-    -------
-    EncodedGroups
-
     Raises
     ------
     ValueError, TypeError

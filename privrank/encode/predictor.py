@@ -79,10 +79,6 @@ def read_predictor(
         Bounds of the numeric columns.
     item_formula, item_data : str and data frame, or None
         Right side of a formula over item covariates, and their table, one row per item.
-
-    Returns
-    -------
-    Predictor
     """
     view = counting.open_frame(frame, "data")
     present = set(counting.column_names(view))

@@ -128,10 +128,6 @@ def encode_rankings(
     purpose : str
         What the rankings are for, which decides what a message says about ties and missing items.
 
-    Returns
-    -------
-    EncodedSample
-
     Raises
     ------
     ValueError, TypeError
@@ -233,10 +229,6 @@ def encode_choices(
     least : int
         Fewest units; 0 where the number of units is not public, and a declared bound stands in.
 
-    Returns
-    -------
-    EncodedSample
-
     Raises
     ------
     ValueError, TypeError
@@ -318,10 +310,6 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
         How often each category was chosen.
     categories : sequence of str or None
         The categories; None takes the keys of a mapping or the index of a Series.
-
-    Returns
-    -------
-    EncodedSample
 
     Raises
     ------

@@ -83,10 +83,6 @@ def null_draws(
     draws : int
         How many; what is drawn beyond those kept from earlier calls is kept as well.
 
-    Returns
-    -------
-    ndarray of int64, shape (draws,) or (draws, c)
-
     Notes
     -----
     Draws are kept in memory and, where that directory can be written to, in

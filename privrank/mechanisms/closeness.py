@@ -91,10 +91,6 @@ def plan_comparison(
     permutations : int
         Number of re-labellings.
 
-    Returns
-    -------
-    Plan
-
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
@@ -155,10 +151,6 @@ def release_comparison(
         Ledger to reserve from.
     rng : numpy.random.Generator or None
         None for secure noise.
-
-    Returns
-    -------
-    Release
 
     Raises
     ------

@@ -57,10 +57,6 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     by : str
         Who spends, for the ledger.
 
-    Returns
-    -------
-    Plan
-
     Raises
     ------
     ValueError
@@ -128,10 +124,6 @@ def release_comparisons(
         Ledger to reserve from.
     rng : numpy.random.Generator or None
         None for secure noise.
-
-    Returns
-    -------
-    Release
 
     Raises
     ------

@@ -192,10 +192,6 @@ def certified_worths(
     solver : {"newton", "lbfgs", "cvxpy"}
         What finds the first approximation.
 
-    Returns
-    -------
-    list of int
-
     Notes
     -----
     **Privacy.** A gradient computed at theta itself would round gamma theta and w, each by a

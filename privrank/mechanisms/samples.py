@@ -57,10 +57,6 @@ def plan_sample(
     settings : mapping of str to float, str or bool, optional
         Public constants that rebuild it.
 
-    Returns
-    -------
-    Plan
-
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. Of a
@@ -114,10 +110,6 @@ def release_sample(
         Ledger to reserve from.
     rng : numpy.random.Generator or None
         None for secure noise.
-
-    Returns
-    -------
-    Release
 
     Raises
     ------

@@ -131,22 +131,9 @@ def _number(text: object) -> float:
 
 
 class Ledger:
-    """A ledger of the privacy budget of one data set.
+    """A ledger of the privacy budget of one data set, without its table.
 
-    Parameters
-    ----------
-    epsilon : float
-        Total privacy budget, positive (``numpy.inf`` sets no limit).
-    delta : float, default 0.0
-        Total failure probability, in [0, 1).
-    unit : {"row", "respondent"}, default "row"
-        What the budget protects. A fit at another unit is refused: epsilon per row counts
-        `max_rows` times for a respondent.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a number is out of its range or `unit` is unknown.
+    :class:`privrank.Budget` is the ledger that users hold, and says what its arguments are.
 
     Notes
     -----
@@ -334,10 +321,6 @@ class Ledger:
         ----------
         text : str
             JSON text of a ledger.
-
-        Returns
-        -------
-        Ledger
 
         Raises
         ------

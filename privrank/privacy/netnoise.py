@@ -113,10 +113,6 @@ def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0)
     epsilon, delta : float
         The guarantee; pure laws take the epsilon alone.
 
-    Returns
-    -------
-    NetNoise
-
     Raises
     ------
     ValueError

@@ -106,10 +106,6 @@ def reduce_to_uniform(counts: IntArray, p: tuple[float, ...], uniforms: FloatArr
         Secret random numbers in [0, 1), fresh for every choice: drawn like noise. Used twice, or
         shared by choices, they undo both the privacy and the uniformity.
 
-    Returns
-    -------
-    ndarray of int64, shape (6 k,)
-
     Notes
     -----
     **Null.** With probability 1/2 a choice is replaced by a uniform one. It then has probability
@@ -174,10 +170,6 @@ def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:
     tolerance : float
         Total variation distance from uniformity that is to be detected.
 
-    Returns
-    -------
-    RandomBit
-
     Notes
     -----
     **Privacy.** Z = (S - E S - gap / 2) max(n, k) with S the total variation distance of the shares
@@ -216,10 +208,6 @@ def binary_bit(n: int, p: float, epsilon: float, tolerance: float) -> RandomBit:
         Pure privacy budget, finite.
     tolerance : float
         Distance from p that is to be detected.
-
-    Returns
-    -------
-    RandomBit
 
     Notes
     -----
