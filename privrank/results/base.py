@@ -106,7 +106,7 @@ class Result(ABC):
 
     @abstractmethod
     def summary(self, details: bool = False) -> Table:
-        """Return a table in the style of statsmodels (text, HTML, LaTeX, CSV)."""
+        """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
 
     @abstractmethod
     def plot(self, ax: Axes | None = None) -> Figure:

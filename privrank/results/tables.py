@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,11 @@ _LATEX = str.maketrans(
     | {c: f"${c}$" for c in "<>|"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
 )
+
+
+def _markdown(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", " ".join(text.split()))
 
 
 def _latex(text: str) -> str:
@@ -124,6 +130,20 @@ class Table:
                 r"\end{table}",
             )
         )
+
+    def as_markdown(self) -> str:
+        """Return Markdown: the facts and the rows as pipe tables, all text escaped."""
+
+        def lines(rows: Sequence[Sequence[str]]) -> list[str]:
+            cells = [[_markdown(cell) for cell in row] for row in rows]
+            cells.insert(1, ["---"] + ["---:"] * (len(rows[0]) - 1))
+            return [f"| {' | '.join(row)} |" for row in cells]
+
+        blocks = [f"**{_markdown(self.title)}**"]
+        if self.header:
+            blocks.append("\n".join(lines([("", ""), *self.header])))
+        blocks.append("\n".join(lines([self.columns, *self.rows])))
+        return "\n\n".join([*blocks, *map(_markdown, self.notes)]) + "\n"
 
     def as_csv(self) -> str:
         """Return the rows alone as comma-separated values."""

@@ -97,6 +97,7 @@ def texts(result):
         "html": summary.as_html(),
         "latex": summary.as_latex(),
         "csv": summary.as_csv(),
+        "markdown": summary.as_markdown(),
         "notebook": result._repr_html_(),
         "json": result.to_json(),
         "frame": result.to_frame().to_csv(),

@@ -46,7 +46,7 @@ def fitted(kind, method, frame=None, *, rng=True, epsilon=2.0, **options):
 def texts(result):
     summary, release = result.summary(), result.release
     yield from (repr(result), str(result), repr(release), release.to_json(), result.to_json())
-    yield from (summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_csv())
+    yield from (summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_markdown())
     yield result.to_frame().to_csv()
     yield pr.summary_col([result, result]).as_text()
     yield pickle.dumps(result).decode("latin-1")

@@ -320,7 +320,7 @@ def test_no_canary_anywhere_and_no_way_to_the_data(method, delta):
     model, result = fitted(method, delta, frame)
     summary, release = result.summary(), result.release
     texts = [repr(result), repr(model), repr(release), release.to_json(), result.to_json()]
-    texts += [summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_csv()]
+    texts += [summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_markdown()]
     texts += [result.to_frame().to_csv(), pr.summary_col([result]).as_text()]
     texts.append(pickle.dumps(result).decode("latin-1"))
     for text in texts:

@@ -198,7 +198,9 @@ def test_latex_escapes_notes():
 def test_every_table_has_every_format(table):
     # a table with fewer columns than the four of its facts is one of them
     rows = [row[1] for row in table.rows]
-    for text in (str(table), table.as_html(), table.as_latex(), table.as_csv()):
+    for text in (
+        str(table), table.as_html(), table.as_latex(), table.as_csv(), table.as_markdown()
+    ):  # fmt: skip
         assert all(cell in text for cell in rows)
     for tabular in body_cells(table.as_latex()):
         assert len({len(row) for row in tabular}) == 1
@@ -430,3 +432,13 @@ def test_drawing_into_axes_leaves_pyplot_alone():
     run = subprocess.run([sys.executable, "-c", NO_PYPLOT], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "False"
+
+
+def test_markdown_shows_all_text_as_it_is():
+    table = Table(
+        "A *title*", (("Items:", "2"),), ("", "a|b"), (("x_1", "1\n2"),), ("One <note>.",)
+    )
+    assert table.as_markdown() == (
+        "**A \\*title\\***\n\n|  |  |\n| --- | ---: |\n| Items: | 2 |\n\n"
+        "|  | a\\|b |\n| --- | ---: |\n| x\\_1 | 1 2 |\n\nOne \\<note\\>.\n"
+    )
