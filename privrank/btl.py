@@ -216,12 +216,12 @@ class PrivateBTL:
             public design, otherwise what predicts the smallest error from public numbers. Counts
             whose pair counts are released too are net wins or, where that is better, a win matrix.
         noise : {"auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"}
-            Law of the noise on the counts. ``"auto"`` takes the one that moves differences between
-            items least, by public numbers alone, and the summary says which: for respondents who
-            answer most pairs ``"permutohedron"``, noise shaped like what one of them can change
-            (at most 50 items), otherwise mostly ``"zero-sum-laplace"`` (at most 200 items).
-            ``"gaussian"`` needs a `delta`, and pays for
-            respondents with many items. A win matrix takes ``"laplace"`` or ``"gaussian"``.
+            Distribution of the noise on the counts. ``"auto"`` takes the one that moves differences
+            between items least, by public numbers alone, and the summary says which: for
+            respondents who answer most pairs ``"permutohedron"``, noise shaped like what one of
+            them can change (at most 50 items), otherwise mostly ``"zero-sum-laplace"`` (at most 200
+            items). ``"gaussian"`` needs a `delta`, and pays for respondents with many items. A win
+            matrix takes ``"laplace"`` or ``"gaussian"``.
         penalty : float or "auto"
             Ridge gamma, the term gamma |worths|^2 / 2. A number gives the raw penalised worths;
             ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.

@@ -1,4 +1,4 @@
-"""Private tests of closeness: whether two or more samples come from the same law."""
+"""Private tests of closeness: whether two or more samples come from the same distribution."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _RANKINGS = ("auto", "mmd", "kendall", "kim-schrab")
 
 
 class ClosenessTest:
-    """Test whether the rankings, or the choices, of two or more groups have the same law.
+    """Test whether the rankings, or the choices, of two or more groups have the same distribution.
 
     Do women and men rank alike? Has last year's order changed?
 
@@ -84,8 +84,9 @@ class ClosenessTest:
     quantiles stay secret. Proofs: :mod:`privrank.hypotheses.smoothing` and
     :mod:`privrank.mechanisms.statistics.permutation`.
 
-    **Validity.** If the groups have the same law, the p-value is uniform but for its rounding up to
-    the next multiple of 1e-4: exactly, for all sizes and numbers of permutations, with ties.
+    **Validity.** If the groups have the same distribution, the p-value is uniform but for its
+    rounding up to the next multiple of 1e-4: exactly, for all sizes and numbers of permutations,
+    with ties.
 
     References
     ----------

@@ -101,7 +101,7 @@ class Survey:
         the 98 Immigration students have at least one.
 
         For a test of uniformity this does no harm: if every pair was answered and no item
-        differs from another, the law of the answers stays the same when the items are
+        differs from another, the distribution of the answers stays the same when the items are
         relabelled, so the rankings are uniform and the test keeps its size. Everywhere
         else the random order attenuates: preferences come out weaker than they are, and a
         test against a null that is not uniform does not keep its level.

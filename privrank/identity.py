@@ -57,7 +57,7 @@ IdentityMethod = Literal[
 
 
 class IdentityTest:
-    """Test whether rankings, or choices, follow a law that is known beforehand.
+    """Test whether rankings, or choices, follow a distribution that is known beforehand.
 
     Is the order the one of last year? Are the shares those of the census?
 
@@ -66,7 +66,7 @@ class IdentityTest:
     data : data frame, array of ranks, or categorical Series
         Rankings, as for :class:`privrank.UniformityTest`, or choices.
     null : "uniform", Mallows, mapping, Series, DataFrame or sequence
-        The law under H0. Choices: probabilities by category. Rankings: a
+        The distribution under H0. Choices: probabilities by category. Rankings: a
         :class:`privrank.Mallows` model of the same items, or for at most 6 items a DataFrame with
         the item columns and a column ``probability``. It must not be learned from these data.
     categories : sequence of str, optional
@@ -89,10 +89,10 @@ class IdentityTest:
     **Privacy.** As :class:`privrank.UniformityTest`: a whole-number statistic of proved
     sensitivity and discrete Laplace noise. The null and all that follows from it is public.
 
-    **Validity.** The law of the noisy statistic under H0 is known, so the p-value accounts for the
-    noise at any epsilon and any sample size. Observations to which H0 gives probability 0 are seen:
-    :mod:`privrank.mechanisms.statistics.omnibus`. With one row per respondent the rows used are
-    independent if respondents are; how many rows one has must not depend on what they say.
+    **Validity.** The distribution of the noisy statistic under H0 is known, so the p-value accounts
+    for the noise at any epsilon and any sample size. Observations to which H0 gives probability 0
+    are seen: :mod:`privrank.mechanisms.statistics.omnibus`. With one row per respondent the rows
+    used are independent if respondents are; how many rows one has must not depend on what they say.
 
     References
     ----------
@@ -232,7 +232,7 @@ class IdentityTest:
         tolerance : float, optional
             Total variation distance that ``"sigmoid"`` shall detect; needed there.
         draws : int, default 9999
-            Monte Carlo draws of the null law where it is not known exactly.
+            Monte Carlo draws of the null distribution where it is not known exactly.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional

@@ -113,9 +113,9 @@ class UniformityTest:
     is a whole number with a proved bound on what one row can change, and discrete Laplace noise in
     proportion; see :mod:`privrank.mechanisms.statistics` and :mod:`privrank.mechanisms.samples`.
 
-    **Validity.** The law of the noisy statistic under H0 is a function of public numbers, so the
-    p-value is post-processing, and it accounts for the noise. Monte Carlo tables come from one
-    public sequence per statistic and size, and are kept on disk.
+    **Validity.** The distribution of the noisy statistic under H0 is a function of public numbers,
+    so the p-value is post-processing, and it accounts for the noise. Monte Carlo tables come from
+    one public sequence per statistic and size, and are kept on disk.
 
     References
     ----------
@@ -242,8 +242,8 @@ class UniformityTest:
             Total variation distance at which ``"truncated"`` and ``"two-sample"`` shall have their
             published guarantee; by default the smallest at which they have it.
         draws : int, default 9999
-            Monte Carlo draws of the null law where it is not known exactly. They are kept on disk;
-            fewer draws give a coarser p-value, whose own error the summary states.
+            Monte Carlo draws of the null distribution where it is not known exactly. They are kept
+            on disk; fewer draws give a coarser p-value, whose own error the summary states.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional
@@ -297,7 +297,7 @@ class UniformityTest:
         alpha : float, default 0.05
             Significance level; a random bit keeps the one it was drawn at.
         draws : int, default 9999
-            Monte Carlo draws of the null law.
+            Monte Carlo draws of the null distribution.
 
         Returns
         -------

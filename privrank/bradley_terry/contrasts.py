@@ -147,9 +147,9 @@ def contrast_errors(covariance: FloatArray) -> FloatArray:
 def contrast_maxima(inference: Inference, worths: FloatArray) -> FloatArray:
     """Return draws of the largest |t| over all differences of two worths.
 
-    Given the map from coefficients to worths, shape (m, p). Simulated from the normal sampling law
-    plus the noise law with a public counter seed. For many items quantiles of Bonferroni's normal
-    bound stand in for draws.
+    Given the map from coefficients to worths, shape (m, p). Simulated from the normal sampling
+    distribution plus the noise distribution with a public counter seed. For many items quantiles of
+    Bonferroni's normal bound stand in for draws.
     """
     m = len(worths)
     if m > MOST_BAND_ITEMS:
@@ -185,8 +185,9 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     With covariates by the Wald test at the fit. Without them:
 
     **Statistic.** score' V^+ score with V the covariance of the noisy scores when all worths are
-    equal: the score form of the Wald test. The dependence of a respondent's answers is that seen
-    at the fit. **Null.** Normal sampling error plus the noise law, from a public counter seed.
+    equal: the score form of the Wald test. The dependence of a respondent's answers is that seen at
+    the fit. **Null.** Normal sampling error plus the noise distribution, from a public counter
+    seed.
     """
     equations, release = inference.equations, inference.release
     if equations.covariates is not None:

@@ -1,4 +1,4 @@
-"""Errors of estimates: normal sampling error plus noise by its exact law. Sees no data.
+"""Errors of estimates: normal sampling error plus noise by its exact distribution. Sees no data.
 
 Every test and interval of a fit takes its errors from here, so that an interval holds what its
 test does not reject.

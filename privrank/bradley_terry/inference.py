@@ -1,4 +1,4 @@
-"""What follows from a fit: the errors of its estimates, normal and by the noise's exact law."""
+"""What follows from a fit: the errors of its estimates, normal and by the exact noise."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Inference:
     def draw_errors(self, label: str) -> FloatArray:
         """Simulate errors of the coefficients, shape (draws, p), from a public counter seed.
 
-        Normal sampling error plus the privacy noise by its exact law.
+        Normal sampling error plus the privacy noise by its exact distribution.
         """
         facts, draws, p = self.equations, self.draws, len(self.fitted.coefficients)
         generator = public_generator(label, p, draws)
@@ -88,7 +88,7 @@ class Inference:
         return np.asarray(out)
 
     def noisy_errors(self) -> NoisyErrors:
-        """Return the errors of the coefficients: normal sampling error, noise by its exact law.
+        """Return the errors of the coefficients: normal sampling error and the exact noise.
 
         The noise moves the coefficients by the linear map of the fit, and comes from a public
         counter seed.
@@ -112,8 +112,8 @@ def _draw_noise(
 ) -> FloatArray:
     """Simulate the privacy noise of the scores at coefficients b, shape (draws, p).
 
-    The laws are exact but for errors of released pair counts, which are taken as normal; errors of
-    group sizes and the noise on the worths of objective perturbation are left out.
+    The distributions are exact but for errors of released pair counts, which are taken as normal;
+    errors of group sizes and the noise on the worths of objective perturbation are left out.
     """
     m, weights = equations.items, equations.weights
     step, law = equations.item_step, equations.item_law
@@ -177,6 +177,6 @@ def _noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -
 
 @lru_cache(maxsize=4)
 def public_noise(law: NetLaw, items: int, draws: int) -> FloatArray:
-    """Return public draws of a law of noise, shape (draws, items), kept for the next test."""
+    """Return public draws of noise, shape (draws, items), kept for the next test."""
     generator = public_generator("errors of worths", items)
     return own(np.asarray(law.simulate((draws, items), generator)), np.float64)

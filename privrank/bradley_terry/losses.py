@@ -198,8 +198,8 @@ class EdgeLoss:
     def straight(self) -> float:
         """Difference of worths beyond which slopes are their limits.
 
-        log F is concave, F(0) = 1/2 and F(-far) = e^-28, so at 25 far the law has fallen below the
-        least tail of a link, 1e-290, from where on what is computed has constant slopes.
+        log F is concave, F(0) = 1/2 and F(-far) = e^-28, so at 25 far the distribution has fallen
+        below the least tail of a link, 1e-290, from where on what is computed has constant slopes.
         """
         return 25.0 * self.far
 
@@ -210,9 +210,9 @@ class EdgeLoss:
         is a line: an offset is cut off where no difference comes back from there.
 
         Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u near far. As
-        |t| times the curvature is below the bound of the slope, and far / 28, the unit of a law
-        with exponential tails, times the curvature as well, the slope moves by 2 + 2^8 near unit
-        roundoffs of its bound.
+        |t| times the curvature is below the bound of the slope, and far / 28, the unit of a
+        distribution with exponential tails, times the curvature as well, the slope moves by 2 + 2^8
+        near unit roundoffs of its bound.
         """
         end = self.straight + 8.0 * near * self.far
         offset = np.clip(offset, -end, end)

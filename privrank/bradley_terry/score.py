@@ -82,7 +82,7 @@ class ScoreEquations:
         How the scores depend on the worths.
     covariates : Covariates or None
         The model matrix; its `units` are public or released.
-    item_law, item_step : Law, float
+    item_law, item_step : Distribution, float
         Noise of each row of scores by item, in steps of `item_step`.
     edge_law, edge_step : DiscreteLaplace or DiscreteGaussian, float
         Noise of each cell of the win matrix, zero unless the matrix was released; half the
@@ -330,7 +330,7 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
 
 
 def _net_law(part: Part) -> NetLaw:
-    """Return the law of noise on net wins, or refuse another."""
+    """Return the distribution of noise on net wins, or refuse another."""
     if not isinstance(part.law, NetLaw):
         raise ValueError("release must have noise that is drawn for net wins.")
     return part.law

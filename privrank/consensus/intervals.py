@@ -1,8 +1,8 @@
 """Intervals of what a noisy consensus states: pair fractions, Borda and Kemeny scores, ranks.
 
-All of it is post-processing of the released numbers and the public law of their noise. The rank of
-an item is that of its mean rank (its Borda score), in the population the units were drawn from or
-among these units. All items are judged at once, for any distribution of rankings.
+All of it is post-processing of the released numbers and the public distribution of their noise. The
+rank of an item is that of its mean rank (its Borda score), in the population the units were drawn
+from or among these units. All items are judged at once, for any distribution of rankings.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def fraction_interval(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of intervals for fractions of rankings that place one item before another.
 
-    Given noisy fractions of `units`, the law of the noise in the counts and the size of its step in
-    fractions; `coordinates` is 1 for one interval at a time, the number of pairs for all at once.
+    Given noisy fractions of `units`, the distribution of the noise in the counts and the size of
+    its step in fractions; `coordinates` is 1 for one interval at a time, the number of pairs for
+    all at once.
 
     Notes
     -----
@@ -143,14 +144,14 @@ def rank_threshold(
 ) -> float:
     """Return the difference of two estimated mean ranks from which on their order is certain.
 
-    Given the law of the noise in the pair counts, or (not `pairs`) in the Borda totals, and the
-    size of its step.
+    Given the distribution of the noise in the pair counts, or (not `pairs`) in the Borda totals,
+    and the size of its step.
 
     Notes
     -----
     **Statistic, sample.** The threshold is the 1 - alpha quantile of the range, the largest less
     the smallest, of the noise in the Borda scores: no pair is then off by more. The range is
-    simulated from the law of the noise by a public sequence.
+    simulated from the distribution of the noise by a public sequence.
 
     **Statistic, population.** Let X be the difference of the ranks of two items in the (mean)
     ranking of one unit, and v its variance. With a normal sampling error the pair is stated wrongly

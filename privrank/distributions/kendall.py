@@ -1,4 +1,4 @@
-r"""The law of the Kendall distance of a Mallows ranking, at any number of items.
+r"""The distribution of the Kendall distance of a Mallows ranking, at any number of items.
 
 Functions of (m, theta) with theta = -log(phi) in [0, inf): phi near 1 loses digits that theta
 keeps. The distance D is the sum of independent V_j, j = 1..m, with P(V_j = k) proportional to
@@ -367,9 +367,9 @@ def total_variation(m: int, theta: float, other: float) -> float:
 
     Notes
     -----
-    The ratio of the two laws is monotone in D, so the distance is the difference of the two
-    distribution functions at the crossing d* = c - (B(theta) - B(other)) / (theta - other), where
-    a rounded d* does no harm: there the two probabilities agree. One minus it is at most the
+    The ratio of the two distributions is monotone in D, so the distance is the difference of the
+    two distribution functions at the crossing d* = c - (B(theta) - B(other)) / (theta - other),
+    where a rounded d* does no harm: there the two probabilities agree. One minus it is at most the
     Bhattacharyya coefficient exp(B((theta + other) / 2) - (B(theta) + B(other)) / 2).
     """
     low, high = sorted((theta, other))

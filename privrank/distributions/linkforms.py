@@ -1,4 +1,4 @@
-"""Closed forms of the laws F behind links of paired comparisons, stable in both tails.
+"""Closed forms of the distributions F behind links of paired comparisons, stable in both tails.
 
 In the docstrings u = F' / F and h = (-log F)'' = u^2 - F'' / F.
 """
@@ -96,7 +96,7 @@ def _logit_density(t: FloatArray) -> FloatArray:
 
 
 def logit_slope(t: FloatArray) -> FloatArray:
-    """Return F'' of the logistic law."""
+    """Return F'' of the logistic distribution."""
     return np.asarray(-2.0 * _logit_density(t) * _logit_excess(t))
 
 
@@ -120,7 +120,7 @@ def _probit_density(t: FloatArray) -> FloatArray:
 
 
 def probit_slope(t: FloatArray) -> FloatArray:
-    """Return F'' of the normal law."""
+    """Return F'' of the normal distribution."""
     return np.asarray(-t * _probit_density(t))
 
 
@@ -224,7 +224,7 @@ PROBIT_FORMS = Forms(
     far=7.0857,
     accuracy=5.0,
 )
-"""The normal law: u grows like |t|, so that it has no bound; h rises to 1 in the lower tail.
+"""The normal distribution: u grows like |t|, without a bound; h rises to 1 in the lower tail.
 
 Errors of excess: three roundings of the argument (difference, constant, product) at |t| F'(t) < 1/4
 each, 4 u (two ulp) relative for erf, which is 2 u, and the product with a count: below 5 u.

@@ -1,4 +1,4 @@
-"""Links of paired comparisons: P(item1 preferred) = F(worth1 - worth2) for a symmetric law F.
+"""Links of paired comparisons: P(item1 preferred) = F(worth1 - worth2), F symmetric about 0.
 
 The conditions on F, numbered as by Cai, Chakraborty and Wang (2023):
 
@@ -57,9 +57,9 @@ class Link:
     name : str
         Name of the link, as summaries and archives show it.
     cdf, pdf, slope : callable
-        The law F, its density F' and the derivative F'' of that, each from an array to an array
-        of its shape. `cdf` must be accurate in its lower tail, as by ``scipy.special.ndtr``, all
-        three to twelve digits.
+        The distribution F, its density F' and the derivative F'' of that, each from an array to an
+        array of its shape. `cdf` must be accurate in its lower tail, as by ``scipy.special.ndtr``,
+        all three to twelve digits.
     kappa1 : float
         Upper bound of F' / (F (1 - F)).
     kappa2 : float
@@ -69,8 +69,9 @@ class Link:
     ------
     ValueError, TypeError
         In one sentence, if F breaks a condition: A0, symmetric (F(t) + F(-t) = 1) and increasing;
-        A1, the bound `kappa1`; A2, log-concave and the bound `kappa2`. Cauchy's law breaks A2, the
-        complementary log-log A0, the normal law A1 (``link="probit"`` is built in all the same).
+        A1, the bound `kappa1`; A2, log-concave and the bound `kappa2`. Cauchy's distribution breaks
+        A2, the complementary log-log A0, the normal distribution A1 (``link="probit"`` is built in
+        all the same).
 
     Notes
     -----
@@ -228,10 +229,10 @@ def _within(function: Function, edge: float, t: FloatArray) -> FloatArray:
 
 
 def _span(link: Link) -> tuple[float, float]:
-    """Return the scale of a law, 1 for the logistic, and the end of its tail.
+    """Return the scale of a distribution, 1 for the logistic, and the end of its tail.
 
-    A symmetric log-concave law has F(-t) <= exp(-2 F'(0) t) / 2, far below the least tail at the
-    ten thousandth scale; a tail that is not below it there is heavier.
+    A symmetric log-concave distribution has F(-t) <= exp(-2 F'(0) t) / 2, far below the least tail
+    at the ten thousandth scale; a tail that is not below it there is heavier.
     """
     try:
         values = [_evaluate(f, np.linspace(-1.0, 1.0, 5)) for f in (link.cdf, link.pdf, link.slope)]
@@ -252,7 +253,7 @@ def _span(link: Link) -> tuple[float, float]:
 
 
 def _check_law(link: Link, scale: float, edge: float) -> None:
-    """Refuse a law that breaks a condition somewhere on a grid, or whose functions disagree."""
+    """Refuse a link that breaks a condition somewhere on a grid, or whose functions disagree."""
     grid = np.linspace(0.0, min(60.0 * scale, edge), 24_001)
     grid = np.unique(np.concatenate((grid, np.linspace(0.0, edge, 24_001))))
     grid = np.concatenate((-grid[:0:-1], grid))
@@ -287,7 +288,7 @@ def _check_law(link: Link, scale: float, edge: float) -> None:
 
 
 def _check_derivatives(link: Link, scale: float) -> None:
-    """Refuse a density that is not the derivative of the law, or a slope not of the density."""
+    """Refuse a density that is not the derivative of F, or a slope that is not the density's."""
     ends = scale * np.linspace(-30.0, 30.0, 601)
     nodes, weights = legendre(10)
     half = 0.5 * (ends[1] - ends[0])

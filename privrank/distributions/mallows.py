@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_ITEMS_PMF = 2000
-"""Beyond this the law of the distance has too many values to tabulate."""
+"""Beyond this the distribution of the distance has too many values to tabulate."""
 
 LEAST_TOLERANCE = 1e-9
 """Total variation distances are computed to about 1e-15, so this still has six digits."""

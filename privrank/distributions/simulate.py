@@ -92,7 +92,7 @@ class PlackettLuce:
     Notes
     -----
     **Statistic.** Adding independent standard Gumbel variables to the worths and sorting gives
-    exactly this law.
+    exactly this distribution.
 
     References
     ----------
@@ -157,7 +157,7 @@ def bradley_terry(
     Parameters
     ----------
     worths : Series or array_like, shape (m,)
-        P(item1 preferred to item2) = F(worth1 - worth2), F the link's law.
+        P(item1 preferred to item2) = F(worth1 - worth2), F the link's distribution.
     repeats : int, default 1
         Comparisons planned for every pair.
     share : float in (0, 1], default 1.0

@@ -111,12 +111,14 @@ def as_rankings(
 
     1. What a row reports depends on the respondent's ranking through the reported part only: any
        two rankings that agree with the part would have led to it with the same probability. Given
-       the part, a uniform ranking is then uniform over those that agree, which is the law the
-       completion is drawn from. How many items are ranked may depend on which lead, not on the
+       the part, a uniform ranking is then uniform over those that agree, which is the distribution
+       the completion is drawn from. How many items are ranked may depend on which lead, not on the
        order among the others.
-    2. No item differs from another: the law of the rows, ties and missing items included, stays the
-       same when the items are relabelled. Then so does the law of the completions, and only the
-       uniform law does that. This covers ties of respondents who have no preference.
+    2. No item differs from another: the distribution of the rows, ties and missing items included,
+    stays the
+       same when the items are relabelled. Then so does the distribution of the completions, and
+       only the uniform distribution does that. This covers ties of respondents who have no
+       preference.
 
     So a test of uniformity keeps its level, though not all its power. It does not when items differ
     in how often they are missing and the argument is the wrong one: an item that many do not know,
@@ -128,10 +130,10 @@ def as_rankings(
     **Elsewhere it is not exact.** Random orders pull every estimate (mean ranks, pair fractions)
     towards indifference, and ``"bottom"`` pulls items down that are missing for other reasons: a
     consensus takes rankings as they are, with ``ties=True`` and ``missing=``. A test of identity
-    with a law that is not uniform loses its level, up to rejecting always: each row would have to
-    be drawn from that law, given its reported part, and condition 1 to hold. A comparison of groups
-    keeps its level if, given the rankings, ties and missing items come about alike in all groups;
-    complete once, before any permutation.
+    with a distribution that is not uniform loses its level, up to rejecting always: each row would
+    have to be drawn from that distribution, given its reported part, and condition 1 to hold. A
+    comparison of groups keeps its level if, given the rankings, ties and missing items come about
+    alike in all groups; complete once, before any permutation.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
     **Validity.** Uniformly random orders are exact under a uniform null and under no other (the
     notes of :func:`privrank.as_rankings`). Rankings of any null may be completed by draws from it,
     given what was reported. Groups stay exchangeable whatever the completion, if both the rankings
-    and what is left out of them have the same law in all groups.
+    and what is left out of them have the same distribution in all groups.
     """
     if purpose == "consensus":
         return _DECLARED[fault]

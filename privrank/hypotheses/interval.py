@@ -43,7 +43,7 @@ def tv_interval(
     n, k : int
         Numbers of choices and of categories, both at least 2.
     law : DiscreteLaplace
-        Law of the noise in `noisy`.
+        Distribution of the noise in `noisy`.
     alpha : float
         Probability that the interval may miss, shared evenly by both sides.
 
@@ -109,7 +109,7 @@ def interval_from(
     p : tuple of float
         Null probabilities; for equal ones the interval is `tv_interval`.
     law : DiscreteLaplace
-        Law of the noise in `noisy`.
+        Distribution of the noise in `noisy`.
     alpha : float
         Probability that the interval may miss, shared evenly by both sides.
 

@@ -30,7 +30,7 @@ _SPAN = 1e-4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Null:
-    """The law of a whole-number statistic under the null hypothesis, before noise.
+    """The distribution of a whole-number statistic under the null hypothesis, before noise.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Null:
     weights : ndarray of float64, shape (v,)
         Their probabilities, or their shares of the Monte Carlo draws.
     draws : int or None
-        Number of Monte Carlo draws; None where the law is exact.
+        Number of Monte Carlo draws; None where the distribution is exact.
     """
 
     values: IntArray
@@ -53,7 +53,7 @@ class Null:
 
     @classmethod
     def of_draws(cls, draws: IntArray) -> Null:
-        """Return the law that Monte Carlo draws of the statistic stand for."""
+        """Return the distribution that Monte Carlo draws of the statistic stand for."""
         values, counts = np.unique(draws, return_counts=True)
         return cls(values, counts / len(draws), len(draws))
 
@@ -63,15 +63,15 @@ class Null:
         return Null(values, np.bincount(place, self.weights).astype(np.float64), self.draws)
 
     def pvalue(self, observed: int, law: DiscreteLaplace) -> float:
-        """Return the p-value of a statistic that was released with noise of this law.
+        """Return the p-value of a statistic that was released with noise of this distribution.
 
         Notes
         -----
-        **Null.** Exact law: P(T + noise >= observed). Monte Carlo: with T_1, ..., T_N drawn under
-        the null, (1 + sum_b P(T_b + noise >= observed | T_b)) / (N + 1). This is the mean, over
-        the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1), which is uniform on its grid
-        or larger because the N + 1 noisy statistics are exchangeable; so tests by it keep their
-        level on average over tables, and it varies less.
+        **Null.** Exact distribution: P(T + noise >= observed). Monte Carlo: with T_1, ..., T_N
+        drawn under the null, (1 + sum_b P(T_b + noise >= observed | T_b)) / (N + 1). This is the
+        mean, over the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1), which is uniform on
+        its grid or larger because the N + 1 noisy statistics are exchangeable; so tests by it keep
+        their level on average over tables, and it varies less.
         """
         tail = min(float(self.weights @ law.tail(observed - self.values)), 1.0)
         if self.draws is None:

@@ -27,7 +27,7 @@ FULL = 9_999
 """Draws of a full table; at level .05 its own level then lies in [.046, .054]."""
 
 TABLE_VERSION = 1
-"""Raise when the law of a table changes, so that old and new draws are told apart."""
+"""Raise when the distribution of a table changes, so that old and new draws are told apart."""
 
 FORM = 2
 """Raise when what is kept under a name changes, so that files of before are not read."""
@@ -45,7 +45,7 @@ def public_generator(method: str, *sizes: int) -> np.random.Generator:
 
 
 def fingerprint(numbers: Sequence[float]) -> int:
-    """Return 64 bits that stand for these numbers, as a size of a table whose law they decide.
+    """Return 64 bits that stand for these numbers, as a size of a table that they decide.
 
     The first bytes of the SHA-256 digest of their binary64 forms: the same numbers give the same
     public sequence on every machine, and others, but for one chance in 2^64, another one.
@@ -77,7 +77,7 @@ def null_draws(
     name : str
         The statistic.
     sizes : tuple of int
-        What else its law depends on, such as n and m.
+        What else its distribution depends on, such as n and m.
     draw : callable
         Maps a generator to one statistic, or to a vector of several; can be pickled.
     draws : int

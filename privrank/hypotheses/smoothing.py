@@ -24,10 +24,11 @@ noise p is (1 + #{T_i >= T_0, i >= 1}) / (B + 1), valid though not uniform (Phip
 2010).
 
 **Privacy.** p is epsilon-differentially private. Fix the re-labellings as permutations of the
-units; their law does not depend on the data, so a bound for each is one for their mixture, however
-the permuted statistics are computed as long as their law is that of permuting units. Write f for
-the density of sigma L, x_i = m - T_i, w = 1 / (B + 1), h(m) = -H'(m) = w sum_i f(x_i),
-lambda_i = w f(x_i) / h (they sum to 1) and phi_i = (log f)'(x_i), which is -1/sigma or 1/sigma.
+units; their distribution does not depend on the data, so a bound for each is one for their mixture,
+however the permuted statistics are computed as long as their distribution is that of permuting
+units. Write f for the density of sigma L, x_i = m - T_i, w = 1 / (B + 1), h(m) = -H'(m) = w sum_i
+f(x_i), lambda_i = w f(x_i) / h (they sum to 1) and phi_i = (log f)'(x_i), which is -1/sigma or
+1/sigma.
 
 1. The density of p at u is f(m - T_0) / h(m) where H(m) = u, since p = H(M_0) and h > 0.
 2. At fixed u, differentiating H(m) = u gives h dm = sum_i w f(x_i) dT_i: dm/dT_i = lambda_i.

@@ -37,8 +37,8 @@ class Statistic:
         Maps the data and a public order of the items to the statistic in lattice steps. Data are
         the ranks, shape (n, m), of rankings, and the counts by category, shape (k,), of choices.
     null : callable
-        Maps the number of Monte Carlo draws wanted, where the law is not known exactly, to the
-        law of the statistic under the null hypothesis.
+        Maps the number of Monte Carlo draws wanted, where the distribution is not known exactly, to
+        the distribution of the statistic under the null hypothesis.
     simulated : callable or None
         The statistic as `value` gives it but without what only privacy needs, for simulations of
         power; None when there is nothing to leave out.

@@ -36,7 +36,7 @@ ZeroSum = ZeroSumLaplace | PermutohedronNoise
 
 @lru_cache(maxsize=8)
 def _sample(law: ZeroSum) -> FloatArray:
-    """Return pairs of entries of public random points of a law's body, shape (2, ...)."""
+    """Return pairs of entries of public random points of a distribution's body, shape (2, ...)."""
     pairs = law.items // 2
     generator = public_generator("noise bodies", law.items, _POINTS)
     points = law.bodies(math.ceil(_POINTS / pairs), generator)[:, : 2 * pairs]

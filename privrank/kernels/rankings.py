@@ -116,7 +116,7 @@ def insertion_ranks(codes: IntArray) -> IntArray:
 
 @compiled
 def distance_pmf(ratio: float, powers: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the law of a sum of truncated geometric variables, by convolving one at a time.
+    """Return the distribution of a sum of truncated geometric variables, by convolutions.
 
     Given q, the powers q^j and the weights 1 / (1 + q + ... + q^(j-1)) for j = 1..m, returns the
     probabilities of 0..m (m - 1) / 2 under the sum of independent V_j with P(V_j = k) proportional

@@ -49,7 +49,7 @@ def release_aggregation(
     mean of rankings, a point of the permutohedron: they move by L times a point of K, twice the
     centred one (:class:`privrank.privacy.knorm.PermutohedronNoise`). These are the sensitivities of
     one ranking (:class:`privrank.privacy.sensitivity.RankingReach`) times L, attained by a
-    respondent whose rankings are all reversed; the plan's laws are calibrated to them.
+    respondent whose rankings are all reversed; the plan's distributions are calibrated to them.
 
     Partial rankings change nothing of this. The steps of a unit for all pairs are L times a point
     of the cube [0, 1]^D; a complete ranking is one of its vertices. So counts move by at most L

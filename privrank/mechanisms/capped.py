@@ -312,11 +312,12 @@ def capped_norm(n: int, m: int) -> CappedNorm | None:
     Notes
     -----
     For large n and m with r = (m - 1) / n the records look Gaussian, and at the maximum u'x_l has
-    the law of the t that maximises e = psi(t + t^2 / (4 B)) - (t - s)^2 / (2 c), s standard normal,
-    where c solves E (t - s)^2 = r (Gordon's comparison). So s = t - c d, d the derivative of the
-    first term, and E is an integral over t. Then mu = n E(t d) / 2, and the largest eigenvalue of M
-    is n / (4 B) times the edge of a sample covariance with weights w = psi', the minimum of
-    r / q + E w / (1 - q w) over 0 < q < 1. Their quotient is the margin of the certificate.
+    the distribution of the t that maximises e = psi(t + t^2 / (4 B)) - (t - s)^2 / (2 c), s
+    standard normal, where c solves E (t - s)^2 = r (Gordon's comparison). So s = t - c d, d the
+    derivative of the first term, and E is an integral over t. Then mu = n E(t d) / 2, and the
+    largest eigenvalue of M is n / (4 B) times the edge of a sample covariance with weights w =
+    psi', the minimum of r / q + E w / (1 - q w) over 0 < q < 1. Their quotient is the margin of the
+    certificate.
 
     z1 is a smooth function of r, near the best for every r, and z0 = z1 / 2. B is the least
     multiple of 1/64 whose margin exceeds 1.03 + 2 / sqrt(2 (m - 1)): uniform rankings then hardly

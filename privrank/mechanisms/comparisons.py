@@ -1,7 +1,7 @@
 """From sensitive counts to a release: spend, then draw.
 
-Every mechanism follows the same three steps: fix all noise laws from public numbers, reserve the
-budget, and only then read the counts and draw.
+Every mechanism follows the same three steps: fix all noise distributions from public numbers,
+reserve the budget, and only then read the counts and draw.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     the main part is (its share of epsilon, delta)-private and the others are pure at their shares
     of epsilon, which composes to (epsilon, delta) as well. Side parts have discrete Laplace noise
     of scale l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
-    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the laws of net wins and of the win
-    matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
+    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the distributions of net wins and of
+    the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
     :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
     by :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
     privacy of all parts too: a^2 / 2 of each pure one at a.

@@ -48,7 +48,7 @@ class Choice:
     cluster : bool
         Whether the non-private run keeps the moments for cluster-robust errors.
     noise : str
-        Law of the noise on net wins or on the win matrix.
+        Distribution of the noise on net wins or on the win matrix.
     link : Link
         Link of the model. What is released depends on it under objective perturbation, and in the
         non-private run, which keeps the wins of every pair met where the link is not the logit.

@@ -197,10 +197,11 @@ def plan_choices(
 ) -> tuple[Choice, ...]:
     """Return the plans of a model without covariates, the least predicted error first.
 
-    Net wins under every law, with the pair counts where these are not public; the win matrix, which
-    holds them, under the two laws it has; and objective perturbation. Left out are those that the
-    caller does, objective perturbation under a public design unless it is asked for, and where the
-    caller's ridge is too small for it or the law is one of counts.
+    Net wins under every distribution, with the pair counts where these are not public; the win
+    matrix, which holds them, under the two distributions it has; and objective perturbation. Left
+    out are those that the caller does, objective perturbation under a public design unless it is
+    asked for, and where the caller's ridge is too small for it or the distribution is one of
+    counts.
     """
     counts_needed = design.pairs is None and not math.isinf(epsilon)
     extra = (PAIR_COUNTS,) if counts_needed else ()

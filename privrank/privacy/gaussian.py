@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 SMALLEST_LATTICE_SCALE = 3.0
-"""Below this the discrete law is not close enough to its limit for `lattice_delta`."""
+"""Below this the discrete distribution is not close enough to its limit for `lattice_delta`."""
 
 _FINE_SCALE = 2.0**16
 """Scale of the lattice noise for vectors: at it a single lattice point weighs next to nothing."""
@@ -88,12 +88,12 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1
 
     Notes
     -----
-    **Privacy.** The law is log-concave, so the set that tells it from itself moved by d >= 0 best
-    is a half-line, and P(X <= c) - e^epsilon P(X <= c - d) grows with d for every c: a smaller
-    move is dominated by a larger one at every epsilon, hence in every composition. The law is
-    symmetric too. So let all D counts go up by r.
-    The privacy loss at noise x is r (2 S + r D) / (2 scale^2) with S the sum of the x_k, and
-    delta = E max(0, 1 - exp(epsilon - loss)).
+    **Privacy.** The distribution is log-concave, so the set that tells it from itself moved by d >=
+    0 best is a half-line, and P(X <= c) - e^epsilon P(X <= c - d) grows with d for every c: a
+    smaller move is dominated by a larger one at every epsilon, hence in every composition. The
+    distribution is symmetric too. So let all D counts go up by r. The privacy loss at noise x is r
+    (2 S + r D) / (2 scale^2) with S the sum of the x_k, and delta = E max(0, 1 - exp(epsilon -
+    loss)).
 
     S is nearly discrete Gaussian with scale tau = scale sqrt(D): by |x|^2 = s^2 / D +
     |x - s / D|^2 its mass at s is exp(-s^2 / (2 tau^2)) times the sum of exp(-|y|^2 / (2
@@ -158,8 +158,8 @@ def integer_delta(
     Notes
     -----
     **Privacy.** Let neighbours differ by d = L d_0 with d_0 an integer vector that is not 0,
-    g = gcd(d), d' = d / g, and w the scale. The law is symmetric, and the privacy loss at noise x
-    is (|d|^2 + 2 <x, d>) / (2 w^2). Let T = <x, d'>, which takes all integers t. By
+    g = gcd(d), d' = d / g, and w the scale. The distribution is symmetric, and the privacy loss at
+    noise x is (|d|^2 + 2 <x, d>) / (2 w^2). Let T = <x, d'>, which takes all integers t. By
     |x|^2 = t^2 / |d'|^2 + |y|^2, with y the part of x orthogonal to d', the mass of T at t is
     proportional to exp(-t^2 / (2 w^2 |d'|^2)) times the sum of exp(-|y|^2 / (2 w^2)) over a shifted
     copy of the lattice A of integer vectors orthogonal to d'. By Poisson summation that sum is
@@ -173,7 +173,7 @@ def integer_delta(
     q = 5^(m-1) exp(-2 pi^2 (w / s)^2) this makes eta <= q + q^2 + ..., below 1e-25 at the least
     scale.
 
-    So the mass of T is at most 1 + 3 eta times that of the discrete Gaussian law of scale
+    So the mass of T is at most 1 + 3 eta times that of the discrete Gaussian distribution of scale
     u = w |d'| on the integers, whose normaliser is at least u sqrt(2 pi) (Poisson summation again).
     delta is E max(0, 1 - exp(epsilon - loss)). Its terms are log-concave in t, as both factors are,
     so their sum is at most their integral plus their maximum. The integral is that of continuous

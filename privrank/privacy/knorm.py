@@ -1,7 +1,8 @@
 """Noise shaped like what one ranking can change: a cube for pair counts, a permutohedron for Borda.
 
-Both laws are K-norm mechanisms made of integers only: a radius (`radius.Radius`, where the privacy
-of all such laws is proved), then a uniform lattice point of the body of that radius.
+Both distributions are K-norm mechanisms made of integers only: a radius (`radius.Radius`, where the
+privacy of all such distributions is proved), then a uniform lattice point of the body of that
+radius.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = [
 IntArray = NDArray[np.int64]
 
 _RADII = 4000
-"""Radii over which the law of a coordinate is summed up."""
+"""Radii over which the distribution of a coordinate is summed up."""
 
 _CELLS = 2**22
 """Cells of the tables of paths that are held at a time."""
@@ -38,7 +39,7 @@ _CELLS = 2**22
 
 @dataclass(frozen=True, slots=True)
 class CubeNoise:
-    """The law P(x) proportional to exp(-rate max |x_i|) on integer vectors; rate inf is no noise.
+    """P(x) proportional to exp(-rate max |x_i|) on integer vectors; rate inf is no noise.
 
     The rate is the nominal privacy loss per lattice step in the maximum norm.
 
@@ -70,7 +71,7 @@ class CubeNoise:
 
     @classmethod
     def calibrate(cls, dimension: int, sensitivity: int, epsilon: float) -> CubeNoise:
-        """Return the law whose loss is at most `epsilon` at this maximum-norm sensitivity."""
+        """Return the noise whose loss is at most `epsilon` at this maximum-norm sensitivity."""
         if math.isinf(epsilon) or sensitivity == 0:
             return cls(dimension, math.inf)
         return cls(dimension, step_rate(sensitivity, epsilon))
@@ -91,8 +92,9 @@ class CubeNoise:
         Notes
         -----
         **Statistic.** Given the radius R coordinates are independent, uniform on -R..R. Without
-        blur each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform law on
-        [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) + phi(x).
+        blur each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform
+        distribution on [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) +
+        phi(x).
         """
         if self._radius is None:
             return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
@@ -174,8 +176,8 @@ class PermutohedronNoise:
     of the sum of the segments [-1, 1] v_f, f in T (the regular tiling of a zonotope for generic
     heights; every tile has determinant 1). So B_k has (2 k)^(m-1) points in each of the m^(m-2)
     tiles, and a uniform point is a uniform tree and a uniform point of its half-open tile. As the
-    fineness grows the law is the K-norm mechanism's: Gamma(m, 1 / epsilon) times a uniform point
-    of K.
+    fineness grows the distribution is the K-norm mechanism's: Gamma(m, 1 / epsilon) times a uniform
+    point of K.
 
     **Moments.** Let M_m be the mean squared length of a uniform point of the centred permutohedron,
     half of K. Cut it into pyramids over its facets. The facet of a set of k items is a product of
@@ -205,7 +207,7 @@ class PermutohedronNoise:
 
     @classmethod
     def calibrate(cls, items: int, epsilon: float, steps: int | Fraction = 1) -> PermutohedronNoise:
-        """Return the law whose loss is at most `epsilon` when one unit is replaced.
+        """Return the distribution whose loss is at most `epsilon` when one unit is replaced.
 
         The unit moves the totals by `steps` times a point of K: one ranking by one. The fineness
         is the least multiple of the steps' denominator by a power of two that makes the rate at

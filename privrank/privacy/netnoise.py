@@ -1,14 +1,14 @@
-"""Which noise a vector of net wins gets: every law that applies, and the one that disturbs least.
+"""Which noise a vector of net wins gets: all that apply, and the one that disturbs least.
 
-All numbers here are public. A law is calibrated for the differences between neighbours that
-`sensitivity.Reach` bounds, on a lattice of 1 / fineness of a net win.
+All numbers here are public. A distribution is calibrated for the differences between neighbours
+that `sensitivity.Reach` bounds, on a lattice of 1 / fineness of a net win.
 
 **Groups.** Where the nets of several groups of respondents are released, each with independent
-noise of one of these laws, and a unit's answers lie in one group, the whole spends what one vector
-does. A unit that stays in its group changes one vector by at most the bound. One that moves takes
-its own net u out of one vector and puts a net v into another. Every bound used here is that of
-twice a unit's net in a norm, so u and v each have at most half of it: losses of pure laws add up to
-no more than epsilon (the whole-number sensitivities below are even). For
+noise of one of these distributions, and a unit's answers lie in one group, the whole spends what
+one vector does. A unit that stays in its group changes one vector by at most the bound. One that
+moves takes its own net u out of one vector and puts a net v into another. Every bound used here is
+that of twice a unit's net in a norm, so u and v each have at most half of it: losses of pure
+distributions add up to no more than epsilon (the whole-number sensitivities below are even). For
 Gaussian noise (u, v) is one vector with |(u, v)| = sqrt(|u|^2 + |v|^2), at most sqrt(1/2) of the
 bound, on 2 m coordinates, for which it is certified.
 """
@@ -46,14 +46,13 @@ LAW_NAMES: dict[NoiseName, str] = {
     "zero-sum-laplace": "zero-sum Laplace",
     "permutohedron": "permutohedron",
 }
-"""The laws in the words of a summary."""
+"""The distributions in the words of a summary."""
 
 MOST_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50}
-"""Items up to which a law is drawn and simulated in about a second."""
+"""Items up to which a distribution is drawn and simulated in about a second."""
 
 _LEAST_SCALE = 16.0
-"""Scale in lattice steps above which a law is that of its continuous limit to some tenths of a
-percent."""
+"""Scale in lattice steps above which noise is its continuous limit to some tenths of a percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,14 @@ class NetNoise:
     name : str
         As the argument ``noise=`` names it.
     law : Law
-        Law of the noise, in lattice steps.
+        Distribution of the noise, in lattice steps.
     fineness : int
         Lattice steps per net win: what is released is ``law.draw(fineness * net, rng)``.
     sensitivity : int
-        How far one unit moves the released vector, in lattice steps and as the law measures it.
+        How far one unit moves the released vector, in lattice steps and as the distribution
+        measures it.
     rho : float or None
-        Zero-concentrated privacy of Gaussian noise; None for a pure law.
+        Zero-concentrated privacy of Gaussian noise; None for a pure distribution.
     """
 
     name: NoiseName
@@ -90,7 +90,7 @@ class NetNoise:
 
 
 def equivalent_variance(law: NetLaw, items: int) -> float:
-    """Return the variance of independent noise with differences like those of a law."""
+    """Return the variance of independent noise with differences like those of a distribution."""
     if isinstance(law, DiscreteLaplace | DiscreteGaussian):
         return law.variance
     return law.variance * items / (items - 1)
@@ -109,14 +109,14 @@ def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0)
     reach : Reach
         What one unit can change.
     name : str
-        One of the laws.
+        One of the distributions.
     epsilon, delta : float
-        The guarantee; pure laws take the epsilon alone.
+        The guarantee; pure distributions take the epsilon alone.
 
     Raises
     ------
     ValueError
-        If the law is not drawn for so many items, or Gaussian noise has no delta.
+        If the distribution is not drawn for so many items, or Gaussian noise has no delta.
 
     Notes
     -----
@@ -185,7 +185,7 @@ def cell_noise(
 def noise_choices(
     reach: Reach, epsilon: float, delta: float, share: float = 1.0
 ) -> tuple[NetNoise, ...]:
-    """Return the noise of every law that applies, the least harmful first.
+    """Return the noise of every distribution that applies, the least harmful first.
 
     Given the guarantee of a fit and the share of epsilon that goes to the net wins.
     """

@@ -1,9 +1,9 @@
 """Laws of noise: scale from a budget, moments, and the only place that draws privacy noise.
 
-Secure noise is made of random bits of the operating system by `samplers`, whose laws are exact.
-Scales are checked by OpenDP's privacy map. Seeded noise, from a caller's
-``numpy.random.Generator``, follows the same law but may not be published: whoever holds the seed
-subtracts the noise.
+Secure noise is made of random bits of the operating system by `samplers`, whose distributions are
+exact. Scales are checked by OpenDP's privacy map. Seeded noise, from a caller's
+``numpy.random.Generator``, follows the same distribution but may not be published: whoever holds
+the seed subtracts the noise.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def clipped_sum(values: IntArray, noise: samplers.Integers) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace:
-    """The law P(k) proportional to exp(-|k| / scale) on the integers; scale 0 is no noise.
+    """The distribution P(k) proportional to exp(-|k| / scale) on the integers; scale 0 is no noise.
 
     The scale is in lattice steps.
 
@@ -107,7 +107,7 @@ class DiscreteLaplace:
 
     @classmethod
     def calibrate(cls, sensitivity: int, epsilon: float) -> DiscreteLaplace:
-        """Return the law whose privacy loss at `sensitivity` is at most `epsilon`.
+        """Return the distribution whose privacy loss at `sensitivity` is at most `epsilon`.
 
         The scale is rounded up until OpenDP's own privacy map, evaluated with outward rounding,
         is at most the float just below `epsilon`; the decimal that was typed lies above that.
@@ -186,7 +186,7 @@ class DiscreteLaplace:
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian:
-    """The law P(k) proportional to exp(-k^2 / (2 scale^2)) on the integers; scale 0 is no noise.
+    """P(k) proportional to exp(-k^2 / (2 scale^2)) on the integers; scale 0 is no noise.
 
     The scale, in lattice steps, is the standard deviation to within 1e-15 when it is at least 2.
 
@@ -205,7 +205,7 @@ class DiscreteGaussian:
 
     @property
     def variance(self) -> float:
-        """Variance in squared lattice steps, summed over the law."""
+        """Variance in squared lattice steps, summed over the distribution."""
         if self.scale > 100:
             return self.scale**2
         if self.scale == 0:
@@ -217,7 +217,7 @@ class DiscreteGaussian:
     def half_width(self, alpha: float, coordinates: int = 1) -> float:
         """Return the least h at which any of so many coordinates exceeds h with at most `alpha`.
 
-        By the normal law, which has the probability of k in k - 1/2 to k + 1/2.
+        By the normal distribution, which has the probability of k in k - 1/2 to k + 1/2.
         """
         from scipy.special import ndtri
 
@@ -239,8 +239,9 @@ class DiscreteGaussian:
     def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Return noise alone from a Generator, for seeded fits and for calibration.
 
-        Rejection from the discrete Laplace law of about the same scale: with t = floor(scale) + 1
-        a proposal k is kept with probability exp(-(|k| - scale^2 / t)^2 / (2 scale^2)).
+        Rejection from the discrete Laplace distribution of about the same scale: with t =
+        floor(scale) + 1 a proposal k is kept with probability exp(-(|k| - scale^2 / t)^2 / (2
+        scale^2)).
         """
         out = np.zeros(size, dtype=np.int64)
         if self.scale == 0:
@@ -277,13 +278,13 @@ def draw_cells(
 ) -> NDArray[Any]:
     """Return continuous Laplace(scale) draws, each known as the middle of its cell.
 
-    Given a cell width, cuts the line at the multiples of `cell`. For a Laplace variable the sign
-    is a fair coin independent of floor(|w| / cell), which is geometric with ratio
-    exp(-cell / scale). The discrete Laplace law conditioned on a non-zero value, its magnitude
-    lowered by one, has exactly that joint law. So the returned middles are within cell / 2 of a
-    continuous Laplace vector, exactly in law; zeros are drawn again before anything depends on
-    them. `cell` is a power of two, so the middles are exact floats; where one has more than 53
-    binary digits they are fractions, in an array of objects.
+    Given a cell width, cuts the line at the multiples of `cell`. For a Laplace variable the sign is
+    a fair coin independent of floor(|w| / cell), which is geometric with ratio exp(-cell / scale).
+    The discrete Laplace distribution conditioned on a non-zero value, its magnitude lowered by one,
+    has exactly that joint distribution. So the returned middles are within cell / 2 of a continuous
+    Laplace vector, exactly in distribution; zeros are drawn again before anything depends on them.
+    `cell` is a power of two, so the middles are exact floats; where one has more than 53 binary
+    digits they are fractions, in an array of objects.
     """
     steps = draw_nonzero(scale / cell, size, rng)
     halves = np.sign(steps) * (2 * np.abs(steps) - 1)
@@ -397,9 +398,9 @@ def draw_shuffles(rows: int, columns: int, rng: np.random.Generator | None) -> N
 def secret_generator() -> np.random.Generator:
     """Return a generator for secret randomness other than noise, to be used once and forgotten.
 
-    Philox, which enciphers a counter, with its key and the counter's start, 384 bits in all,
-    from the operating system. It serves laws that take more than a shuffle of few elements; whoever
-    uses it assumes that its numbers cannot be told from independent uniform ones by what is
+    Philox, which enciphers a counter, with its key and the counter's start, 384 bits in all, from
+    the operating system. It serves distributions that take more than a shuffle of few elements;
+    whoever uses it assumes that its numbers cannot be told from independent uniform ones by what is
     released, one rounded p-value.
     """
     bits = int.from_bytes(os.urandom(48), "little")

@@ -71,7 +71,7 @@ class Radius:
 
     @classmethod
     def build(cls, offset: float, dimension: int, rate: float) -> Radius:
-        """Return the law for bodies of (k + offset)^dimension points, up to a factor."""
+        """Return the distribution for bodies of (k + offset)^dimension points, up to a factor."""
         start = 0 if offset > 0 else 1
         mode = max(dimension / rate - offset, float(start))
         spread = (math.sqrt(dimension) + 1.0) / rate
@@ -118,7 +118,7 @@ class Radius:
         return self.low + np.arange(len(mass), dtype=np.float64), mass / total
 
     def mean_of(self, power: int) -> float:
-        """Return E R^power for power 1 or 2; the tail enters by the moments of a geometric law."""
+        """Return E R^power for power 1 or 2; the tail enters by moments of a geometric variable."""
         k = self.low + np.arange(len(self.weights), dtype=np.float64)
         q = math.exp(-1.0 / self.scale)
         step, square = 1.0 / (1.0 - q), (1.0 + q) / (1.0 - q) ** 2

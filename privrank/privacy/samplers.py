@@ -8,8 +8,8 @@ rational x >= 0 and c = 0 or 1. Their digits come from `digits`, whole numbers w
 so each coin has the probability p, not one near it. What is drawn has no largest value: numbers
 beyond 2^62 are Python integers, in arrays of objects.
 
-Given random bits that are independent and fair, the laws hold exactly. The bits are an argument;
-`noise` passes those of the operating system.
+Given random bits that are independent and fair, the distributions hold exactly. The bits are an
+argument; `noise` passes those of the operating system.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _LARGEST_SCALE = 2.0**44
 
 @dataclass(frozen=True, slots=True)
 class ZeroSumLaplace:
-    """The law P(x) proportional to exp(-|x|_1 / scale) on integer vectors with sum 0.
+    """The distribution P(x) proportional to exp(-|x|_1 / scale) on integer vectors with sum 0.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ZeroSumLaplace:
 
     @classmethod
     def calibrate(cls, items: int, sensitivity: int, epsilon: float) -> ZeroSumLaplace:
-        """Return the law whose loss is at most `epsilon` at this l1 sensitivity."""
+        """Return the distribution whose loss is at most `epsilon` at this l1 sensitivity."""
         scale = DiscreteLaplace.calibrate(sensitivity, epsilon).scale
         if scale > _LARGEST_SCALE:
             raise ValueError(

@@ -271,9 +271,9 @@ class BTLResult(Result):
         Parameters
         ----------
         simultaneous : bool, default False
-            Make intervals cover, and p-values hold, for all pairs at once: by the law of the
-            largest |t| of all differences, simulated from normal sampling error plus the exact
-            noise law (Bonferroni's bound for more than 200 items).
+            Make intervals cover, and p-values hold, for all pairs at once: by the distribution of
+            the largest |t| of all differences, simulated from normal sampling error plus the exact
+            noise distribution (Bonferroni's bound for more than 200 items).
         at : mapping of str to value, optional
             Values of the covariates. Neither item counts as named first.
 
@@ -348,7 +348,7 @@ class BTLResult(Result):
 
         One row per term, the intercept being equal worths in the reference group; columns
         ``statistic``, ``df`` and ``pvalue``. P-values are Monte Carlo, under normal sampling error
-        plus the exact noise law.
+        plus the exact noise distribution.
         """
         tests = contrasts.term_tests(self._inference())
         frame = pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term"))
@@ -371,7 +371,7 @@ class BTLResult(Result):
         return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
 
     def t_test(self, hypothesis: Any) -> Any:
-        """Test linear hypotheses one by one, as statsmodels does, by the law of the noise."""
+        """Test linear hypotheses one by one, as statsmodels does, by the noise's distribution."""
         law = self._law().through(self._display())
         return t_test(self.params, self.cov_params(), law, hypothesis)
 

@@ -148,7 +148,7 @@ def _scales(release: Release) -> str:
 
 
 def _choice_notes(release: Release) -> list[str]:
-    """Return how far the noise of net wins moves an item, beside the best of the other laws."""
+    """Return how far the noise of net wins moves an item, beside the best other distribution."""
     part, facts = release.parts.get(NET), release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []

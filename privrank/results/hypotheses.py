@@ -24,7 +24,8 @@ def t_test(
 ) -> Any:
     """Test linear hypotheses one by one; see :func:`privrank.encode.formula.constraint`.
 
-    Statistics are those of statsmodels; p-values and intervals are by the law of the errors.
+    Statistics are those of statsmodels; p-values and intervals are by the distribution of the
+    errors.
     """
     weights, constants = constraint(hypothesis, [str(name) for name in params.index])
     result = tables.wald_results(params, covariance.to_numpy()).t_test((weights, constants))
@@ -40,7 +41,8 @@ def wald_test(
 ) -> Any:
     """Test linear hypotheses jointly; see :func:`privrank.encode.formula.constraint`.
 
-    The statistic is that of statsmodels; its p-value is Monte Carlo, by the law of the errors.
+    The statistic is that of statsmodels; its p-value is Monte Carlo, by the distribution of the
+    errors.
     """
     weights, constants = constraint(hypothesis, [str(name) for name in params.index])
     value = weights @ params.to_numpy() - np.ravel(constants)

@@ -59,7 +59,7 @@ class RankTestResult(Result):
         Least statistic that is rejected at `alpha`, in the statistic's own unit; None when one
         random bit was released, or when no value is rejected.
     draws : int or None
-        Monte Carlo draws behind the p-value; None when the null law is exact.
+        Monte Carlo draws behind the p-value; None when the null distribution is exact.
     notes : tuple of str
         What else to know of the method.
     asked : Statistic or RandomBit
@@ -116,7 +116,7 @@ class RankTestResult(Result):
         return math.sqrt(self.pvalue * (1.0 - self.pvalue) / self.draws)
 
     def null(self) -> Null:
-        """Return the law of the statistic under H0, before noise, in lattice steps.
+        """Return the distribution of the statistic under H0, before noise, in lattice steps.
 
         Raises
         ------
@@ -320,11 +320,11 @@ class RankTestResult(Result):
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw the null law of the noisy statistic with threshold and released value."""
+        """Draw the null distribution of the noisy statistic with threshold and released value."""
         return self.plot_null(ax)
 
     def plot_null(self, ax: Axes | None = None) -> Figure:
-        """Draw the null law of the noisy statistic, the threshold and the released value.
+        """Draw the null distribution of the noisy statistic, the threshold and the released value.
 
         Raises
         ------

@@ -68,7 +68,7 @@ def minimise(problem: Objective, start: FloatArray, tolerance: float | None = No
     slope promises, or the gradient becomes shorter by a tenth. The objective itself no longer
     resolves progress once a step is shorter than a millionth of a standard error, which is the
     square root of gradient'step; from there on the gradient alone decides. Curvatures may
-    underflow where a law has light tails: a ridge keeps the step finite.
+    underflow where a distribution has light tails: a ridge keeps the step finite.
 
     **End.** Without a certificate, when the gradient is within its rounding bound, or when no
     length of step is a descent and the step is that short. Without a ridge the gradient also

@@ -1,1 +1,1 @@
-"""Test statistics on integer lattices, each with its sensitivity and its law under the null."""
+"""Test statistics on integer lattices, each with its sensitivity and null distribution."""

@@ -4,7 +4,7 @@ With tau Kendall's correlation of two rankings of m items, that is 1 - 4 d / (m 
 that they order differently:
 
 - ``"kendall"``, the kernel tau itself, sees differences of the pairwise fractions and no others;
-- ``"mallows"``, exp(tau - 1), sees every difference of two laws: it is characteristic.
+- ``"mallows"``, exp(tau - 1), sees every difference of two distributions: it is characteristic.
 
 **Privacy.** The features of two rankings lie sqrt(k(x, x) + k(y, y) - 2 k(x, y)) apart. Both
 kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diameter is 2 for

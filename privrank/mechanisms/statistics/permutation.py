@@ -24,8 +24,8 @@ diameters.
 **Null.** When respondents are exchangeable, so are the observed table and the dealt ones.
 
 **Secrecy.** Assignments are drawn secretly, like noise, and never shown. Only then is dealing
-column totals as private as permuting respondents: the table has the same law, but with a known seed
-a replaced respondent would change it altogether.
+column totals as private as permuting respondents: the table has the same distribution, but with a
+known seed a replaced respondent would change it altogether.
 
 References
 ----------
@@ -106,8 +106,8 @@ def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -
     -----
     Few respondents are shuffled, exactly uniformly. Where there are many, kinds are dealt one after
     the other: how many of a kind fall to sample 1, of the rest to sample 2, and so on, given the
-    room that is left, are hypergeometric numbers. The law is the same, and which way is taken
-    depends on public numbers alone.
+    room that is left, are hypergeometric numbers. The distribution is the same, and which way is
+    taken depends on public numbers alone.
     """
     counts = np.asarray(counts, dtype=np.int64)
     samples, kinds = counts.shape
