@@ -40,7 +40,9 @@ def draw(part: PartPlan, exact: IntArray, rng: np.random.Generator | None) -> In
     Notes
     -----
     **Privacy.** The noise is calibrated to `part.sensitivity`, on the lattice of
-    `part.fineness` steps in one of the exact statistic; nothing else of the statistic is used.
+    `part.fineness` steps in one of the exact statistic; nothing else of the statistic is used. A
+    part without noise of its own, such as an order found in noisy numbers, is not drawn.
     """
-    values = part.fineness * np.asarray(exact, dtype=np.int64)
-    return values if part.noise is None else part.noise.draw(values, rng)
+    if part.noise is None:
+        raise AssertionError("a part that was planned without noise cannot release a statistic")
+    return part.noise.draw(part.fineness * np.asarray(exact, dtype=np.int64), rng)

@@ -17,6 +17,7 @@ from privrank.aggregation import planned
 from privrank.consensus.orders import kemeny_score
 from privrank.encode.samples import EncodedSample, encode_rankings
 from privrank.mechanisms import aggregation as mechanism
+from privrank.mechanisms.spend import draw
 from privrank.planning import aggregation as rankplan
 from privrank.planning.excess import totals_scale, unit_steps
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
@@ -391,6 +392,11 @@ def test_nothing_is_read_before_the_budget_allows(monkeypatch):
     with pytest.raises(ValueError, match="protects one respondent"):
         model.fit(epsilon=0.05, budget=pr.Budget(epsilon=1.0, unit="respondent"))
     assert budget.spent == (0.0, 0.0)
+
+
+def test_a_part_without_noise_releases_no_statistic():
+    with pytest.raises(AssertionError, match="without noise"):
+        draw(PartPlan(None, 0, 1.0), np.array([3]), None)
 
 
 def test_an_order_has_no_noise_of_its_own():
