@@ -15,7 +15,8 @@ from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning.comparisons import DesignEffect, Method, Noise, plan_fit
+from privrank.planning.comparisons import Method, Noise, plan_fit
+from privrank.planning.dependence import Dependence
 from privrank.release.release import WORTHS, Release, check_release
 from privrank.release.survey import DesignKind
 from privrank.results.btl import BTLResult
@@ -196,7 +197,7 @@ class PrivateBTL:
         noise: Noise = "auto",
         penalty: float | Literal["auto"] = "auto",
         solver: Solver = "newton",
-        design_effect: DesignEffect = "auto",
+        dependence: Dependence = "auto",
         shares: Mapping[str, float] | None = None,
         alpha: float = 0.05,
         budget: Budget | None = None,
@@ -227,14 +228,18 @@ class PrivateBTL:
             ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
         solver : {"newton", "lbfgs", "cvxpy"}
             Solver of the convex fit; all agree to 1e-6. ``"cvxpy"`` knows the logit only.
-        design_effect : {"auto", "scalar", "none", "cluster"}
-            How standard errors allow for the dependence of one respondent's answers. ``"scalar"``
-            (the default for respondents) spends a share of epsilon on one number; ``"cluster"``
-            is the full cluster-robust covariance, for the non-private run only.
+        dependence : {"auto", "worst", "pairs", "none", "cluster"}
+            How standard errors allow for the dependence of one respondent's answers. ``"worst"``
+            spends a share of epsilon on the largest design effect of any contrast, which then
+            counts for all of them; ``"pairs"`` on the second moments of all pairs, which tell where
+            it lies. ``"auto"`` takes, for respondents, the one that is predicted to give the
+            shorter intervals, and ``"cluster"``, the cluster-robust covariance, in the non-private
+            run. ``"none"`` takes all answers as independent: intervals then cover too little
+            wherever respondents differ.
         shares : mapping of str to float, optional
-            Shares of epsilon for ``"design_effect"``, ``"pair_counts"``, ``"output"``,
-            ``"group_sizes"`` and ``"order_effect"`` instead of the defaults .10, .30, .01, .10 and
-            .15.
+            Shares of epsilon for ``"dependence"`` (chosen from .05 to .3), ``"pair_counts"``,
+            ``"output"``, ``"group_sizes"`` and ``"order_effect"`` instead of the defaults .30, .01,
+            .10 and .15.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional
@@ -269,7 +274,7 @@ class PrivateBTL:
             epsilon,
             method,
             check_penalty(penalty),
-            design_effect,
+            dependence,
             shares,
             noise,
             delta,

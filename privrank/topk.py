@@ -8,14 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.estimate import design_effect, estimate
+from privrank.bradley_terry.contrasts import own_and_between
+from privrank.bradley_terry.estimate import estimate, score_covariance
+from privrank.bradley_terry.moments import independent_scores
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice
-from privrank.planning.comparisons import DesignEffect, Noise, noises_left, side_shares
+from privrank.planning.comparisons import Noise, noises_left, side_shares
+from privrank.planning.dependence import Dependence
 from privrank.release.release import (
-    DESIGN_EFFECT,
+    DEPENDENCE,
     MOMENTS,
     NET,
     PAIR_COUNTS,
@@ -24,8 +27,8 @@ from privrank.release.release import (
     check_release,
 )
 from privrank.release.survey import DesignKind
-from privrank.results import TopKResult
 from privrank.results.ledger import Budget
+from privrank.results.topk import TopKResult, equal_variances
 from privrank.util.arrays import own
 from privrank.util.checks import (
     check_alpha,
@@ -158,7 +161,7 @@ class PrivateTopK:
         delta: float = 0.0,
         *,
         noise: Noise = "auto",
-        design_effect: DesignEffect = "auto",
+        dependence: Dependence = "auto",
         shares: Mapping[str, float] | None = None,
         alpha: float = 0.05,
         budget: Budget | None = None,
@@ -168,7 +171,7 @@ class PrivateTopK:
 
         Parameters
         ----------
-        epsilon, delta, noise, design_effect, shares, alpha, budget, rng
+        epsilon, delta, noise, dependence, shares, alpha, budget, rng
             As in :meth:`privrank.PrivateBTL.fit`.
 
         Returns
@@ -191,9 +194,9 @@ class PrivateTopK:
         check_rng(rng)
         design = self._encoded.design
         extra = (PAIR_COUNTS,) if design.pairs is None and epsilon < np.inf else ()
-        sides = side_shares(design, epsilon, design_effect, shares, extra)
+        sides, form = side_shares(design, epsilon, delta, dependence, shares, extra)
         law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
-        choice = Choice("net wins", sides, cluster=design_effect == "cluster", noise=law)
+        choice = Choice("net wins", sides, form=form, noise=law)
         release = release_comparisons(
             self._encoded,
             plan_comparisons(design, choice, epsilon, delta, by=f"PrivateTopK (k = {self._k})"),
@@ -246,27 +249,48 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     net = release.parts.get(NET)
     score = facts.score if net is None else 0.5 * net.step * net.values
     win_rate = 0.5 + score / degrees
-    effect = 1.0
-    if DESIGN_EFFECT in release.parts:
-        fitted = estimate(facts, release)
-        effect = design_effect(facts, release, fitted.coefficients)
-    if MOMENTS[0] in release.parts:
-        covariance = _cluster_covariance(facts, release, win_rate, degrees)
-        variance = np.maximum(np.diag(covariance), 0.0)
-    else:
-        rate = np.clip(win_rate, 0.0, 1.0)
-        spread = 0.25 if facts.random_pairs else rate * (1.0 - rate)
-        covariance, variance = None, effect * spread / degrees
+    rate = np.clip(win_rate, 0.0, 1.0)
+    effects = _design_effects(facts, release, win_rate, degrees)
+    spread = 0.25 if facts.random_pairs else rate * (1.0 - rate)
     return TopKResult(
         release=release,
         k=k,
         alpha=alpha,
         win_rate=own(win_rate, np.float64),
-        sampling_sd=own(np.sqrt(variance), np.float64),
+        sampling_sd=own(np.sqrt(np.diag(effects) * spread / degrees), np.float64),
         degrees=own(degrees, np.float64),
-        design_effect=effect,
-        covariance=None if covariance is None else own(covariance, np.float64),
+        effects=own(effects, np.float64),
     )
+
+
+def _design_effects(
+    facts: ScoreEquations, release: Release, win_rate: FloatArray, degrees: FloatArray
+) -> FloatArray:
+    """Return the variances of win rates and of their differences over those of independent answers.
+
+    Shape (m, m), win rates on the diagonal. Of answers that are cluster-robust these are the
+    variances of win rates about themselves, and of differences about 0, as the hypothesis has it
+    that two are equal: about the gap they would be smaller by gap^2 / n.
+    """
+    m, n = facts.items, release.design.nobs
+    if MOMENTS[0] in release.parts:
+        covariance = _cluster_covariance(facts, release, win_rate, degrees)
+        rate = np.clip(win_rate, 0.0, 1.0)
+        alone = equal_variances(facts, degrees)
+        np.fill_diagonal(alone, rate * (1.0 - rate) / degrees)
+        gap = win_rate[:, None] - win_rate
+        both = np.maximum(own_and_between(covariance), 0.0)
+        about = (1.0 - 1.0 / n) * both + gap**2 / n
+        np.fill_diagonal(about, np.diag(both))
+    elif DEPENDENCE in release.parts:
+        b = estimate(facts, release).coefficients
+        scale = np.outer(degrees, degrees)
+        alone = own_and_between(independent_scores(facts, release, b) / scale)
+        about = own_and_between(score_covariance(facts, release, b) / scale)
+    else:
+        return np.ones((m, m))
+    # an item that won or lost everything shows no dependence
+    return np.asarray(np.divide(about, alone, np.ones_like(alone), where=alone > 0))
 
 
 def _cluster_covariance(

@@ -1,4 +1,4 @@
-"""Contrasts of worths and of coefficients: their tests, adjusted p-values and quasi variances."""
+"""Contrasts of worths and of coefficients: their tests, rank sets and quasi variances."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
-from scipy.special import ndtri
 
-from privrank.bradley_terry.estimate import cluster_moments, design_effect, estimate
+from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.inference import Inference, edge_noise, public_noise
 from privrank.bradley_terry.linear import item_basis
+from privrank.bradley_terry.moments import cluster_moments, floored_moments, largest_effect
 from privrank.bradley_terry.score import score_equations
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
-from privrank.release.release import MOMENTS, Release
+from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, projection, pseudo_inverse, rank, square_root
 
 __all__ = [
     "HomogeneityResult",
-    "adjusted_pvalues",
     "contrast_errors",
-    "contrast_maxima",
     "homogeneity",
     "lack_of_fit",
+    "own_and_between",
     "quasi_variances",
     "rank_sets",
     "term_tests",
@@ -37,11 +36,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-MOST_BAND_ITEMS = 200
-"""Beyond this, bands use the Bonferroni bound instead of simulation, and tests fewer draws."""
-
-_BOUND_STEPS = 20_000
-"""Quantiles of the Bonferroni bound that stand in for draws."""
+MOST_DRAWN_ITEMS = 200
+"""Beyond this, tests of equal worths use fewer draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,47 +120,17 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     return q, np.asarray(ratio - 1.0)
 
 
-def adjusted_pvalues(t: FloatArray, maxima: FloatArray) -> FloatArray:
-    """Return p-values that hold for all differences at once.
-
-    Given the |t| of the differences, and draws of the largest |t| of all when worths are equal to
-    what they are: the share of draws at least as large, the observed value counted as one of them.
-    NaN where there is no |t|.
-    """
-    ordered = np.sort(maxima)
-    beyond = len(ordered) - np.searchsorted(ordered, np.abs(t), side="left")
-    return np.where(np.isnan(t), np.nan, (1.0 + beyond) / (1.0 + len(ordered)))
+def own_and_between(covariance: FloatArray) -> FloatArray:
+    """Return the variances of all differences of two numbers; on the diagonal those of each."""
+    own = np.diag(covariance)
+    between = own[:, None] + own - 2.0 * covariance
+    return np.asarray(between + np.diag(own))
 
 
 def contrast_errors(covariance: FloatArray) -> FloatArray:
     """Return the standard errors of all differences of two worths with this covariance."""
-    variance = np.diag(covariance)
-    return np.asarray(
-        np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2.0 * covariance, 0.0))
-    )
-
-
-def contrast_maxima(inference: Inference, worths: FloatArray) -> FloatArray:
-    """Return draws of the largest |t| over all differences of two worths.
-
-    Given the map from coefficients to worths, shape (m, p). Simulated from the normal sampling
-    distribution plus the noise distribution with a public counter seed. For many items quantiles of
-    Bonferroni's normal bound stand in for draws.
-    """
-    m = len(worths)
-    if m > MOST_BAND_ITEMS:
-        levels = (np.arange(_BOUND_STEPS) + 0.5) / _BOUND_STEPS
-        return np.asarray(-ndtri(levels / (m * (m - 1))))
-    first, second = np.triu_indices(m, 1)
-    scale = contrast_errors(worths @ inference.errors.total @ worths.T)[first, second]
-    drawn = inference.draw_errors("contrast quantile") @ worths.T
-    largest = np.empty(len(drawn))
-    block = max(1, 4_000_000 // len(first))
-    for start in range(0, len(drawn), block):
-        here = drawn[start : start + block]
-        apart = np.abs(here[:, first] - here[:, second])
-        largest[start : start + block] = (apart / scale).max(axis=1)
-    return largest
+    variance = own_and_between(covariance) - np.diag(np.diag(covariance))
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 def rank_sets(worths: FloatArray, half_widths: FloatArray) -> tuple[IntArray, IntArray]:
@@ -187,36 +153,53 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     **Statistic.** score' V^+ score with V the covariance of the noisy scores when all worths are
     equal: the score form of the Wald test. The dependence of a respondent's answers is that seen at
     the fit. **Null.** Normal sampling error plus the noise distribution, from a public counter
-    seed.
+    seed. Of dependence released as the largest design effect D it is not known where it lies, so
+    the larger of two p-values counts: that of scores that vary D times as much as independent ones
+    in every direction, and that of scores that vary in one direction only, in which two halves of
+    the items are apart, by as much as D allows for a pair of them.
     """
     equations, release = inference.equations, inference.release
     if equations.covariates is not None:
-        return wald(inference, table, inference.draw_errors("homogeneity"))
-    worths = inference.fitted.coefficients
+        return wald(inference, table, "homogeneity")
     m, zero = equations.items, np.zeros(equations.items)
-    draws = 9_999 if m <= MOST_BAND_ITEMS else 1_999
+    draws = 9_999 if m <= MOST_DRAWN_ITEMS else 1_999
     linear, function = equations.linear, equations.function
+    independent = linear.information(equations.pairs.count * function.variance(zero[:1]))
     if MOMENTS[0] in release.parts:
-        scores = cluster_moments(equations, release, worths, function)
+        b = inference.fitted.coefficients
+        scores = cluster_moments(equations, release, b, function)
+    elif LARGEST in release.found:
+        scores = largest_effect(release) * independent
+    elif DEPENDENCE in release.parts:
+        scores = floored_moments(equations, release, zero, independent)
     else:
-        effect = design_effect(equations, release, worths)
-        scores = effect * linear.information(equations.pairs.count * function.variance(zero[:1]))
-    noise = equations.item_variance * linear.identity
-    noise = noise + linear.information(equations.edge_variance(zero))
-    weights = linear.inverse(scores + noise)
+        scores = independent
+    added = equations.item_variance * linear.identity
+    added = added + linear.information(equations.edge_variance(zero))
+    weights = linear.inverse(scores + added)
     generator = public_generator("homogeneity", m, release.design.nobs)
-    draw = generator.standard_normal((draws, m)) @ square_root(scores).T
     noise = equations.item_step * public_noise(equations.item_law, m, draws)
     noise = noise + edge_noise(equations, zero, draws, generator)
-    draw += noise - noise.mean(axis=1, keepdims=True)
-    return _quadratic(equations.score, weights, draw, m - 1)
+    noise = noise - noise.mean(axis=1, keepdims=True)
+    nulls = [scores]
+    if LARGEST in release.found:
+        halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
+        apart = square_root(independent) @ (halves / np.linalg.norm(halves))
+        part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
+        nulls.append(largest_effect(release) * part * np.outer(apart, apart))
+    tests = []
+    for null in nulls:
+        draw = inference.errors_of(null).draws(draws, m - 1, "homogeneity")
+        tests.append(_quadratic(equations.score, weights, draw + noise, m - 1))
+    return max(tests, key=lambda test: test.pvalue)
 
 
-def wald(inference: Inference, contrast: FloatArray, errors: FloatArray) -> HomogeneityResult:
-    """Test that contrasts of the coefficients, shape (rows, p), are zero, given drawn errors."""
+def wald(inference: Inference, contrast: FloatArray, label: str) -> HomogeneityResult:
+    """Test that contrasts of the coefficients, shape (rows, p), are zero, by simulated errors."""
     middle = contrast @ inference.errors.total @ contrast.T
-    value = contrast @ inference.fitted.coefficients
-    return _quadratic(value, pseudo_inverse(middle), errors @ contrast.T, rank(middle))
+    value, df = contrast @ inference.fitted.coefficients, rank(middle)
+    errors = inference.draw_errors(label, df)
+    return _quadratic(value, pseudo_inverse(middle), errors @ contrast.T, df)
 
 
 def _quadratic(
@@ -230,14 +213,13 @@ def _quadratic(
 def term_tests(inference: Inference) -> dict[str, HomogeneityResult]:
     """Test each term of the formula, given all the others."""
     facts, p = inference.equations, len(inference.fitted.coefficients)
-    errors = inference.draw_errors("tests of terms")
     parts = [("Intercept", 0, p)]
     if (covariates := facts.covariates) is not None:
         size = facts.basis.shape[1]
         parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
     if facts.ordered:
         parts.append(("first", p - 1, p))
-    return {name: wald(inference, np.eye(p)[start:stop], errors) for name, start, stop in parts}
+    return {name: wald(inference, np.eye(p)[start:stop], name) for name, start, stop in parts}
 
 
 def lack_of_fit(release: Release, *, corrected: bool) -> HomogeneityResult:
@@ -270,4 +252,4 @@ def lack_of_fit(release: Release, *, corrected: bool) -> HomogeneityResult:
     contrast = np.asarray(np.kron(np.eye(len(free.columns)), rest))
     if free.ordered:
         contrast = np.column_stack((contrast, np.zeros(len(contrast))))
-    return wald(inference, contrast, inference.draw_errors("lack of fit"))
+    return wald(inference, contrast, "lack of fit")

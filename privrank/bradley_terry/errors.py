@@ -6,17 +6,18 @@ test does not reject.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
 from privrank.util.solvers import square_root
 
-__all__ = ["NoisyErrors"]
+__all__ = ["NoisyErrors", "from_normal", "to_normal"]
 
 FloatArray = NDArray[np.float64]
 
@@ -41,6 +42,11 @@ class NoisyErrors:
     noise : ndarray, shape (draws, p), or None
         Draws of the noise, from a public counter seed; None where there is none, or where it is
         part of the normal one.
+    df : float
+        Degrees of freedom with which the covariance was estimated, infinite where it is known; t
+        quantiles of these allow for its error.
+    spread : bool
+        Whether the whole covariance was estimated, and not its size alone.
 
     Notes
     -----
@@ -51,6 +57,8 @@ class NoisyErrors:
 
     normal: FloatArray
     noise: FloatArray | None = None
+    df: float = math.inf
+    spread: bool = False
 
     def _components(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return normal standard deviations, shape (rows, 1), sizes of noise, and their weights."""
@@ -74,37 +82,71 @@ class NoisyErrors:
     def through(self, weights: FloatArray) -> NoisyErrors:
         """Return the errors of linear combinations of the estimates, one by row of `weights`."""
         noise = None if self.noise is None else self.noise @ weights.T
-        return NoisyErrors(weights @ self.normal @ weights.T, noise)
+        return replace(self, normal=weights @ self.normal @ weights.T, noise=noise)
 
     def pvalues(self, weights: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return how probable errors beyond these sizes are, by row of `weights`, shape (rows,)."""
-        return _tail(np.abs(sizes), *self._components(weights))
+        sd, noise, share = self._components(weights)
+        total = _total(sd, noise, share)
+        return _tail(total * to_normal(np.abs(sizes) / total, self.df), sd, noise, share)
 
     def half_widths(self, weights: FloatArray, alpha: float) -> FloatArray:
         """Return the sizes that ``pvalues`` gives the probability `alpha`, shape (rows,)."""
         sd, noise, share = self._components(weights)
-        if self.noise is None:
-            return np.asarray(-ndtri(alpha / 2) * sd[:, 0])
-        low = np.zeros(len(sd))
-        high = noise[:, -1] - ndtri(alpha / 2) * sd[:, 0]
-        for _ in range(_HALVINGS):
+        total = _total(sd, noise, share)
+        low, high = np.zeros(len(sd)), noise[:, -1] - ndtri(alpha / 2) * sd[:, 0]
+        for _ in range(_HALVINGS if self.noise is not None else 0):
             middle = 0.5 * (low + high)
             beyond = _tail(middle, sd, noise, share) > alpha
             low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-        return np.asarray(0.5 * (low + high))
+        half = high if self.noise is None else 0.5 * (low + high)
+        return np.asarray(total * from_normal(half / total, self.df))
 
-    def wald_pvalue(self, weights: FloatArray, inverse: FloatArray, statistic: float) -> float:
+    def draws(self, draws: int, rank: int, label: str) -> FloatArray:
+        """Simulate normal parts for quadratic forms of this rank, shape (draws, p).
+
+        An estimated covariance of respondents makes them those of Hotelling's statistic.
+        """
+        generator = public_generator(label, len(self.normal), draws)
+        normal = generator.standard_normal((draws, len(self.normal))) @ square_root(self.normal).T
+        if math.isinf(self.df):
+            return np.asarray(normal)
+        left = max(self.df + 1 - rank if self.spread else self.df, 1.0)
+        return np.asarray(normal * np.sqrt(self.df / generator.chisquare(left, (draws, 1))))
+
+    def wald_pvalue(
+        self, weights: FloatArray, inverse: FloatArray, statistic: float, rank: int
+    ) -> float:
         """Return the p-value of a Wald statistic by simulation of its quadratic form.
 
-        Given the hypothesis, shape (rows, p), and the inverse of the covariance of its values.
+        Given the hypothesis, shape (rows, p), the inverse of the covariance of its values and its
+        rank.
         """
-        assert self.noise is not None  # without noise the chi-square law is the null
-        draws, p = self.noise.shape
-        generator = public_generator("Wald tests", p, draws)
-        normal = generator.standard_normal((draws, p)) @ square_root(self.normal).T
-        errors = (normal + self.noise) @ weights.T
+        draws = 9_999 if self.noise is None else len(self.noise)
+        noise = 0.0 if self.noise is None else self.noise
+        errors = (self.draws(draws, rank, "Wald tests") + noise) @ weights.T
         table = np.einsum("dr,rs,ds->d", errors, inverse, errors, optimize=True)
         return monte_carlo_pvalue(statistic, table)
+
+
+def to_normal(size: FloatArray, df: float) -> FloatArray:
+    """Return the normal quantile that is as probable as a t quantile, for sizes above 0."""
+    if math.isinf(df):
+        return size
+    # where a tail is too small for its logarithm, so is that of the normal
+    return np.asarray(-ndtri(np.maximum(stdtr(df, -size), 1e-300)))
+
+
+def from_normal(size: FloatArray, df: float) -> FloatArray:
+    """Return the t quantile that is as probable as a normal quantile, for sizes above 0."""
+    if math.isinf(df):
+        return size
+    return np.asarray(-stdtrit(df, np.maximum(ndtr(-size), 1e-300)))
+
+
+def _total(sd: FloatArray, noise: FloatArray, share: FloatArray) -> FloatArray:
+    """Return the standard deviation of a normal number plus noise."""
+    return np.asarray(np.sqrt(sd[:, 0] ** 2 + noise**2 @ share))
 
 
 def _tail(size: FloatArray, sd: FloatArray, noise: FloatArray, share: FloatArray) -> FloatArray:

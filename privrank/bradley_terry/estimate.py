@@ -8,20 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import Ridge, blocks, times
-from privrank.bradley_terry.losses import ScoreFunction
+from privrank.bradley_terry.linear import Ridge, times
+from privrank.bradley_terry.moments import (
+    cluster_moments,
+    floored_moments,
+    independent_scores,
+    largest_effect,
+)
 from privrank.bradley_terry.ridge import automatic_ridge, prior_ridge
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.release.release import DESIGN_EFFECT, MOMENTS, WORTHS, Release
+from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, WORTHS, Release
 from privrank.util.arrays import own
 
 __all__ = [
     "Covariance",
     "Estimate",
-    "cluster_moments",
     "covariance",
-    "design_effect",
     "estimate",
+    "response",
     "score_covariance",
 ]
 
@@ -74,16 +78,19 @@ class Covariance:
         The linear map from scores to coefficients.
     scores : ndarray, shape (p, p)
         Sampling covariance of the scores.
+    independent : ndarray, shape (p, p)
+        What the sampling part would be if all answers were independent.
     """
 
     sampling: FloatArray
     privacy: FloatArray
     response: FloatArray
     scores: FloatArray
+    independent: FloatArray
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        for name in ("sampling", "privacy", "response", "scores"):
+        for name in ("sampling", "privacy", "response", "scores", "independent"):
             object.__setattr__(self, name, own(getattr(self, name), np.float64))
 
     @property
@@ -135,29 +142,41 @@ def estimate(
     return Estimate(first, coefficients, ridge, corrected, converged, infinite)
 
 
+def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
+    """Return the linear map from scores to coefficients, shape (p, p).
+
+    With G_1 and G_2 the ridge Hessians at the ridge estimate and at the corrected one, scores move
+    the first by G_1^-1 and, when corrected, the second by G_2^-1 (I + ridge G_1^-1).
+    """
+    linear, identity = equations.linear, equations.linear.identity
+    ridge = times(fitted.ridge, identity)
+    first = linear.inverse(equations.information(fitted.first) + ridge)
+    if not fitted.corrected:
+        return first
+    second = linear.inverse(equations.information(fitted.coefficients) + ridge)
+    return np.asarray(second @ (identity + times(fitted.ridge, first)))
+
+
 def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:
     """Return the sandwich covariance of the coefficients.
 
-    With G_1 and G_2 the ridge Hessians at the ridge estimate and at the corrected one, scores move
-    the first by G_1^-1 and, when corrected, the second by G_2^-1 (I + ridge G_1^-1). Noise put on
-    the worths of objective perturbation acts like a score through G_1.
+    Noise put on the worths of objective perturbation acts like a score through the ridge Hessian at
+    the ridge estimate.
     """
-    linear, b, identity = equations.linear, fitted.coefficients, equations.linear.identity
-    ridge = times(fitted.ridge, identity)
-    first = equations.information(fitted.first) + ridge
-    response = linear.inverse(first)
-    if fitted.corrected:
-        second = equations.information(b) + ridge
-        response = linear.inverse(second) @ (identity + times(fitted.ridge, response))
+    b, identity = fitted.coefficients, equations.linear.identity
+    moved = response(equations, fitted)
     scores = score_covariance(equations, release, b)
+    independent = independent_scores(equations, release, b)
     noise = equations.noise_covariance(b) + equations.size_noise(b)
     if equations.output_variance > 0:
-        noise = noise + equations.output_variance * (first @ first)
+        hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
+        noise = noise + equations.output_variance * (hessian @ hessian)
     return Covariance(
-        np.asarray(response @ scores @ response.T),
-        np.asarray(response @ noise @ response.T),
-        np.asarray(response),
+        np.asarray(moved @ scores @ moved.T),
+        np.asarray(moved @ noise @ moved.T),
+        moved,
         scores,
+        np.asarray(moved @ independent @ moved.T),
     )
 
 
@@ -168,74 +187,22 @@ def score_covariance(equations: ScoreEquations, release: Release, b: FloatArray)
     scores of a log-loss. Where pair counts are expectations only, each comparison is taken as one
     of a randomly chosen pair: the second moment n / 4 less, by pattern, the outer product of the
     mean score over the number of comparisons; pairs that were in fact fixed vary less. For
-    respondents it is multiplied by the design effect, or replaced by the cluster-robust moments of
-    a non-private run. A tie counts as half a win to each, whose variance is smaller than assumed.
+    respondents it is that of independent answers times the largest design effect, or has the
+    moments of their nets in its place, released or cluster-robust. A tie counts as half a win to
+    each, whose variance is smaller than assumed.
     """
     linear, count = equations.linear, equations.pairs.count
     if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, equations.fitted)
-    if equations.random_pairs and DESIGN_EFFECT not in release.parts:
+    if equations.random_pairs and DEPENDENCE not in release.parts:
         mean = linear.scores_by_pattern(count * equations.function.mean(linear.predict(b)))
         pattern = equations.pairs.first // equations.items
         total = np.maximum(np.bincount(pattern, count, minlength=len(mean)), 1e-12)
         second = linear.information(np.asarray(0.25 * count))
         return np.asarray(second - mean.T @ (mean / total[:, None]))
-    weights = count * equations.fitted.variance(linear.predict(b))
-    return design_effect(equations, release, b) * linear.information(weights)
-
-
-def cluster_moments(
-    equations: ScoreEquations, release: Release, b: FloatArray, function: ScoreFunction
-) -> FloatArray:
-    """Return the sum over respondents of score times score, from moments by pair.
-
-    A respondent's score is the sum of half their net wins less expected, times the function's
-    weights; the moments come in blocks of edges that one respondent can have answered.
-    """
-    t = equations.linear.predict(b)
-    mean = 2.0 * function.link.excess(t)
-    matrix, half = equations.linear.matrix(), 0.5 * function.weight(t)
-    total = np.zeros((len(b), len(b)))
-    start = 0
-    for part in blocks(release.design, equations.pairs):
-        size = part.stop - part.start
-        yy, yn, nn = (
-            release.parts[name].values[start : start + size**2].reshape(size, size).astype(float)
-            for name in MOMENTS
-        )
-        start += size**2
-        cross = yn * mean[None, part]
-        meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
-        here = matrix[part]
-        weighted = half[part, None] * (here if isinstance(here, np.ndarray) else here.toarray())
-        total += weighted.T @ meat @ weighted
-    return total
-
-
-def design_effect(equations: ScoreEquations, release: Release, b: FloatArray) -> float:
-    """Return the variance of respondents' net wins over that of independent answers, at least 1.
-
-    The released sum over respondents of |net|^2, less nobs times the squared mean net, estimates
-    the trace of the net's sampling covariance; independent answers would give 8 sum n F (1 - F).
-    The mean net is that of the fitted worths, by combination of covariate values. Where respondents
-    answer different pairs the mean net varies and the estimate errs upwards.
-    """
-    if DESIGN_EFFECT not in release.parts:
-        return 1.0
-    facts, pairs, m = equations.covariates, equations.pairs, equations.items
-    t, answers = equations.linear.predict(b), ScoreFunction(release.link)
-    independent = 8.0 * float(pairs.count @ answers.variance(t))
-    if independent <= 0:
-        # worths so far apart that no answer varies: the noise has drowned everything
-        return 1.0
-    kind = np.zeros(1, dtype=np.int64) if facts is None else facts.kinds
-    units = np.full(int(kind.max()) + 1, float(release.design.nobs))
-    if facts is not None:
-        units[kind] = np.maximum(facts.units, 1.0)
-    start = kind[pairs.first // m] * m
-    mean = 2.0 * pairs.count * answers.mean(t)
-    net = np.bincount(start + pairs.first % m, mean, minlength=len(units) * m)
-    net -= np.bincount(start + pairs.second % m, mean, minlength=len(units) * m)
-    explained = float(((net.reshape(-1, m) ** 2).sum(axis=1) / units).sum())
-    spread = float(release.parts[DESIGN_EFFECT].values[0])
-    return max(1.0, (spread - explained) / independent)
+    independent = independent_scores(equations, release, b)
+    if DEPENDENCE not in release.parts:
+        return independent
+    if LARGEST in release.found:
+        return np.asarray(largest_effect(release) * independent)
+    return floored_moments(equations, release, b, independent)

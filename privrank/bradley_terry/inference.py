@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,7 +15,7 @@ from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.netnoise import NetLaw
-from privrank.release.release import Release
+from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import own
 from privrank.util.solvers import square_root
@@ -72,17 +73,31 @@ class Inference:
         noise = self.equations.size_noise(self.fitted.coefficients)
         return np.asarray(response @ noise @ response.T)
 
-    def draw_errors(self, label: str) -> FloatArray:
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of the sampling covariance: respondents less one where they show it.
+
+        Infinite where answers are taken as independent, as then the fit gives it.
+        """
+        estimated = self.release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
+        return max(self.release.design.nobs - 1.0, 1.0) if estimated else math.inf
+
+    def errors_of(self, normal: FloatArray, noise: FloatArray | None = None) -> NoisyErrors:
+        """Return errors with this covariance of their sampling part, and these draws of noise."""
+        return NoisyErrors(normal, noise, self.df, LARGEST not in self.release.found)
+
+    def draw_errors(self, label: str, rank: int) -> FloatArray:
         """Simulate errors of the coefficients, shape (draws, p), from a public counter seed.
 
-        Normal sampling error plus the privacy noise by its exact distribution.
+        Normal sampling error plus the privacy noise by its exact distribution, for a quadratic form
+        of this rank.
         """
-        facts, draws, p = self.equations, self.draws, len(self.fitted.coefficients)
-        generator = public_generator(label, p, draws)
-        draw = generator.standard_normal((draws, p)) @ square_root(self.errors.scores).T
+        facts, draws = self.equations, self.draws
+        out = self.errors_of(self.errors.sampling).draws(draws, rank, label)
+        generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
-            draw = draw + _draw_noise(facts, self.fitted.coefficients, draws, generator)
-        out = draw @ self.errors.response.T
+            noise = _draw_noise(facts, self.fitted.coefficients, draws, generator)
+            out = out + noise @ self.errors.response.T
         if facts.size_variance > 0:
             out = out + generator.standard_normal(out.shape) @ square_root(self._size_errors()).T
         return np.asarray(out)
@@ -95,7 +110,7 @@ class Inference:
         """
         facts, b = self.equations, self.fitted.coefficients
         if self.release.source == "none" or facts.items > MOST_SIMULATED_ITEMS:
-            return NoisyErrors(self.errors.total)
+            return self.errors_of(self.errors.total)
         if facts.covariates is None:
             noise = _noise_by_place(facts, b, self.draws // 2)
         else:
@@ -104,7 +119,7 @@ class Inference:
         normal = self.errors.sampling
         if facts.size_variance > 0:
             normal = normal + self._size_errors()
-        return NoisyErrors(normal, noise @ self.errors.response.T)
+        return self.errors_of(normal, noise @ self.errors.response.T)
 
 
 def _draw_noise(

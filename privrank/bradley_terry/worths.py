@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
-from privrank.bradley_terry.contrasts import contrast_errors, contrast_maxima, rank_sets
-from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.contrasts import contrast_errors, rank_sets
+from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts, item_basis, predictor_matrix
 from privrank.bradley_terry.score import bordered
@@ -170,11 +171,41 @@ class Worths:
         return contrast_errors(self.covariance)
 
     @cached_property
-    def maxima(self) -> FloatArray:
-        """Draws of the largest |t| of all differences."""
-        return contrast_maxima(self.inference, self.table)
+    def _differences(self) -> FloatArray | None:
+        """Return the weights of all differences, shape (pairs, m), if noise is drawn for them."""
+        if self.errors.noise is None:
+            return None
+        first, second = np.triu_indices(len(self.values), 1)
+        each, weights = np.arange(len(first)), np.zeros((len(first), len(self.values)))
+        weights[each, first], weights[each, second] = 1.0, -1.0
+        return weights
+
+    def half_widths(self, alpha: float) -> FloatArray:
+        """Return the half widths of intervals of all differences, shape (pairs,)."""
+        if self._differences is None:
+            return self._pair_errors * from_normal(-ndtri(np.array(alpha / 2)), self.errors.df)
+        return self.errors.half_widths(self._differences, alpha)
+
+    def pvalues(self) -> FloatArray:
+        """Return the p-values of all differences, shape (pairs,)."""
+        first, second = np.triu_indices(len(self.values), 1)
+        away = self.values[first] - self.values[second]
+        if self._differences is None:
+            size = np.abs(away) / np.maximum(self._pair_errors, 1e-150)
+            return np.asarray(2.0 * ndtr(-to_normal(size, self.errors.df)))
+        return self.errors.pvalues(self._differences, away)
+
+    @property
+    def _pair_errors(self) -> FloatArray:
+        return np.asarray(self.contrast_errors[np.triu_indices(len(self.values), 1)])
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
-        """Return the lowest and highest rank of each item, for all at once."""
-        quantile = float(np.quantile(self.maxima, 1.0 - alpha))
-        return rank_sets(self.values, quantile * self.contrast_errors)
+        """Return the lowest and highest rank of each item, for all at once.
+
+        By intervals of all differences that hold together, by Bonferroni's bound: it needs no more
+        of the dependence between contrasts than each one's variance.
+        """
+        m = len(self.values)
+        half = np.zeros((m, m))
+        half[np.triu_indices(m, 1)] = self.half_widths(alpha / (m * (m - 1) / 2))
+        return rank_sets(self.values, half + half.T)

@@ -12,22 +12,27 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.directions import contrast_directions
+from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.linear import check_identified
+from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.comparisons import Encoded
+from privrank.mechanisms.dependence import STEPS, pair_moments, round_directions, strongest
 from privrank.mechanisms.objective import Perturbation, draw_worths, perturbation
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
 from privrank.planning.choice import OUTPUT, Choice
 from privrank.privacy.budget import Ledger, pure_epsilon, split
-from privrank.privacy.netnoise import NetNoise, NoiseName, cell_noise, net_noise
+from privrank.privacy.netnoise import NetNoise, cell_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.release.connected import check_connected
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import (
-    DESIGN_EFFECT,
+    DEPENDENCE,
     GROUP_SIZES,
+    LARGEST,
     MOMENTS,
     NET,
     ORDER_EFFECT,
@@ -84,7 +89,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     settings: dict[str, Setting] = {}
     spent = 0.5 * epsilons[main] ** 2
     for name in sorted(epsilons.keys() - {WORTHS, OUTPUT}):
-        noise = _noise(design, name, choice.noise, epsilons[name], delta)
+        noise = _noise(design, name, choice, epsilons[name], delta)
         step = _step(design, name, exact=math.isinf(epsilon)) / noise.fineness
         parts[name] = PartPlan(noise.law, noise.sensitivity, epsilons[name], step, noise.fineness)
         if name == main and noise.rho is not None:
@@ -92,8 +97,12 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     if main == WORTHS:
         objective = perturbation(design, choice.gamma, epsilons, choice.link)
         parts[WORTHS], settings = objective.part, objective.settings
-    if choice.cluster and math.isinf(epsilon):
+    if choice.form == "cluster" and math.isinf(epsilon):
         parts |= {name: PartPlan(QUIET, 0, math.inf) for name in MOMENTS}
+    if DEPENDENCE in parts:
+        settings[DEPENDENCE] = choice.form
+        if choice.form == "worst":
+            parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / STEPS)
     name = choice.mechanism
     return Plan(by, name, name, epsilon, delta, parts, settings, rho + spent)
 
@@ -146,7 +155,7 @@ def release_comparisons(
     values: dict[str, IntArray] = {}
     if WORTHS in plan.parts:
         values[WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
-    for name in sorted(plan.parts.keys() - {WORTHS, *MOMENTS}):
+    for name in sorted(plan.parts.keys() - {WORTHS, DEPENDENCE, *MOMENTS}):
         if name == WINS and exact:
             values[name] = wins_met(encoded).ravel()
             continue
@@ -156,19 +165,41 @@ def release_comparisons(
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
     if moments:
         values |= second_moments(encoded)
-    return Release(
-        plan=plan,
-        survey=design,
-        source=source_of(rng, plan.epsilon),
-        values=values,
-        tie_break=draw_permutation(len(design.items), rng),
-        link=link,
-    )
+    tie_break = draw_permutation(len(design.items), rng)
+    release = Release(plan, design, source_of(rng, plan.epsilon), values, tie_break, link=link)
+    return _with_dependence(encoded, release, rng) if DEPENDENCE in plan.parts else release
 
 
-def _noise(design: Design, name: str, law: NoiseName, epsilon: float, delta: float) -> NetNoise:
+def _with_dependence(
+    encoded: Encoded, release: Release, rng: np.random.Generator | None
+) -> Release:
+    """Add what is released of the dependence of respondents' answers.
+
+    Notes
+    -----
+    **Privacy.** Contrasts are computed from what is released already and from public facts, and the
+    statistic has its sensitivity whatever they are
+    (:func:`privrank.mechanisms.dependence.strongest`); its noise and its share of epsilon were
+    planned, so that both stages compose.
+    """
+    part, found = release.plan.parts[DEPENDENCE], dict(release.found)
+    if release.plan.settings[DEPENDENCE] == "pairs":
+        exact = pair_moments(encoded)
+    else:
+        equations = score_equations(release)
+        fitted = estimate(equations, release)
+        moved = response(equations, fitted)
+        directions = contrast_directions(equations, release, fitted.coefficients, moved)
+        contrasts = round_directions(release.design, directions)
+        exact = np.array([strongest(encoded, contrasts)])
+        found[LARGEST] = float(contrasts.most)
+    values = {**release.values, DEPENDENCE: draw(part, exact, rng)}
+    return replace(release, values=values, found=found)
+
+
+def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: float) -> NetNoise:
     """Return the noise of a part; side releases have discrete Laplace noise."""
-    reach = design.reach
+    reach, law = design.reach, choice.noise
     if name == NET and design.covariates is not None and design.covariates.bounds:
         # who has which numbers is public then, and with it the largest sum of weights
         steps = reach.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
@@ -178,7 +209,7 @@ def _noise(design: Design, name: str, law: NoiseName, epsilon: float, delta: flo
     if name == WINS:
         return cell_noise(reach, law, epsilon, delta, ties=design.ties)
     sensitivity = {
-        DESIGN_EFFECT: reach.spread,
+        DEPENDENCE: STEPS if choice.form == "worst" else reach.second_moments_l1,
         PAIR_COUNTS: reach.pair_counts_l1,
         GROUP_SIZES: reach.group_sizes_l1,
         ORDER_EFFECT: reach.named_first_l1,

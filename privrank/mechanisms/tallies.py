@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.linear import blocks
 from privrank.encode.comparisons import Encoded
 from privrank.release.release import (
-    DESIGN_EFFECT,
     GROUP_SIZES,
     MOMENTS,
     NET,
@@ -77,8 +76,6 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     m = len(design.items)
     if name == NET:
         return net_wins(encoded)
-    if name == DESIGN_EFFECT:
-        return _spread(encoded)
     if name == ORDER_EFFECT:
         return _won_by_first(encoded)
     if name == GROUP_SIZES:
@@ -94,20 +91,6 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     cells = np.zeros((2, pairs), dtype=np.int64)
     cells[0, place], cells[1, place] = count + net, count - net
     return (cells if design.ties else cells // 2).ravel()
-
-
-def _spread(encoded: Encoded) -> IntArray:
-    """Return the sum over respondents and items of the squared net wins."""
-    if encoded._answers is None:
-        raise ValueError("the design effect needs respondents: name them with respondent=.")
-    first, second, _, _ = encoded._pairs
-    person, pair, _, net = encoded._answers
-    m = len(encoded.design.items)
-    # with covariates a respondent's patterns differ at most in the order of naming
-    cell = np.concatenate((person * m + first[pair] % m, person * m + second[pair] % m))
-    _, place = np.unique(cell, return_inverse=True)
-    by_cell = np.bincount(place, np.concatenate((net, -net)))
-    return np.array([by_cell @ by_cell], dtype=np.float64).astype(np.int64)
 
 
 def second_moments(encoded: Encoded) -> dict[str, IntArray]:

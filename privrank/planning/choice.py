@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.netnoise import NoiseName
 from privrank.release.release import (
-    DESIGN_EFFECT,
     GROUP_SIZES,
     ORDER_EFFECT,
     PAIR_COUNTS,
@@ -23,7 +23,6 @@ LEAST_RIDGE = 1 / 200
 """Least ridge of objective perturbation, over its noise scale."""
 
 DEFAULT_SHARES = {
-    DESIGN_EFFECT: 0.10,
     PAIR_COUNTS: 0.30,
     OUTPUT: 0.01,
     GROUP_SIZES: 0.10,
@@ -41,12 +40,13 @@ class Choice:
     mechanism : {"net wins", "win matrix", "objective perturbation"}
         The main release.
     shares : mapping of str to float
-        Shares of epsilon of the side releases that are wanted: ``"design_effect"``,
+        Shares of epsilon of the side releases that are wanted: ``"dependence"``,
         ``"pair_counts"``, ``"output"``, ``"group_sizes"``, ``"order_effect"``.
     gamma : float
         Ridge of objective perturbation.
-    cluster : bool
-        Whether the non-private run keeps the moments for cluster-robust errors.
+    form : {"worst", "pairs", "none", "cluster"}
+        What is released of the dependence of a respondent's answers; ``"cluster"`` are the moments
+        that the non-private run keeps.
     noise : str
         Distribution of the noise on net wins or on the win matrix.
     link : Link
@@ -57,6 +57,6 @@ class Choice:
     mechanism: Mechanism
     shares: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
-    cluster: bool = False
+    form: Literal["worst", "pairs", "none", "cluster"] = "none"
     noise: NoiseName = "laplace"
     link: Link = LOGIT

@@ -14,22 +14,21 @@ from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
 from privrank.bradley_terry.ridge import default_ridge, nominal_information
 from privrank.distributions.links import LOGIT, Link
 from privrank.planning.choice import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
+from privrank.planning.dependence import Dependence, Form, asked_form, choose_form
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.netnoise import NoiseName, cell_noise, net_noise, noise_choices
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import objective_scale
 from privrank.release.release import (
-    DESIGN_EFFECT,
+    DEPENDENCE,
     GROUP_SIZES,
     ORDER_EFFECT,
     PAIR_COUNTS,
     Mechanism,
 )
 from privrank.release.survey import Design
-from privrank.util.checks import check_choice
 
 __all__ = [
-    "DesignEffect",
     "Method",
     "Noise",
     "noises_left",
@@ -41,7 +40,6 @@ __all__ = [
 
 Method = Literal["auto", "counts", "objective"]
 Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
-DesignEffect = Literal["auto", "scalar", "none", "cluster"]
 
 MOST_ITEMS_WIN_MATRIX = 20
 """Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
@@ -53,44 +51,39 @@ _UNEVEN = 0.25
 def side_shares(
     design: Design,
     epsilon: float,
-    design_effect: DesignEffect,
+    delta: float,
+    dependence: Dependence,
     shares: Mapping[str, float] | None,
     wanted: tuple[str, ...],
-) -> dict[str, float]:
-    """Return the shares of epsilon of the side releases a fit makes.
+) -> tuple[dict[str, float], Form]:
+    """Return the shares of epsilon of the side releases a fit makes, and the form of dependence.
 
     Given the public design and the caller's choices, returns the share per side release among
-    `wanted` and, for respondents, the design effect. Refuses unknown names and shares that leave
+    `wanted` and, for respondents, of dependence. Refuses unknown names and shares that leave
     nothing for the main release.
     """
-    check_choice("design_effect", design_effect, DesignEffect)
-    if design_effect == "cluster" and not math.isinf(epsilon):
-        raise ValueError(
-            "design_effect='cluster' needs the covariance of all answers, which no release here "
-            "protects: use design_effect='scalar', or epsilon=numpy.inf for the non-private run."
-        )
-    if design_effect in ("scalar", "cluster") and design.unit == "row":
-        raise ValueError(
-            f"design_effect={design_effect!r} is about the answers of one respondent: name the "
-            f"respondent column with respondent=."
-        )
-    if design.unit == "respondent" and design_effect in ("auto", "scalar"):
-        wanted = (DESIGN_EFFECT, *wanted)
+    form = asked_form(design, epsilon, dependence)
     if shares is not None and not isinstance(shares, Mapping):
         raise TypeError(
             f"shares must be a mapping from side releases to shares of epsilon, got "
             f"{type(shares).__name__}."
         )
     given = dict(shares or {})
-    if given.keys() - DEFAULT_SHARES.keys():
-        known = ", ".join(repr(name) for name in DEFAULT_SHARES)
-        raise ValueError(f"shares must name side releases among {known}.")
+    known = (DEPENDENCE, *DEFAULT_SHARES)
+    if given.keys() - set(known):
+        names = ", ".join(repr(name) for name in known)
+        raise ValueError(f"shares must name side releases among {names}.")
     if not all(isinstance(share, Real) and 0 < share < 1 for share in given.values()):
         raise ValueError("shares must be positive numbers below 1.")
     chosen = {name: float(given.get(name, DEFAULT_SHARES[name])) for name in wanted}
+    if form not in ("none", "cluster"):
+        taken = sum(chosen.values())
+        share = given.get(DEPENDENCE)
+        form, part = choose_form(design, epsilon, delta, taken, form, share)
+        chosen = {DEPENDENCE: part, **chosen}
     if not sum(chosen.values()) < 1:
         raise ValueError("shares must add up to less than 1, so that the main release has one.")
-    return chosen
+    return chosen, form
 
 
 def noises_left(
@@ -137,7 +130,7 @@ def plan_fit(
     epsilon: float,
     method: Method,
     penalty: float | None,
-    design_effect: DesignEffect,
+    dependence: Dependence,
     shares: Mapping[str, float] | None,
     noise: Noise = "auto",
     delta: float = 0.0,
@@ -148,7 +141,6 @@ def plan_fit(
     Given the public design and the caller's choices (`penalty` None for ``"auto"``), returns the
     plan of the least predicted error (:func:`predicted_error`) among those that are left.
     """
-    cluster = design_effect == "cluster"
     if design.covariates is not None:
         if method == "objective":
             raise ValueError(
@@ -161,17 +153,15 @@ def plan_fit(
                 f"weighted: use noise='auto', or cut the numbers into declared levels."
             )
         wanted = _covariate_releases(design)
-        sides = side_shares(design, epsilon, design_effect, shares, wanted)
+        sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
         law: NoiseName = "laplace"
         if not design.covariates.bounds:
             law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
-        return Choice(_exact(epsilon, link), sides, cluster=cluster, noise=law, link=link)
+        return Choice(_exact(epsilon, link), sides, form=form, noise=law, link=link)
     if math.isinf(epsilon) and method != "objective":
-        sides = side_shares(design, epsilon, design_effect, shares, ())
-        return Choice(_exact(epsilon, link), sides, cluster=cluster, link=link)
-    plans = plan_choices(
-        design, epsilon, method, penalty, design_effect, shares, noise, delta, link
-    )
+        sides, form = side_shares(design, epsilon, delta, dependence, shares, ())
+        return Choice(_exact(epsilon, link), sides, form=form, link=link)
+    plans = plan_choices(design, epsilon, method, penalty, dependence, shares, noise, delta, link)
     return plans[0]
 
 
@@ -189,7 +179,7 @@ def plan_choices(
     epsilon: float,
     method: Method = "auto",
     penalty: float | None = None,
-    design_effect: DesignEffect = "auto",
+    dependence: Dependence = "auto",
     shares: Mapping[str, float] | None = None,
     noise: Noise = "auto",
     delta: float = 0.0,
@@ -205,23 +195,23 @@ def plan_choices(
     """
     counts_needed = design.pairs is None and not math.isinf(epsilon)
     extra = (PAIR_COUNTS,) if counts_needed else ()
-    cluster = design_effect == "cluster"
     plans = []
     if method != "objective":
         releases: list[tuple[Mechanism, tuple[str, ...]]] = [("net wins", extra)]
         if counts_needed and len(design.items) <= MOST_ITEMS_WIN_MATRIX:
             releases.append(("win matrix", ()))
         for main, wanted in releases:
-            sides = side_shares(design, epsilon, design_effect, shares, wanted)
+            sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
             plans += [
-                Choice(main, sides, cluster=cluster, noise=law, link=link)
+                Choice(main, sides, form=form, noise=law, link=link)
                 for law in noises_left(design, main, noise, epsilon, delta, sides)
             ]
     perturbed = design.kind == "private" and noise in ("auto", "laplace")
     if method == "objective" or (method == "auto" and perturbed):
         noises_left(design, "objective perturbation", noise, epsilon, delta, {})
-        sides = side_shares(design, epsilon, design_effect, shares, (OUTPUT, *extra))
-        plan = Choice("objective perturbation", sides, cluster=cluster, link=link)
+        wanted = (OUTPUT, *extra)
+        sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
+        plan = Choice("objective perturbation", sides, form=form, link=link)
         gamma = penalty if penalty is not None else _objective_ridge(design, epsilon, plan)
         plan = replace(plan, gamma=gamma)
         if method == "objective" and gamma <= 0 and not math.isinf(epsilon):

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import Literal
 
 __all__ = [
@@ -37,6 +38,14 @@ __all__ = [
 ]
 
 Adjacency = Literal["outcome", "replace"]
+
+_SECOND_MOMENTS = {
+    3: {1: 6, 2: 20, 3: 26},
+    4: {1: 8, 2: 34, 3: 64, 4: 78, 5: 92, 6: 112},
+    5: {1: 12, 2: 42, 3: 94, 4: 150, 5: 168, 6: 186, 7: 212, 8: 244, 9: 256, 10: 272},
+    6: {15: 560},
+}
+"""Sensitivities of second moments by items and rows over distinct pairs, all enumerated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +146,7 @@ class Reach:
     @property
     def net_l2(self) -> float:
         """l2 sensitivity of `net`: reversing the unit with the longest net doubles it."""
-        longest = self._star(self.effective_rows) if self.distinct else 2 * self.rows**2
-        return 2 * math.sqrt(longest)
+        return 2 * math.sqrt(self.longest)
 
     @property
     def net_permutohedra(self) -> Fraction:
@@ -161,13 +169,32 @@ class Reach:
         return 2 * (min(self.rows, self.items - 1) if self.distinct else self.rows)
 
     @property
-    def spread(self) -> int:
-        """Sensitivity of the sum over units of |net of the unit|^2.
-
-        Replacing a unit replaces one term, which lies between 0 (all tied or missing) and the
-        longest squared net.
-        """
+    def longest(self) -> int:
+        """Largest |net|^2 of one unit, or an upper bound of it."""
         return self._star(self.effective_rows) if self.distinct else 2 * self.rows**2
+
+    @property
+    def second_moments_l1(self) -> int:
+        """l1 sensitivity of the sums over units of (net_i - net_j)^2, one for each pair i < j.
+
+        One unit's squares q add up to m |net|^2 and are not negative, so two units' differ by at
+        most twice m times the longest |net|^2. Over distinct pairs nets lie in the permutohedron.
+        Let A be the pairs where q(v) > q(w): the sum of |q(v) - q(w)| is at most that of q(v) over
+        A and of q(w) over the others. Both are convex, so largest at a ranking, whose squares are
+        4 k^2 for k = 1 .. m - 1, m - k times each: no more than the c largest of these and the
+        P - c largest, for some c. Small designs have their exact values, by enumeration.
+        """
+        bound = 2 * self.items * self.longest
+        if not self.distinct:
+            return bound
+        exact = _SECOND_MOMENTS.get(self.items, {})
+        if self.effective_rows in exact:
+            return exact[self.effective_rows]
+        gaps = range(self.items - 1, 0, -1)
+        squares = [4 * k * k for k in gaps for _ in range(self.items - k)]
+        tops = [0, *accumulate(squares)]
+        both = max(tops[c] + tops[self.pairs - c] for c in range(self.pairs + 1))
+        return min(bound, both, exact.get(self.pairs, both))
 
     @property
     def named_first_l1(self) -> int:

@@ -24,8 +24,9 @@ from privrank.util.arrays import own
 
 __all__ = [
     "DECISION",
-    "DESIGN_EFFECT",
+    "DEPENDENCE",
     "GROUP_SIZES",
+    "LARGEST",
     "MOMENTS",
     "NET",
     "ORDER",
@@ -55,7 +56,7 @@ SCHEMA = "privrank-release/2"
 NET = "net wins"
 WINS = "win matrix"
 WORTHS = "worths"
-DESIGN_EFFECT = "design_effect"
+DEPENDENCE, LARGEST = "dependence", "largest design effect"
 PAIR_COUNTS = "pair_counts"
 GROUP_SIZES, ORDER_EFFECT = "group_sizes", "order_effect"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"

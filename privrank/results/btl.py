@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privrank.bradley_terry import contrasts
 from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.bradley_terry.estimate import Covariance, Estimate, design_effect
+from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.score import score_equations
@@ -186,9 +186,16 @@ class BTLResult(Result):
 
     @property
     def design_effect(self) -> float:
-        """Variance inflation from dependent answers of one respondent; 1 for rows."""
-        equations = score_equations(self.release)
-        return design_effect(equations, self.release, self.estimate.coefficients)
+        """Largest variance over that of independent answers, of a shown estimate or a difference.
+
+        1 where answers are taken as independent.
+        """
+        errors, shown = self._covariance(), self._display()
+        found, independent = (
+            contrasts.own_and_between(shown @ part @ shown.T)
+            for part in (errors.sampling, errors.independent)
+        )
+        return float(np.max(found / independent, where=independent > 0, initial=1.0))
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the estimates."""
@@ -271,9 +278,8 @@ class BTLResult(Result):
         Parameters
         ----------
         simultaneous : bool, default False
-            Make intervals cover, and p-values hold, for all pairs at once: by the distribution of
-            the largest |t| of all differences, simulated from normal sampling error plus the exact
-            noise distribution (Bonferroni's bound for more than 200 items).
+            Make intervals cover, and p-values hold, for all pairs at once (Bonferroni), whatever
+            the dependence between pairs.
         at : mapping of str to value, optional
             Values of the covariates. Neither item counts as named first.
 

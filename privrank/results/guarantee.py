@@ -11,8 +11,9 @@ from privrank.privacy.netnoise import LAW_NAMES, noise_choices
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.release import (
-    DESIGN_EFFECT,
+    DEPENDENCE,
     GROUP_SIZES,
+    LARGEST,
     MOMENTS,
     NET,
     ORDER_EFFECT,
@@ -31,6 +32,7 @@ __all__ = [
     "caption",
     "column_name",
     "count_notes",
+    "dependence_notes",
     "delta_notes",
     "format_pvalue",
     "guarantee",
@@ -58,7 +60,7 @@ UNCERTAIN = (
 )
 
 _SIDE_RELEASES = (
-    (DESIGN_EFFECT, "design effect"),
+    (DEPENDENCE, "dependence of answers"),
     (PAIR_COUNTS, "pair counts"),
     (GROUP_SIZES, "group sizes"),
     (ORDER_EFFECT, "order effect"),
@@ -177,9 +179,28 @@ def _choice_notes(release: Release) -> list[str]:
 def _errors(release: Release, effect: float) -> str:
     if MOMENTS[0] in release.parts:
         return "cluster-robust"
-    if DESIGN_EFFECT not in release.parts:
+    if DEPENDENCE not in release.parts:
         return "independent answers"
-    return f"design effect {effect:.2f}" + " (least)" * (effect == 1.0)
+    if LARGEST in release.found:
+        return f"design effect {effect:.2f}" + " (least)" * (effect == 1.0)
+    return "second moments of pairs"
+
+
+def dependence_notes(release: Release, effect: float) -> list[str]:
+    """Return how errors allow for the dependence of one respondent's answers."""
+    if release.survey.unit == "row" or MOMENTS[0] in release.parts:
+        return []
+    if DEPENDENCE not in release.parts:
+        return [
+            "Answers of one respondent are taken as independent: where respondents differ, errors "
+            "are larger than stated."
+        ]
+    if LARGEST not in release.found:
+        return ["Errors allow for the dependence of respondents' answers in each difference."]
+    return [
+        f"All errors allow for the strongest dependence of respondents' answers that was found in "
+        f"any difference: at most {effect:.2f} times the variance of independent answers."
+    ]
 
 
 def count_notes(release: Release, estimate: str) -> list[str]:

@@ -29,7 +29,7 @@ def t_test(
     """
     weights, constants = constraint(hypothesis, [str(name) for name in params.index])
     result = tables.wald_results(params, covariance.to_numpy()).t_test((weights, constants))
-    if errors.noise is not None:
+    if errors.noise is not None or np.isfinite(errors.df):
         away = weights @ params.to_numpy() - constants.ravel()
         result.pvalue = np.squeeze(errors.pvalues(weights, away))
         result.dist = _Quantiles(weights, errors, np.ravel(result.sd))
@@ -50,8 +50,9 @@ def wald_test(
     inverse = pseudo_inverse(middle)
     statistic = float(value @ inverse @ value)
     result = tables.chi_squared(statistic, rank(middle))
-    if errors.noise is not None:
-        result.pvalue = np.asarray(errors.wald_pvalue(weights, inverse, statistic))
+    if errors.noise is not None or np.isfinite(errors.df):
+        pvalue = errors.wald_pvalue(weights, inverse, statistic, rank(middle))
+        result.pvalue = np.asarray(pvalue)
         result.distribution = "Monte Carlo"
     return result
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
-from privrank.bradley_terry.contrasts import adjusted_pvalues, quasi_variances
+from privrank.bradley_terry.contrasts import quasi_variances
 from privrank.bradley_terry.worths import Worths, pair_predictors
 from privrank.distributions.links import Link
 from privrank.release.survey import Design
@@ -30,36 +29,22 @@ def pair_table(
 ) -> dict[str, NDArray[Any]]:
     """Return all pairs' differences of worths, win probabilities, their limits and p-values.
 
-    If `simultaneous`, by draws of the largest |t| of all differences, limits hold for all of them
-    at once and p-values are adjusted.
+    If `simultaneous`, limits hold for all of them at once and p-values are adjusted (Bonferroni).
     """
     first, second = np.triu_indices(len(items), 1)
     names = np.array(items, dtype=object)
     difference = worths.values[first] - worths.values[second]
-    error = worths.contrast_errors[first, second]
-    size = np.abs(difference) / np.where(error == 0, 1.0, error)
-    half: FloatArray
-    if simultaneous:
-        half = float(np.quantile(worths.maxima, 1.0 - alpha)) * error
-        pvalue = adjusted_pvalues(size, worths.maxima)
-    elif worths.errors.noise is None:
-        # without a row of weights for every pair, of which many items have too many
-        half, pvalue = -ndtri(alpha / 2) * error, np.asarray(2.0 * ndtr(-size))
-    else:
-        each = np.arange(len(first))
-        weights = np.zeros((len(first), len(worths.values)))
-        weights[each, first], weights[each, second] = 1.0, -1.0
-        half = worths.errors.half_widths(weights, alpha)
-        pvalue = worths.errors.pvalues(weights, difference)
+    count = len(first) if simultaneous else 1
+    half, pvalue = worths.half_widths(alpha / count), worths.pvalues()
     return {
         "item1": names[first],
         "item2": names[second],
         "difference": difference,
-        "std_err": error,
+        "std_err": worths.contrast_errors[first, second],
         "probability": link.probability(difference),
         "lower": link.probability(difference - half),
         "upper": link.probability(difference + half),
-        "pvalue": np.asarray(pvalue),
+        "pvalue": np.minimum(count * pvalue, 1.0),
     }
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from privrank.bradley_terry.contrasts import rank_sets
+from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.release import NET
+from privrank.release.release import DEPENDENCE, MOMENTS, NET
 from privrank.results import tables
 from privrank.results.base import Result, once
 from privrank.results.guarantee import (
     caption,
     count_notes,
+    dependence_notes,
     format_pvalue,
     guarantee,
     privacy_notes,
@@ -32,10 +34,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["TopKResult"]
+__all__ = ["TopKResult", "equal_variances"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
+    """Return the variances of differences of win rates of independent answers, shape (m, m).
+
+    With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij; the
+    head-to-head term makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
+    """
+    met, inverse = np.zeros((facts.items, facts.items)), 1.0 / degrees
+    met[facts.pairs.first, facts.pairs.second] = facts.pairs.count
+    shared = (met + met.T) * np.outer(inverse, inverse)
+    return np.asarray(0.25 * (inverse[:, None] + inverse + 2.0 * shared))
 
 
 TYPICAL_SPREAD = 0.5
@@ -63,11 +77,9 @@ class TopKResult(Result):
         Sampling standard errors of the win rates.
     degrees : ndarray, shape (m,)
         Public (or assumed) comparisons per item.
-    design_effect : float
-        Variance inflation from dependent answers of one respondent.
-    covariance : ndarray, shape (m, m), or None
-        Cluster-robust covariance of the win rates, of a non-private run with
-        ``design_effect="cluster"``; it takes the place of the design effect.
+    effects : ndarray, shape (m, m)
+        Variances of win rates, on the diagonal, and of their differences, over those of independent
+        answers.
     """
 
     family: ClassVar[str] = "Win rates"
@@ -77,8 +89,7 @@ class TopKResult(Result):
     win_rate: FloatArray = field(repr=False)
     sampling_sd: FloatArray = field(repr=False)
     degrees: FloatArray = field(repr=False)
-    design_effect: float
-    covariance: FloatArray | None = field(default=None, repr=False)
+    effects: FloatArray = field(repr=False)
 
     def _shape(self) -> tuple[str, ...]:
         return f"k = {self.k}", *super(TopKResult, self)._shape()
@@ -118,28 +129,34 @@ class TopKResult(Result):
         noise = float(facts.edge_variance(np.zeros(facts.items)).sum())
         return 1.0 + 4.0 * noise / facts.pairs.total
 
-    @once
-    def _effects(self) -> FloatArray:
-        """Return the variance of each win rate over that of independent answers."""
-        if self.covariance is None:
-            return own(np.full(len(self.items), self.design_effect), np.float64)
-        rate = np.clip(self.win_rate, 0.0, 1.0)
-        alone = rate * (1.0 - rate) / self.degrees
-        # an item that won or lost everything shows no dependence
-        known = np.divide(np.diag(self.covariance), alone, np.ones_like(alone), where=alone > 0)
-        return own(known, np.float64)
+    @property
+    def design_effect(self) -> float:
+        """Largest design effect of a win rate or of a difference of two."""
+        return float(self.effects.max())
 
     def _variance_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the sampling variances of win rates whose true values are `rate`."""
-        inflated = self._effects() * self._edge_inflation() / self.degrees
+        inflated = np.diag(self.effects) * self._edge_inflation() / self.degrees
         return np.asarray(inflated * (rate * (1.0 - rate)))
+
+    def _tail(
+        self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None
+    ) -> FloatArray:
+        """Return two-sided p-values of errors of win rates or of their differences."""
+        facts, step = self._facts(), self._facts().item_step
+        weights = first**2 + (0.0 if second is None else second**2)
+        total = np.sqrt(sd**2 + facts.item_variance * weights)
+        known = not self.release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
+        df = math.inf if known else max(self.nobs - 1.0, 1.0)
+        size = total * to_normal(x / total, df)
+        other = None if second is None else step * second
+        return noisy_tail(facts.item_law, size, sd, step * first, other)
 
     def _tail_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the p-values of the win rates when their true values are `rate`."""
-        facts = self._facts()
-        variance = self._variance_at(0.5 if facts.random_pairs else rate)
-        sd, step = np.sqrt(np.maximum(variance, 1e-18)), facts.item_step / self.degrees
-        return noisy_tail(facts.item_law, np.abs(self.win_rate - rate), sd, step)
+        variance = self._variance_at(0.5 if self._facts().random_pairs else rate)
+        sd = np.sqrt(np.maximum(variance, 1e-18))
+        return self._tail(np.abs(self.win_rate - rate), sd, 1.0 / self.degrees)
 
     @property
     def net_wins(self) -> pd.Series[float]:
@@ -174,24 +191,12 @@ class TopKResult(Result):
         return tuple(self.items[place] for place in self._places()[: self.k])
 
     def _gap_pvalues(self, inside: IntArray, outside: IntArray) -> FloatArray:
-        """Return two-sided p-values that each item inside has the win rate of each outside.
-
-        With all items equal, the net wins of i and j have variances d_i, d_j and covariance
-        -n_ij; the head-to-head term makes the difference of two equal degrees d vary by
-        2 d + 2 n_ij, not 2 d. Cluster-robust variances are those of the difference itself, about
-        0 as the hypothesis has it and not about the gap: the sum of squares grows by gap^2 / n.
-        """
+        """Return two-sided p-values that each item inside has the win rate of each outside."""
         gap = np.abs(self.win_rate[inside, None] - self.win_rate[outside])
-        if self.covariance is not None:
-            own, other = (np.diag(self.covariance)[side] for side in (inside, outside))
-            both = own[:, None] + other - 2.0 * self.covariance[np.ix_(inside, outside)]
-            about = (1.0 - 1.0 / self.nobs) * np.maximum(both, 0.0) + gap**2 / self.nobs
-            return np.asarray(2.0 * ndtr(-gap / np.sqrt(np.maximum(about, 1e-300))))
-        facts, inverse = self._facts(), 1.0 / self.degrees
-        own, other = inverse[inside, None], inverse[outside]
-        variance = own + other + 2.0 * self._met()[np.ix_(inside, outside)] * own * other
-        sd = 0.5 * np.sqrt(self.design_effect * self._edge_inflation() * variance)
-        return noisy_tail(facts.item_law, gap, sd, facts.item_step * own, facts.item_step * other)
+        inverse, both = 1.0 / self.degrees, np.ix_(inside, outside)
+        variance = (self.effects * equal_variances(self._facts(), self.degrees))[both]
+        sd = np.sqrt(np.maximum(self._edge_inflation() * variance, 1e-18))
+        return self._tail(gap, sd, inverse[inside, None], inverse[outside])
 
     @once
     def _all_gap_pvalues(self) -> FloatArray:
@@ -208,19 +213,17 @@ class TopKResult(Result):
     def pvalue(self) -> float:
         """Separation p-value of the set.
 
-        **Null.** At least one selected item is no better than one left out. The gap between the
-        k-th and (k+1)-th noisy count is compared with the two-sided distribution of the difference
-        of two noisy counts of equally good items; k must have been fixed in advance. With
-        cluster-robust errors gaps vary differently, and of all pairs of a selected item and one
-        left out the one with the largest p-value counts.
+        **Null.** At least one selected item is no better than one left out. The gaps between their
+        noisy counts are compared with the two-sided distributions of differences of two noisy
+        counts of equally good items, and the largest p-value counts: gaps of items that divide the
+        respondents vary more, so that it need not be that of the k-th item and the next. k must
+        have been fixed in advance.
         """
         return self._separation()
 
     @once
     def _separation(self) -> float:
         inside, outside = np.split(self._places(), [self.k])
-        if self.covariance is None:
-            inside, outside = inside[-1:], outside[:1]
         return float(self._gap_pvalues(inside, outside).max())
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
@@ -323,6 +326,7 @@ class TopKResult(Result):
             f"With {100 * (1 - self.alpha):g}% confidence each interval covers the item's win rate "
             f"against the opponents it met; the rank sets hold for all items at once.",
             *self._opponent_words(),
+            *dependence_notes(self.release, self.design_effect),
             *count_notes(self.release, "win rates towards one half"),
             *privacy_notes(self.release, details),
         ]

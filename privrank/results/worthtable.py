@@ -11,6 +11,7 @@ from privrank.release.release import Release
 from privrank.results.guarantee import (
     UNCERTAIN,
     count_notes,
+    dependence_notes,
     format_pvalue,
     guarantee,
     loss_notes,
@@ -65,6 +66,7 @@ def fit_table(
         notes=(
             _coverage_note(release, alpha),
             *notes,
+            *dependence_notes(release, effect),
             *loss_notes(release, estimator),
             *privacy_notes(release, details),
             *warnings,

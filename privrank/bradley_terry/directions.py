@@ -1,0 +1,126 @@
+"""The contrasts whose design effects are compared, from a release. Sees no data.
+
+A contrast of the coefficients moves, to first order, by the sum over respondents of half their net
+wins, weighted by item. Its *design effect* is the variance of that over the variance that
+independent answers would give it. What is released about it is in
+:mod:`privrank.mechanisms.dependence`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.bradley_terry.linear import item_basis
+from privrank.bradley_terry.moments import independent_scores
+from privrank.bradley_terry.score import ScoreEquations
+from privrank.bradley_terry.worths import display, groups_at, worth_map
+from privrank.release.release import NET, Release
+from privrank.release.survey import Design
+
+__all__ = ["Directions", "contrast_directions"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Directions:
+    """The contrasts whose design effects are compared, as weights of a respondent's net wins.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (contrasts, kinds, m + 1)
+        Weights of the net wins of the items, and of the items named first, by combination of
+        covariate values.
+    independent : ndarray, shape (contrasts,)
+        Variance of the weighted sum if all answers were independent.
+    explained : ndarray, shape (contrasts,)
+        What the means of respondents' nets add to the sum of their squares.
+    """
+
+    weights: FloatArray
+    independent: FloatArray
+    explained: FloatArray
+
+
+def contrast_directions(
+    equations: ScoreEquations, release: Release, b: FloatArray, response: FloatArray
+) -> Directions:
+    """Return the directions of all contrasts that a result prints or tests.
+
+    Given the fit and its map from scores to coefficients: the shown coefficients; of each column of
+    the model matrix and of each group, all worths and all differences of two; without covariates
+    also all win rates and their differences, which :class:`privrank.PrivateTopK` compares.
+    """
+    design = release.design
+    m, facts = len(design.items), equations.covariates
+    first, second = np.triu_indices(m, 1)
+    pairs = np.zeros((len(first), m))
+    pairs[np.arange(len(first)), first], pairs[np.arange(len(first)), second] = 1.0, -1.0
+    if facts is None:
+        centred = np.vstack((equations.linear.identity, pairs))
+        met = np.maximum(equations.pairs.degrees(m), 1.0)
+        rates = np.vstack((np.eye(m), pairs)) / met
+        scores = np.vstack((centred @ response, rates - rates.mean(axis=1, keepdims=True)))
+        weights = np.concatenate((scores, np.zeros((len(scores), 1))), axis=1)[:, None, :]
+    else:
+        rows = [display(design)]
+        groups = worth_map(design, groups_at(facts, None, every=True))
+        rows += [groups, *(pairs @ groups[k : k + m] for k in range(0, len(groups), m))]
+        each = pairs @ item_basis(facts, m)
+        columns = np.kron(np.eye(len(facts.columns)), each)
+        rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered)))))
+        scores = np.vstack(rows) @ response
+        weights = _by_kind(design, equations, scores)
+    information = independent_scores(equations, release, b)
+    independent = 4.0 * np.einsum("cp,pq,cq->c", scores, information, scores, optimize=True)
+    explained = _explained(equations, release, b, scores, weights)
+    return Directions(weights, np.asarray(independent), explained)
+
+
+def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:
+    """Return weights of net wins by kind and item, given those of the scores."""
+    facts, m = equations.covariates, len(design.items)
+    assert facts is not None
+    size = len(facts.columns) * equations.basis.shape[1]
+    table = scores[:, :size].reshape(len(scores), len(facts.columns), -1)
+    _, where = np.unique(facts.kinds, return_index=True)
+    weights = np.zeros((len(scores), len(where), m + 1))
+    weights[:, :, :m] = np.einsum(
+        "sk,ckq,iq->csi", facts.matrix[where], table, equations.basis, optimize=True
+    )
+    if equations.ordered:
+        weights[:, :, m] = scores[:, -1:]
+    return weights
+
+
+def _explained(
+    equations: ScoreEquations,
+    release: Release,
+    b: FloatArray,
+    scores: FloatArray,
+    weights: FloatArray,
+) -> FloatArray:
+    """Return what mean nets add to sums of squared nets, or less.
+
+    With groups of public or released sizes by group, at the released net wins of each; else as if
+    all respondents had one mean, which explains less than their own.
+    """
+    facts, n = equations.covariates, release.design.nobs
+    if facts is None or facts.bounds or equations.ordered or NET not in release.parts:
+        noise = equations.noise_covariance(b)
+        variance = np.einsum("cp,pq,cq->c", scores, noise, scores, optimize=True)
+        return np.asarray(4.0 * np.maximum((scores @ equations.score) ** 2 - variance, 0.0) / n)
+    part, m = release.parts[NET], equations.items
+    cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
+    net = (part.step * part.values.reshape(-1, m))[cells]
+    size = np.zeros(facts.cells)
+    np.maximum.at(size, facts.cell, facts.units)
+    size = size[cells] + 3.0 * np.sqrt(equations.size_variance)
+    sums = np.einsum("csi,si->cs", weights[:, :, :m], net)
+    centred = weights[:, :, :m] - weights[:, :, :m].mean(axis=2, keepdims=True)
+    variance = 4.0 * equations.item_variance * (centred**2).sum(axis=2)
+    by_cell = (sums**2 - variance) / np.maximum(size, 1.0)
+    return np.asarray(np.maximum(by_cell.sum(axis=1), 0.0))

@@ -1,0 +1,94 @@
+"""The covariance of the scores over respondents, from what is released of it. Sees no data."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.bradley_terry.linear import blocks
+from privrank.bradley_terry.losses import ScoreFunction
+from privrank.bradley_terry.score import ScoreEquations
+from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
+from privrank.util.solvers import pseudo_inverse, spectrum, square_root
+
+__all__ = ["cluster_moments", "floored_moments", "independent_scores", "largest_effect"]
+
+FloatArray = NDArray[np.float64]
+
+FARTHEST = 4.0
+"""Predictors beyond this, in spreads of worths, count as this when answers' variances are found."""
+
+
+def independent_scores(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
+    """Return the covariance of the scores if all answers were independent, shape (p, p).
+
+    Where dependence is measured against it, noise in the worths must not make it vanish.
+    """
+    function, t = equations.fitted, equations.linear.predict(b)
+    if DEPENDENCE in release.plan.parts:
+        far = FARTHEST * function.spread
+        t = np.clip(t, -far, far)
+    return equations.linear.information(equations.pairs.count * function.variance(t))
+
+
+def largest_effect(release: Release) -> float:
+    """Return the largest design effect of any contrast, at least 1.
+
+    It is released in units of the largest that there can be.
+    """
+    part, most = release.parts[DEPENDENCE], release.found[LARGEST]
+    return max(1.0, most * min(float(part.values[0]) * part.step / release.design.nobs, 1.0))
+
+
+def floored_moments(
+    equations: ScoreEquations, release: Release, b: FloatArray, independent: FloatArray
+) -> FloatArray:
+    """Return the covariance of the scores from released second moments, shape (m, m).
+
+    With q_ij the sums of (net_i - net_j)^2, the sum of net net' is -C q C / 2, C centring. Less
+    what the mean explains it estimates the covariance of the net wins without bias. Where a
+    direction varies less than under independent answers it is set to vary as under these, so that
+    noise cannot make a variance negative; this can only widen an interval.
+    """
+    m, n = equations.items, release.design.nobs
+    first, second = np.triu_indices(m, 1)
+    squares = np.zeros((m, m))
+    squares[first, second] = release.parts[DEPENDENCE].values
+    centring = np.eye(m) - 1.0 / m
+    total = -0.125 * centring @ (squares + squares.T) @ centring
+    mean = np.outer(equations.score, equations.score) - equations.noise_covariance(b)
+    moments = (total - mean / n) * (n / max(n - 1, 1))
+    root = square_root(independent)
+    unit = pseudo_inverse(root)
+    values, vectors = spectrum(unit @ moments @ unit)
+    whole = root @ (vectors * np.maximum(values, 1.0)) @ vectors.T @ root
+    return np.asarray(0.5 * (whole + whole.T))
+
+
+def cluster_moments(
+    equations: ScoreEquations, release: Release, b: FloatArray, function: ScoreFunction
+) -> FloatArray:
+    """Return n / (n - 1) times the sum of score times score over respondents, by pair moments.
+
+    A respondent's score is the sum of half their net wins less expected, times the function's
+    weights; the moments come in blocks of edges that one respondent can have answered.
+    """
+    t = equations.linear.predict(b)
+    mean = 2.0 * function.link.excess(t)
+    matrix, half = equations.linear.matrix(), 0.5 * function.weight(t)
+    total = np.zeros((len(b), len(b)))
+    start = 0
+    for part in blocks(release.design, equations.pairs):
+        size = part.stop - part.start
+        yy, yn, nn = (
+            release.parts[name].values[start : start + size**2].reshape(size, size).astype(float)
+            for name in MOMENTS
+        )
+        start += size**2
+        cross = yn * mean[None, part]
+        meat = yy - cross - cross.T + nn * np.outer(mean[part], mean[part])
+        here = matrix[part]
+        weighted = half[part, None] * (here if isinstance(here, np.ndarray) else here.toarray())
+        total += weighted.T @ meat @ weighted
+    n = release.design.nobs
+    return total * (n / max(n - 1, 1))

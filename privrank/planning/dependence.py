@@ -1,0 +1,135 @@
+"""How the dependence of a respondent's answers is released: chosen from public numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from scipy.special import stdtrit
+
+from privrank.privacy.netnoise import noise_choices
+from privrank.release.survey import Design
+from privrank.util.checks import check_choice
+
+__all__ = ["Dependence", "Form", "asked_form", "choose_form"]
+
+Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
+Form = Literal["worst", "pairs", "none", "cluster"]
+
+SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (0.1, 0.2, 0.3)}
+"""Shares of epsilon that each form may take."""
+
+TYPICAL_EFFECT = 1.5
+"""Design effect of a survey whose respondents differ, but not in one direction."""
+
+
+MOST_ITEMS = 200
+"""Items up to which all contrasts are compared in about a second."""
+
+
+def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form | None:
+    """Return the form that the caller asks for, None where it is to be chosen.
+
+    Raises
+    ------
+    ValueError
+        If the form does not apply.
+    """
+    check_choice("dependence", dependence, Dependence)
+    if dependence == "auto" and design.unit == "row":
+        return "none"
+    if dependence == "none":
+        return "none"
+    if design.unit == "row":
+        raise ValueError(
+            f"dependence={dependence!r} is about the answers of one respondent: name the "
+            f"respondent column with respondent=."
+        )
+    if dependence == "cluster" and not math.isinf(epsilon):
+        raise ValueError(
+            "dependence='cluster' needs the covariance of all answers without noise: use "
+            "dependence='auto', or epsilon=numpy.inf for the non-private run."
+        )
+    if dependence == "pairs" and design.covariates is not None:
+        raise ValueError(
+            "dependence='pairs' is for models without covariates: use dependence='worst' or leave "
+            "it at 'auto'."
+        )
+    if dependence in ("auto", "cluster") and math.isinf(epsilon):
+        return "cluster"
+    if len(design.items) > MOST_ITEMS:
+        raise ValueError(
+            f"dependence={dependence!r} is measured for at most {MOST_ITEMS} items, got "
+            f"{len(design.items)}: use dependence='none', which takes answers as independent."
+        )
+    return None if dependence == "auto" else dependence
+
+
+def choose_form(
+    design: Design,
+    epsilon: float,
+    delta: float,
+    taken: float,
+    form: Form | None = None,
+    share: float | None = None,
+) -> tuple[Form, float]:
+    """Return the form in which dependence is released, and its share of epsilon.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts of the survey, whose unit is a respondent.
+    epsilon, delta : float
+        The guarantee of the whole fit.
+    taken : float
+        Share of epsilon that other side releases take.
+    form, share : str, float, optional
+        What the caller asked for.
+
+    Notes
+    -----
+    **Statistic.** For two worths that are equal, in units of the variance that independent answers
+    would give their net wins, a fit has an interval of half width w(d) for the design effect d
+    (:func:`_half_width`). The form of the least w(1.5)^2 w(D) is taken: 1.5 stands for an ordinary
+    survey, and D for one whose respondents are of two minds about one pair; the second moments of
+    all pairs keep to that pair what the largest design effect spreads to all. Covariates have one
+    form.
+    """
+    forms: tuple[Form, ...] = ("worst",) if design.covariates is not None else tuple(SHARES)
+    found = []
+    for name in forms if form is None else (form,):
+        for part in SHARES[name] if share is None else (share,):
+            if part + taken < 1.0 or share is not None:
+                found.append((_cost(design, epsilon, delta, taken, name, part), name, part))
+    _, best, part = min(found)
+    return best, part
+
+
+def _cost(
+    design: Design, epsilon: float, delta: float, taken: float, form: Form, share: float
+) -> float:
+    reach, n = design.reach, design.nobs
+    if math.isinf(epsilon) or taken + share >= 1.0:
+        return 0.0
+    rows = reach.effective_rows
+    independent = 2.0 * reach.items * rows / reach.pairs
+    # answering the pair itself, and then either of its items with a third
+    largest = (2 * rows if not reach.distinct else 2 + min(rows - 1, 2 * (reach.items - 2))) ** 2
+    noise = 2.0 * noise_choices(reach, epsilon, delta)[0].deviation(reach.items) ** 2
+    noise /= (1.0 - taken - share) ** 2 * n * independent
+    moved = largest if form == "worst" else reach.second_moments_l1
+    side = math.sqrt(2.0) * moved / (independent * share * n * epsilon)
+    even = _half_width(TYPICAL_EFFECT, side, noise, n)
+    divided = max(TYPICAL_EFFECT, 0.5 * largest / independent)
+    return even**2 * (_half_width(divided, side, noise, n) if form == "worst" else even)
+
+
+def _half_width(effect: float, side: float, noise: float, n: int) -> float:
+    """Return the half width of an interval for a sampling variance that is itself noisy.
+
+    Given the design effect, the standard deviation of its noise, and the variance of the noise of
+    the estimate; t quantiles stand for what an error of the variance costs.
+    """
+    total = effect + noise
+    df = 1.0 / (0.5 * (side / total) ** 2 + (effect / total) ** 2 / max(n - 1, 1))
+    return float(stdtrit(df, 0.975)) * math.sqrt(total)
