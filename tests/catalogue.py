@@ -82,8 +82,8 @@ def bradley_terry():
     btl = pr.PrivateBTL
     some = [{}, {"method": "counts"}, OBJECTIVE]
     private = [*some, *COUNTS, GAUSSIAN, {"penalty": 0.5}, {"method": "counts", "penalty": 0}]
-    shares = {"shares": {"design_effect": 0.2}, "alpha": 0.2}
-    effects = [{"design_effect": effect} for effect in ("none", "scalar")]
+    shares = {"shares": {"dependence": 0.2}, "alpha": 0.2}
+    effects = [{"dependence": effect} for effect in ("none", "worst", "pairs")]
     return [
         *fits("BTL of rows", btl, rows, ROW, private),
         *fits("BTL of rows", btl, rows, ROW, [{**OBJECTIVE, "solver": "lbfgs"}]),
@@ -172,7 +172,7 @@ def top():
     topk, two = pr.PrivateTopK, {"k": 2}
     noises = [{"noise": noise} for noise in NOISES]
     gaussian = {"noise": "gaussian", "delta": DELTA}
-    effects = [{"design_effect": "none"}, {"shares": {"design_effect": 0.2}}]
+    effects = [{"dependence": "none"}, {"shares": {"dependence": 0.2}}]
     some = [{}, *noises, gaussian]
     repeats = surveys.private_respondents(distinct=False)
     twice, released = {"k": 2, "distinct_pairs": False}, {"k": 2, **RELEASED}

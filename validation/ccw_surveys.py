@@ -105,7 +105,7 @@ def one(rng: np.random.Generator, survey: str, share: float, epsilons: tuple) ->
         cells[0] = distance(theirs), distance(theirs), *order(theirs, worths)
         cells[1, 2:] = order(noisy_wins(rng, tally, epsilon), tally.wins)
         for method, (model, effect) in models.items():
-            fit = model.fit(epsilon=epsilon, design_effect=effect, rng=rng)
+            fit = model.fit(epsilon=epsilon, dependence=effect, rng=rng)
             cells[METHODS.index(method)] = (
                 distance(fit.params.to_numpy()),
                 distance(fit.estimate.first),

@@ -174,7 +174,7 @@ def main() -> None:
     cems = pr.datasets.load_university()
     frame = cems.comparisons.merge(cems.students.reset_index(), on="respondent")
     for number, (epsilon, options) in enumerate(
-        ((np.inf, {"design_effect": "cluster"}), (np.inf, {}), (2.0, {}))
+        ((np.inf, {"dependence": "cluster"}), (np.inf, {}), (2.0, {}))
     ):
         cell = Cell("", "gender + study", len(cems.students), epsilon)
         truth = model_of(frame, cell, items=cems.items, ties=True).fit(np.inf, penalty=0).params

@@ -33,11 +33,11 @@ def model(frame: pd.DataFrame, unit: str) -> pr.PrivateBTL:
     return pr.PrivateBTL(frame, items=items, ties=True, design="public", **people)
 
 
-def distance(rng: np.random.Generator, noise: str, unit: str, design_effect: str) -> float:
+def distance(rng: np.random.Generator, noise: str, unit: str, dependence: str) -> float:
     """Return the l2 distance of one private fit to the non-private worths."""
     data = model(pr.datasets.load_university().comparisons, unit)
     truth = data.fit(epsilon=np.inf, penalty=0).params.to_numpy()
-    fit = data.fit(epsilon=1.0, design_effect=design_effect, rng=rng, **options(noise))
+    fit = data.fit(epsilon=1.0, dependence=dependence, rng=rng, **options(noise))
     return float(np.linalg.norm(fit.params.to_numpy() - truth))
 
 

@@ -18,10 +18,10 @@ import privrank as pr
 
 FITS = [
     # label, epsilon, arguments
-    ("no design effect", np.inf, {"design_effect": "none"}),
+    ("no design effect", np.inf, {"dependence": "none"}),
     ("design effect", np.inf, {}),
-    ("cluster-robust", np.inf, {"design_effect": "cluster"}),
-    ("no design effect", 1.0, {"design_effect": "none"}),
+    ("cluster-robust", np.inf, {"dependence": "cluster"}),
+    ("no design effect", 1.0, {"dependence": "none"}),
     ("design effect", 1.0, {}),
     ("design effect, private design, counts assumed equal", 1.0, {}),
     ("design effect, private design, counts released", 1.0, {}),

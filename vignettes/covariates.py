@@ -68,7 +68,7 @@ print(pr.summary_col([model("french").fit(epsilon=e, rng=rng) for e in (1.0, 4.0
 # %%
 both = model("french + study").fit(epsilon=4.0, budget=budget, rng=rng)
 print(both.wald_test_terms().round(3).to_string())
-crossed = model("french * study").fit(epsilon=np.inf, penalty=0, design_effect="cluster")
+crossed = model("french * study").fit(epsilon=np.inf, penalty=0, dependence="cluster")
 print(crossed.wald_test_terms().round(3).to_string())
 
 # %% [markdown]

@@ -42,7 +42,7 @@ print(left_out.value_counts().sort_index().to_string(header=False))
 # %%
 data = {"items": survey.items, "respondent": "respondent", "max_rows": 6, "ties": True}
 public = pr.PrivateBTL(survey.comparisons, design="public", **data)
-reference = public.fit(epsilon=np.inf, penalty=0, design_effect="cluster")
+reference = public.fit(epsilon=np.inf, penalty=0, dependence="cluster")
 print(reference.summary(), end="\n\n")
 print(reference.pairwise().iloc[[1]].round(3).to_string(index=False))
 

@@ -36,7 +36,7 @@ print(f"\nmissing: respondents {missing.min()} to {missing.max()}, one answer ea
 # %%
 data = dict(items=cems.items, respondent="respondent", max_rows=15, ties=True, design="public")
 model = pr.PrivateBTL(cems.comparisons, **data)
-reference = model.fit(epsilon=np.inf, penalty=0, design_effect="cluster")
+reference = model.fit(epsilon=np.inf, penalty=0, dependence="cluster")
 mistaken = pr.PrivateBTL(pr.datasets.load_university("1998").comparisons, **data)
 both = {"2001": reference.params, "1998": mistaken.fit(epsilon=np.inf, penalty=0).params}
 print(pd.DataFrame(both).round(3))

@@ -9,7 +9,7 @@ from privrank.bradley_terry.linear import blocks
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
-from privrank.util.solvers import pseudo_inverse, spectrum, square_root
+from privrank.util.solvers import spectrum
 
 __all__ = ["cluster_moments", "floored_moments", "independent_scores", "largest_effect"]
 
@@ -58,11 +58,13 @@ def floored_moments(
     total = -0.125 * centring @ (squares + squares.T) @ centring
     mean = np.outer(equations.score, equations.score) - equations.noise_covariance(b)
     moments = (total - mean / n) * (n / max(n - 1, 1))
-    root = square_root(independent)
-    unit = pseudo_inverse(root)
-    values, vectors = spectrum(unit @ moments @ unit)
-    whole = root @ (vectors * np.maximum(values, 1.0)) @ vectors.T @ root
-    return np.asarray(0.5 * (whole + whole.T))
+    values, vectors = spectrum(independent)
+    kept = values > 1e-11 * values.max()
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    unit = vectors[:, kept] / np.sqrt(values[kept])
+    values, vectors = spectrum(unit.T @ moments @ unit)
+    wider = root @ vectors
+    return np.asarray((wider * np.maximum(values, 1.0)) @ wider.T)
 
 
 def cluster_moments(

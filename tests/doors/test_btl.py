@@ -74,10 +74,14 @@ def test_worths_equal_reference(name, design, unit, gamma, method):
 def test_standard_errors_equal_reference(name, design):
     survey = model(name, design=design)
     for effect, errors in (("none", "model"), ("cluster", "cluster")):
-        result = survey.fit(np.inf, penalty=0, design_effect=effect)
+        result = survey.fit(np.inf, penalty=0, dependence=effect)
         expected = REFERENCE[name]["bse"][errors]
-        np.testing.assert_allclose(result.bse, [expected[i] for i in result.items], atol=1e-5)
-        covariance = REFERENCE[name]["covariance"][errors]
+        # the reference has no small-sample factor
+        n = result.nobs
+        factor = n / (n - 1) if effect == "cluster" else 1.0
+        errors_of_r = math.sqrt(factor) * np.array([expected[i] for i in result.items])
+        np.testing.assert_allclose(result.bse, errors_of_r, atol=1e-5)
+        covariance = factor * np.array(REFERENCE[name]["covariance"][errors])
         np.testing.assert_allclose(result.cov_params(), covariance, atol=1e-6)
         assert (result.bse_privacy == 0).all()
     # without respondents there is nothing to be dependent
@@ -107,11 +111,14 @@ def test_sizes_equal_reference(name):
 
 @by_design
 def test_design_effect_of_university(design):
-    result = model(design=design).fit(np.inf, penalty=0)
-    assert round(result.design_effect, 2) == 1.92
-    naive = model(design=design).fit(np.inf, penalty=0, design_effect="none")
+    # StGallen divides the students most, from Milano; every error is that of the widest pair
+    result = model(design=design).fit(np.inf, penalty=0, dependence="worst")
+    naive = model(design=design).fit(np.inf, penalty=0, dependence="none")
     assert naive.design_effect == 1.0
     np.testing.assert_allclose(result.bse, naive.bse * math.sqrt(result.design_effect), rtol=1e-9)
+    robust = model(design=design).fit(np.inf, penalty=0)
+    assert round(robust.design_effect, 2) == 2.43
+    assert 2.3 < result.design_effect < 2.5
 
 
 @quiet
@@ -129,7 +136,7 @@ def test_design_effect_is_at_least_one(name):
         max_rows=3,
         ties=True,
         design="public",
-    ).fit(np.inf)
+    ).fit(np.inf, dependence="worst")
     assert result.design_effect == 1.0
 
 
@@ -686,7 +693,7 @@ def test_standard_errors_under_a_private_design_come_from_the_release(
     monkeypatch, arguments, options, effect
 ):
     survey, other = two_graphs()
-    truth = model(frame=survey, **arguments).fit(1.0, **options, design_effect=effect, rng=seeded())
+    truth = model(frame=survey, **arguments).fit(1.0, **options, dependence=effect, rng=seeded())
 
     def replayed(self, values, rng):
         # the noisy release of the first data set, whatever the data are
@@ -701,7 +708,7 @@ def test_standard_errors_under_a_private_design_come_from_the_release(
     monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", lambda *_: np.full(6, 40.0))
     for frame in (survey, other):
         result = model(frame=frame, **arguments).fit(
-            1.0, **options, design_effect=effect, rng=seeded()
+            1.0, **options, dependence=effect, rng=seeded()
         )
         pd.testing.assert_series_equal(result.bse, truth.bse, check_exact=True)
         pd.testing.assert_series_equal(result.bse_sampling, truth.bse_sampling, check_exact=True)
@@ -753,7 +760,7 @@ def test_public_design_takes_counts_and_two_over_epsilon():
 def test_shares_add_up_to_epsilon(unit):
     shares = {"output": 0.02, "pair_counts": 0.2}
     if unit == "respondent":
-        shares["design_effect"] = 0.3
+        shares["dependence"] = 0.3
     result = model(unit=unit, pair_counts="release").fit(
         2.0, method="objective", shares=shares, rng=seeded()
     )
@@ -762,7 +769,7 @@ def test_shares_add_up_to_epsilon(unit):
     assert sum(part.epsilon for part in parts.values()) <= 2.0
     assert parts["pair_counts"].epsilon == pytest.approx(0.4)
     if unit == "respondent":
-        assert parts["design_effect"].epsilon == pytest.approx(0.6)
+        assert parts["dependence"].epsilon == pytest.approx(0.6)
 
 
 def test_auto_leaves_objective_perturbation_out_when_the_ridge_is_too_small():

@@ -98,7 +98,7 @@ def test_respondents_need_the_design_effect():
             frame, items=range(4), respondent="respondent", max_rows=6, design="public"
         )
         for store, effect in ((plain, "none"), (mended, "auto")):
-            result = model.fit(epsilon=4.0, design_effect=effect, rng=rng)
+            result = model.fit(epsilon=4.0, dependence=effect, rng=rng)
             sides = result.conf_int()
             store.append(((sides["lower"] <= 0) & (sides["upper"] >= 0)).mean())
     assert np.mean(plain) < 0.92

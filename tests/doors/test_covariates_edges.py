@@ -162,7 +162,7 @@ def test_design_effect_of_independent_answers_is_one_with_an_order_effect():
             p = 1 / (1 + np.exp(-(worth[a] - worth[b] + 0.3)))
             rows.append((person, a, b, 1.0 if rng.random() < p else -1.0))
     frame = pd.DataFrame(rows, columns="respondent item1 item2 outcome".split())
-    fit = model("first", frame, design="public").fit(np.inf, design_effect="scalar")
+    fit = model("first", frame, design="public").fit(np.inf, dependence="worst")
     assert fit.design_effect == pytest.approx(1.0, abs=0.1)
 
 

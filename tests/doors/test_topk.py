@@ -123,7 +123,7 @@ def noisy_tail(gap, sd, scales):
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 def test_intervals_invert_the_noisy_binomial(epsilon):
-    result = university().fit(epsilon, noise="laplace", rng=seeded())
+    result = university().fit(epsilon, noise="laplace", dependence="none", rng=seeded())
     interval = result.conf_int(0.1)
     scale = 0.5 * result.release.parts["net wins"].law.scale
     for k in range(6):
@@ -160,7 +160,7 @@ def test_intervals_stay_between_zero_and_one(epsilon):
 
 
 def test_standard_errors_and_separation_by_hand():
-    result = university(3).fit(1.0, noise="laplace", rng=seeded())
+    result = university(3).fit(1.0, noise="laplace", dependence="none", rng=seeded())
     law = result.release.parts["net wins"].law
     rate, degree = result.params.to_numpy(), result.degrees
     sampling = result.design_effect * rate * (1 - rate) / degree

@@ -55,13 +55,13 @@ def by_hand(frame):
 @pytest.mark.parametrize("design", ["public", "private"])
 def test_errors_of_win_rates_are_those_of_whole_respondents(missing, design):
     frame = survey(40, 1, missing, camps=1.0)
-    result = model(frame, design=design).fit(np.inf, design_effect="cluster")
+    result = model(frame, design=design).fit(np.inf, dependence="cluster")
     rate, covariance = by_hand(frame)
     np.testing.assert_allclose(result.params, rate)
     np.testing.assert_allclose(result.covariance, covariance, atol=1e-12)
     np.testing.assert_allclose(result.bse, np.sqrt(np.diag(covariance)))
     assert "cluster-robust" in str(result.summary())
-    independent = model(frame, design=design).fit(np.inf, design_effect="none")
+    independent = model(frame, design=design).fit(np.inf, dependence="none")
     assert "independent answers" in str(independent.summary())
     assert not np.allclose(independent.bse, result.bse, rtol=0.02)
 
@@ -69,7 +69,7 @@ def test_errors_of_win_rates_are_those_of_whole_respondents(missing, design):
 def test_a_difference_has_an_error_of_its_own():
     # camps disagree on a against b alone: no average over items sees it
     frame = survey(300, 2, camps=2.0)
-    result = model(frame, k=1).fit(np.inf, design_effect="cluster")
+    result = model(frame, k=1).fit(np.inf, dependence="cluster")
     rate, covariance = by_hand(frame)
     n = result.nobs
     for i, j in itertools.permutations(range(4), 2):
@@ -82,7 +82,7 @@ def test_a_difference_has_an_error_of_its_own():
     order = np.argsort(-rate)
     pairs = [result._gap_pvalues(order[:1], order[j : j + 1])[0, 0] for j in (1, 2, 3)]
     assert result.pvalue == pytest.approx(max(pairs))
-    plain = model(frame, k=1).fit(np.inf, design_effect="none")
+    plain = model(frame, k=1).fit(np.inf, dependence="none")
     one, two = np.array([0]), np.array([1])
     robust, naive = (norm.isf(fit._gap_pvalues(one, two)[0, 0] / 2) for fit in (result, plain))
     assert 1.5 * robust < naive
@@ -91,8 +91,8 @@ def test_a_difference_has_an_error_of_its_own():
 @pytest.mark.parametrize("link", ["logit", "probit"])
 def test_a_fit_of_worths_and_a_selection_have_the_same_errors(link):
     frame = survey(40, 3, missing=0.2, camps=1.0)
-    worths = model(frame, pr.PrivateBTL, link=link).fit(np.inf, design_effect="cluster")
-    selected = model(frame).fit(np.inf, design_effect="cluster")
+    worths = model(frame, pr.PrivateBTL, link=link).fit(np.inf, dependence="cluster")
+    selected = model(frame).fit(np.inf, dependence="cluster")
     again = pr.PrivateTopK.from_release(worths.release, k=2)
     for name in ("params", "bse", "pvalues"):
         np.testing.assert_allclose(getattr(again, name), getattr(selected, name), rtol=1e-9)
@@ -109,10 +109,10 @@ def test_a_fit_of_worths_and_a_selection_have_the_same_errors(link):
 def test_few_respondents_of_one_mind_are_no_proof():
     rows = [(person, *pair, 1.0) for person in range(3) for pair in PAIRS]
     frame = pd.DataFrame(rows, columns=["respondent", "item1", "item2", "outcome"])
-    result = model(frame).fit(np.inf, design_effect="cluster")
+    result = model(frame).fit(np.inf, dependence="cluster")
     assert result.pvalue == pytest.approx(2 * norm.sf(np.sqrt(3)))
     assert str(result.summary())
-    alone = model(frame[frame["respondent"] == 0]).fit(np.inf, design_effect="cluster")
+    alone = model(frame[frame["respondent"] == 0]).fit(np.inf, dependence="cluster")
     assert alone.pvalue > 0.3 and np.isfinite(alone.conf_int().to_numpy()).all()
 
 
@@ -122,8 +122,8 @@ def test_the_separation_of_camps_keeps_its_level():
     for seed in range(200):
         frame = survey(60, 100 + seed, camps=2.0, rest=-2.0)
         built = model(frame, k=1)
-        rejected.append(built.fit(np.inf, design_effect="cluster").pvalue <= 0.05)
-        plain.append(built.fit(np.inf, design_effect="none").pvalue <= 0.05)
+        rejected.append(built.fit(np.inf, dependence="cluster").pvalue <= 0.05)
+        plain.append(built.fit(np.inf, dependence="none").pvalue <= 0.05)
     assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
     assert np.mean(plain) > 0.1
 
@@ -156,8 +156,8 @@ def fits(frame, **options):
 def test_who_says_cluster_robust_learns_nothing_from_an_answer_given_twice():
     frame = survey(60, 5, camps=0.7)
     twice = pd.concat([frame, frame])
-    once, again = (fits(each, design_effect="cluster") for each in (frame, twice))
-    naive, more = (fits(each, design_effect="none") for each in (frame, twice))
+    once, again = (fits(each, dependence="cluster") for each in (frame, twice))
+    naive, more = (fits(each, dependence="none") for each in (frame, twice))
     for name, result in again.items():
         assert "cluster-robust" in str(result.summary()), name
         np.testing.assert_allclose(result.bse, once[name].bse, rtol=1e-6, err_msg=name)

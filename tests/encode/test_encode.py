@@ -271,7 +271,7 @@ BAD_FITS = {
     "noise": (btl, {"noise": "cauchy"}, ValueError, ["noise", "'laplace'", "'cauchy'"]),
     "noise without delta": (btl, {"noise": "gaussian"}, ValueError, ["noise='gaussian'", "delta"]),
     "solver": (btl, {"solver": "adam"}, ValueError, ["solver", "'newton'", "'adam'"]),
-    "design_effect": (btl, {"design_effect": True}, ValueError, ["design_effect", "'scalar'"]),
+    "design_effect": (btl, {"dependence": True}, ValueError, ["design_effect", "'scalar'"]),
     "penalty negative": (btl, {"penalty": -1}, ValueError, ["penalty", "at least 0"]),
     "penalty NaN": (btl, {"penalty": np.nan}, ValueError, ["penalty", "at least 0"]),
     "penalty infinite": (btl, {"penalty": np.inf}, ValueError, ["penalty", "at least 0"]),
@@ -292,33 +292,33 @@ BAD_FITS = {
     "shares unknown": (people, {"shares": {"noise": 0.1}}, ValueError, ["shares", "'output'"]),
     "shares negative": (
         people,
-        {"shares": {"design_effect": -0.1}},
+        {"shares": {"dependence": -0.1}},
         ValueError,
         ["shares", "positive"],
     ),
     "shares all": (
         people,
-        {"shares": {"design_effect": 1.0}},
+        {"shares": {"dependence": 1.0}},
         ValueError,
         ["shares", "below 1"],
     ),
     "shares too much together": (
         people,
-        {"shares": {"design_effect": 0.6, "output": 0.4}, "method": "objective"},
+        {"shares": {"dependence": 0.6, "output": 0.4}, "method": "objective"},
         ValueError,
         ["shares", "less than 1"],
     ),
-    "shares NaN": (people, {"shares": {"design_effect": np.nan}}, ValueError, ["shares"]),
+    "shares NaN": (people, {"shares": {"dependence": np.nan}}, ValueError, ["shares"]),
     "cluster at finite epsilon": (
         people,
-        {"design_effect": "cluster"},
+        {"dependence": "cluster"},
         ValueError,
         ["design_effect='cluster'", "'scalar'"],
     ),
-    "scalar for rows": (btl, {"design_effect": "scalar"}, ValueError, ["'scalar'", "respondent="]),
+    "scalar for rows": (btl, {"dependence": "worst"}, ValueError, ["'scalar'", "respondent="]),
     "cluster for rows": (
         btl,
-        {"epsilon": np.inf, "design_effect": "cluster"},
+        {"epsilon": np.inf, "dependence": "cluster"},
         ValueError,
         ["'cluster'", "respondent="],
     ),
@@ -388,7 +388,7 @@ UNLISTED_FITS = {
     "a number for a budget": (btl, {"budget": 5.0}, TypeError, ["budget", "Budget", "float"]),
     "a share that is a word": (
         people,
-        {"shares": {"design_effect": "all"}},
+        {"shares": {"dependence": "all"}},
         (TypeError, ValueError),
         ["shares"],
     ),
@@ -554,7 +554,7 @@ def test_released_pair_counts_may_all_fall_to_zero(method, items):
 
 def counts_of(model):
     """The exact counts of a model, as the archive of a non-private run."""
-    fit = {"design_effect": "cluster"} if "respondents" in repr(model) else {}
+    fit = {"dependence": "cluster"} if "respondents" in repr(model) else {}
     return model.fit(np.inf, rng=np.random.default_rng(0), **fit).release.to_json()
 
 

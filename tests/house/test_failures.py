@@ -108,7 +108,7 @@ CASES = {
     "BTL, probit": btl(link="probit", **PUBLIC),
     "BTL, probit, non-private": btl(link="probit", epsilon=np.inf, penalty=0, **PUBLIC),
     "BTL, unpenalised": btl(penalty=0, **PUBLIC),
-    "BTL, cluster": btl(epsilon=np.inf, design_effect="cluster", **PUBLIC),
+    "BTL, cluster": btl(epsilon=np.inf, dependence="cluster", **PUBLIC),
     "formula, public": formula("group", **PUBLIC),
     "formula, private": formula("group"),
     "formula, unpenalised": formula("group", epsilon=np.inf, penalty=0, **PUBLIC),

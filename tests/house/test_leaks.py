@@ -49,7 +49,7 @@ FITS = {
     "objective, released counts": ({"pair_counts": "release"}, {"method": "objective"}),
     "declared": ({"pair_counts": dict.fromkeys(PAIRS, PEOPLE)}, {}),
     "non-private": ({"design": "public"}, {"epsilon": np.inf}),
-    "non-private, private design": ({}, {"epsilon": np.inf, "design_effect": "cluster"}),
+    "non-private, private design": ({}, {"epsilon": np.inf, "dependence": "cluster"}),
 }
 TOP_FITS = {name: FITS[name] for name in ("public", "counts", "released counts", "non-private")}
 CASES = [("btl", name) for name in FITS] + [("topk", name) for name in TOP_FITS]

@@ -263,7 +263,7 @@ OPTIONS = [
     ("method", plan.Method, PAIRED[:1]),
     ("noise", plan.Noise, PAIRED[:1]),
     ("noise", plan.Noise, PAIRED[1:]),
-    ("design_effect", plan.DesignEffect, PAIRED[:1]),
+    ("dependence", dependence.Dependence, PAIRED[:1]),
     ("solver", fit.Solver, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[1:]),

@@ -29,7 +29,7 @@ from privrank.mechanisms.comparisons import plan_comparisons, release_comparison
 from privrank.planning.choice import Choice
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
-from privrank.release.release import DESIGN_EFFECT, MOMENTS, NET, PAIR_COUNTS, WINS
+from privrank.release.release import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import Design, PairCounts
 
 PAIRS = list(combinations("abc", 2))
@@ -67,7 +67,7 @@ def encode(survey, units):
 
 def names_of(survey):
     people = SURVEYS[survey][2]
-    return [NET, WINS, PAIR_COUNTS, *([DESIGN_EFFECT] if people else [])]
+    return [NET, WINS, PAIR_COUNTS, *([DEPENDENCE] if people else [])]
 
 
 @cache
@@ -146,10 +146,10 @@ def check_counts(survey, kind, plan, epsilon=1.0):
 PLANS = {
     "net": Choice(NET),
     "matrix": Choice(WINS),
-    "net and effect": Choice(NET, {DESIGN_EFFECT: 0.1}),
-    "matrix and effect": Choice(WINS, {DESIGN_EFFECT: 0.25}),
+    "net and effect": Choice(NET, {DEPENDENCE: 0.1}),
+    "matrix and effect": Choice(WINS, {DEPENDENCE: 0.25}),
     "net and pairs": Choice(NET, {PAIR_COUNTS: 0.3}),
-    "net, effect and pairs": Choice(NET, {DESIGN_EFFECT: 0.1, PAIR_COUNTS: 0.3}),
+    "net, effect and pairs": Choice(NET, {DEPENDENCE: 0.1, PAIR_COUNTS: 0.3}),
 }
 CASES = [
     (survey, kind, plan)
@@ -188,7 +188,7 @@ def check_independence(seed):
     """No two entries of noise, of two fits of several parts, are correlated."""
     rng = None if seed is None else np.random.default_rng(seed)
     encoded = prepare("round robins", "private")
-    plan = Choice(NET, {DESIGN_EFFECT: 0.3, PAIR_COUNTS: 0.3})
+    plan = Choice(NET, {DEPENDENCE: 0.3, PAIR_COUNTS: 0.3})
     draws = []
     for _ in range(300):
         fits = [
@@ -660,7 +660,7 @@ def test_planted_fault_is_caught(monkeypatch, fault, check):
         check()
 
 
-@pytest.mark.parametrize("shares", [{DESIGN_EFFECT: 0.6, PAIR_COUNTS: 0.6}, {DESIGN_EFFECT: 1.0}])
+@pytest.mark.parametrize("shares", [{DEPENDENCE: 0.6, PAIR_COUNTS: 0.6}, {DEPENDENCE: 1.0}])
 def test_shares_that_leave_nothing_are_refused_before_spending(shares):
     budget = Budget(epsilon=1.0, unit="respondent")
     with pytest.raises(ValueError, match="epsilon is too small"):

@@ -60,7 +60,7 @@ def test_respondents_release_net_wins_and_not_the_win_matrix(data):
         warnings.simplefilter("ignore", pr.PrivrankWarning)
         fit = survey(data).fit(1.0, rng=np.random.default_rng(1))
     assert fit.release.mechanism == "net wins"
-    assert {"net wins", "pair_counts", "design_effect"} == set(fit.release.parts)
+    assert {"net wins", "pair_counts", "dependence"} == set(fit.release.parts)
 
 
 def test_rows_take_the_win_matrix_while_its_cells_are_few():
@@ -99,7 +99,7 @@ def test_shares_and_pair_counts_enter_the_prediction():
         chosen = plan.plan_fit(facts, 1.0, "counts", None, "auto", shares, noise="permutohedron")
         return plan.predicted_error(facts, 1.0, 0.0, chosen)
 
-    assert error({"design_effect": 0.5}) > error()
+    assert error({"dependence": 0.5}) > error()
     # counts that nobody knows: released with hardly any budget, or with so much that none is left
     assert error({"pair_counts": 0.01}) > error()
     assert error({"pair_counts": 0.85}) > error()

@@ -42,5 +42,5 @@ def test_six_items_fit_in_26_lines(name):
 def test_details_are_added_when_they_are_asked_for(name):
     short, full = (str(FITS[name].summary(details=more)) for more in (False, True))
     assert "Noise scale:" in full and "Noise scale:" not in short
-    if FITS[name].release.parts.keys() & {"design_effect"}:
+    if FITS[name].release.parts.keys() & {"dependence"}:
         assert "Epsilon includes 10%" in full and "Epsilon includes" not in short

@@ -1,0 +1,244 @@
+"""What one respondent can do to what is released of dependence, by enumeration of small surveys."""
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank.bradley_terry.directions import Directions, contrast_directions
+from privrank.bradley_terry.estimate import estimate, response
+from privrank.bradley_terry.moments import floored_moments, independent_scores
+from privrank.bradley_terry.score import score_equations
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.mechanisms import dependence
+from privrank.mechanisms.dependence import STEPS, pair_moments, round_directions, strongest
+from privrank.privacy.sensitivity import Reach
+from privrank.release.survey import Design
+
+
+def nets(m, rows, distinct=True):
+    """Every net that one respondent of at most `rows` answers can have."""
+    edges = list(combinations(range(m), 2))
+    found = {(0,) * m: 0}
+    for first, second in edges if distinct else edges * rows:
+        more = dict(found)
+        for net, used in found.items():
+            for side in (1, -1):
+                moved = list(net)
+                moved[first] += side
+                moved[second] -= side
+                moved = tuple(moved)
+                more[moved] = min(more.get(moved, math.inf), used + 1)
+        found = more
+    return np.array([net for net, used in found.items() if used <= rows])
+
+
+def squares(net):
+    """(net_i - net_j)^2 of all pairs."""
+    return np.stack([(net[:, i] - net[:, j]) ** 2 for i, j in combinations(range(net.shape[1]), 2)])
+
+
+SMALL = [(m, rows) for m in (3, 4, 5) for rows in range(1, m * (m - 1) // 2 + 1)]
+
+
+@pytest.mark.parametrize(("m", "rows"), SMALL)
+def test_second_moments_move_by_their_sensitivity_and_no_more(m, rows):
+    q = np.unique(squares(nets(m, rows)).T, axis=0)
+    moved = max(np.abs(q - one).sum(axis=1).max() for one in q)
+    for adjacency in ("replace", "outcome"):
+        assert Reach(m, rows, True, adjacency).second_moments_l1 == moved
+
+
+@pytest.mark.parametrize(("m", "rows"), [(3, 1), (3, 2), (3, 4), (4, 2), (4, 3)])
+def test_second_moments_of_repeated_pairs_move_by_no_more_than_stated(m, rows):
+    q = np.unique(squares(nets(m, rows, distinct=False)).T, axis=0)
+    moved = max(np.abs(q - one).sum(axis=1).max() for one in q)
+    assert moved <= Reach(m, rows, False, "replace").second_moments_l1
+
+
+@pytest.mark.parametrize(("m", "rows"), [(6, 5), (6, 14), (7, 21), (10, 45), (12, 20)])
+def test_second_moments_of_more_items_keep_their_bound(m, rows):
+    # the largest found among stars and rankings, in opposite orders and rotated
+    stated = Reach(m, rows, True, "replace").second_moments_l1
+    rng, edges = np.random.default_rng(1), list(combinations(range(m), 2))
+    found = []
+    for _ in range(300):
+        net, order = np.zeros(m, dtype=int), rng.permutation(m)
+        for first, second in (edges[k] for k in rng.permutation(len(edges))[:rows]):
+            up = order[first] < order[second]
+            net[first] += 1 if up else -1
+            net[second] -= 1 if up else -1
+        found.append(net)
+    q = squares(np.array(found)).T
+    assert max(np.abs(q - one).sum(axis=1).max() for one in q) <= stated
+
+
+def design(m, rows, n=5, distinct=True):
+    items = tuple("abcdefgh"[:m])
+    return Design(items, n, "respondent", rows, distinct, True, "private", None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "distinct"),
+    [*((rows, True) for rows in range(1, 7)), *((rows, False) for rows in (1, 2, 3))],
+)
+def test_one_respondent_reaches_along_a_contrast_as_far_as_stated(rows, distinct):
+    rng = np.random.default_rng(rows)
+    weights = rng.normal(size=(20, 1, 5))
+    weights[:, :, -1] = 0.0
+    rounded = round_directions(
+        design(4, rows, distinct=distinct), Directions(weights, np.ones(20), np.zeros(20))
+    )
+    reached = np.abs(nets(4, rows, distinct) @ rounded.weights[:, 0, :4].T).max(axis=0)
+    np.testing.assert_array_equal(reached, rounded.farthest)
+
+
+def encode(units, rows):
+    """A survey of three items from one list of answers, by pair, for each respondent."""
+    pairs = list(combinations("abc", 2))
+    frame = pd.DataFrame(
+        [
+            (who, *pair, answer)
+            for who, unit in enumerate(units)
+            for pair, answer in zip(pairs, unit, strict=True)
+            if answer is not None
+        ],
+        columns=["who", "item1", "item2", "outcome"],
+    )
+    frame["outcome"] = frame["outcome"].astype(float)
+    return encode_comparisons(
+        frame, ComparisonColumns("item1", "item2", "outcome", "who"), items=["a", "b", "c"],
+        max_rows=rows, distinct_pairs=True, ties=True, design="private", pair_counts="equal",
+    )  # fmt: skip
+
+
+def largest_move(statistic, rows=3):
+    """The largest difference of a statistic between surveys that differ in one respondent."""
+    answers = list(product((1, 0, -1), repeat=3))
+    others = [[(1, 1, 1), (1, 1, -1)], [(0, 0, 0), (-1, 1, 1)], [(-1, -1, -1), (-1, -1, -1)]]
+    moved = 0
+    for rest in others:
+        values = [statistic(encode([*rest, unit], rows)) for unit in answers]
+        moved = max(moved, max(values) - min(values))
+    return moved
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_worst_contrast_moves_by_its_sensitivity_at_most(seed):
+    # whatever was released before, and so whatever the contrasts, what they explain, and by how
+    # much answers are supposed to vary
+    rng = np.random.default_rng(seed)
+    found = Directions(rng.normal(size=(6, 1, 4)), rng.exponential(9.0, 6), rng.normal(size=6) * 9)
+    found.weights[:, :, -1] = 0.0
+    contrasts = round_directions(design(3, 3, n=3), found)
+    moved = largest_move(lambda encoded: strongest(encoded, contrasts))
+    assert 0.3 * STEPS < moved <= STEPS
+
+
+def test_a_contrast_that_reaches_farther_than_stated_is_found():
+    contrasts = round_directions(
+        design(3, 1, n=3), Directions(np.eye(4)[None, :1], np.ones(1), np.zeros(1))
+    )
+    assert largest_move(lambda encoded: strongest(encoded, contrasts)) > STEPS
+
+
+def university(**options):
+    cems = pr.datasets.load_university()
+    arguments = {"items": cems.items, "respondent": "respondent", "max_rows": 15, "ties": True}
+    return pr.PrivateBTL(cems.comparisons, design="public", **(arguments | options))
+
+
+def test_second_moments_are_those_of_the_net_wins():
+    rng = np.random.default_rng(3)
+    units = [tuple(rng.choice([1, 0, -1], 3)) for _ in range(7)]
+    sides = np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]])  # of a:b, a:c, b:c
+    net = np.array(units) @ sides.T
+    q = pair_moments(encode(units, 3))
+    np.testing.assert_array_equal(q, squares(net).sum(axis=1))
+    weights = rng.normal(size=3)
+    weights -= weights.mean()
+    products = [weights[i] * weights[j] for i, j in combinations(range(3), 2)]
+    assert weights @ net.T @ net @ weights == pytest.approx(-np.array(products) @ q)
+
+
+@pytest.mark.parametrize("form", ["worst", "pairs"])
+def test_without_noise_dependence_is_that_of_the_cluster_robust_covariance(form):
+    # complete, so that all respondents have one mean; the directions are those of the fit
+    cems = pr.datasets.load_university()
+    rows = cems.comparisons.fillna({"outcome": 0.0})
+    model = pr.PrivateBTL(
+        rows, items=cems.items, respondent="respondent", max_rows=15, ties=True, design="public"
+    )
+    robust, found = model.fit(np.inf), model.fit(np.inf, dependence=form)
+    n = robust.nobs
+    exact = robust._covariance()
+    if form == "pairs":
+        own = np.diag(exact.sampling)
+        floored = np.diag(found._covariance().sampling)
+        assert (floored >= own * (1 - 1e-9)).all()
+        assert (floored <= np.maximum(own, np.diag(exact.independent)) * 1.2).all()
+        assert found.design_effect == pytest.approx(robust.design_effect, rel=0.02)
+    else:
+        # the largest of all contrasts, and no worth or difference has a larger one
+        assert found.design_effect >= robust.design_effect * (n - 1) / n * (1 - 1e-3)
+        assert found.design_effect <= robust.design_effect * 1.1
+
+
+def test_the_floor_is_that_of_independent_answers_in_every_direction():
+    result = university().fit(1.0, dependence="pairs", rng=np.random.default_rng(1))
+    release, equations = result.release, score_equations(result.release)
+    b = estimate(equations, release).coefficients
+    independent = independent_scores(equations, release, b)
+    floored = floored_moments(equations, release, b, independent)
+    over = np.linalg.eigvalsh(floored - independent)
+    assert over.min() > -1e-9 * np.abs(independent).max()
+    assert over.max() > 0.1 * np.abs(independent).max()
+
+
+def test_contrasts_depend_on_the_survey_through_the_release_alone():
+    result = university().fit(1.0, dependence="worst", rng=np.random.default_rng(2))
+    release = pr.Release.from_json(result.release.to_json())
+    equations = score_equations(release)
+    fitted = estimate(equations, release)
+    found = contrast_directions(
+        equations, release, fitted.coefficients, response(equations, fitted)
+    )
+    contrasts = round_directions(release.design, found)
+    assert contrasts.most == release.found["largest design effect"]
+
+
+def test_worths_that_noise_has_driven_far_apart_keep_a_finite_scale():
+    frame = pr.datasets.load_university().comparisons
+    few = frame[frame["respondent"].isin(frame["respondent"].unique()[:20])]
+    cems = pr.datasets.load_university()
+    model = pr.PrivateBTL(
+        few, items=cems.items, respondent="respondent", max_rows=15, ties=True, design="public"
+    )
+    for seed in range(5):
+        result = model.fit(0.1, dependence="worst", rng=np.random.default_rng(seed))
+        most = result.release.found["largest design effect"]
+        # no answer varies less than at the farthest predictor, nor more than at even odds
+        assert 1.0 <= most <= 100 * 2 * 25 / 12
+        assert result.design_effect <= most * (1 + 1e-9)
+
+
+def test_both_stages_are_reserved_before_anything_is_read(monkeypatch):
+    def unread(*_):
+        raise AssertionError("read")
+
+    monkeypatch.setattr(dependence, "_moments", unread)
+    budget = pr.Budget(epsilon=0.5, unit="respondent")
+    with pytest.raises(pr.BudgetExceeded):
+        university().fit(1.0, budget=budget, dependence="worst")
+    assert budget.spent[0] == 0.0
+
+
+@pytest.mark.parametrize(("n", "form", "share"), [(303, "worst", 0.1), (3000, "pairs", 0.2)])
+def test_the_form_is_chosen_from_public_numbers(n, form, share):
+    from privrank.planning.dependence import choose_form
+
+    survey = Design(tuple("abcdef"), n, "respondent", 15, True, True, "public", None)
+    assert choose_form(survey, 1.0, 0.0, 0.0) == (form, share)
