@@ -22,7 +22,7 @@ __all__ = ["STEPS", "Contrasts", "pair_moments", "round_directions", "strongest"
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-STEPS = 2**20
+STEPS = 2**16
 """Sensitivity of the largest design effect, in lattice steps."""
 
 _FINEST = 10
@@ -116,8 +116,8 @@ def strongest(encoded: Encoded, contrasts: Contrasts) -> int:
 
     Notes
     -----
-    **Statistic.** Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), with Q_p the sum over
-    respondents of the square of weights_p'net. **Privacy.** Given the contrasts, replacing one
+    **Statistic.** Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0 if that is less, with Q_p
+    the sum over respondents of the square of weights_p'net. **Privacy.** Given the contrasts, replacing one
     respondent moves Q_p by at most farthest_p^2, the largest square that there is, as squares are
     not negative. That is no more than scale_p, so the fraction moves by at most STEPS, a whole
     number, and so do its floor and the largest of all floors. Hence the sensitivity is STEPS,
@@ -129,7 +129,7 @@ def strongest(encoded: Encoded, contrasts: Contrasts) -> int:
         weights = contrasts.weights[:, kind]
         total += ((weights @ moments) * weights).sum(axis=1)
     sides = zip(total.tolist(), contrasts.centre, contrasts.scale, strict=True)
-    return max(STEPS * (square - centre) // scale for square, centre, scale in sides)
+    return max(0, *(STEPS * (square - centre) // scale for square, centre, scale in sides))
 
 
 def pair_moments(encoded: Encoded) -> IntArray:

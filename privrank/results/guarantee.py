@@ -27,12 +27,12 @@ from privrank.release.release import (
 from privrank.release.survey import Design
 
 __all__ = [
+    "allowance",
     "UNCERTAIN",
     "UNFINISHED",
     "caption",
     "column_name",
     "count_notes",
-    "dependence_notes",
     "delta_notes",
     "format_pvalue",
     "guarantee",
@@ -186,21 +186,22 @@ def _errors(release: Release, effect: float) -> str:
     return "second moments of pairs"
 
 
-def dependence_notes(release: Release, effect: float) -> list[str]:
-    """Return how errors allow for the dependence of one respondent's answers."""
-    if release.survey.unit == "row" or MOMENTS[0] in release.parts:
-        return []
-    if DEPENDENCE not in release.parts:
-        return [
-            "Answers of one respondent are taken as independent: where respondents differ, errors "
-            "are larger than stated."
-        ]
-    if LARGEST not in release.found:
-        return ["Errors allow for the dependence of respondents' answers in each difference."]
-    return [
-        f"All errors allow for the strongest dependence of respondents' answers that was found in "
-        f"any difference: at most {effect:.2f} times the variance of independent answers."
-    ]
+def allowance(release: Release) -> str:
+    """Return what the errors of a fit of comparisons allow for."""
+    if MOMENTS[0] in release.parts:
+        return "allowing for sampling and the dependence of respondents' answers"
+    noisy = "sampling" if release.source == "none" else "sampling, privacy noise"
+    if DEPENDENCE in release.parts:
+        where = (
+            "the strongest dependence found in any"
+            if LARGEST in release.found
+            else ("the dependence found in each")
+        )
+        return f"allowing for {noisy} and {where} difference"
+    noisy = noisy.replace(", ", " and ")
+    if release.survey.unit == "row":
+        return f"allowing for {noisy}"
+    return f"allowing for {noisy}, as if a respondent's answers were independent"
 
 
 def count_notes(release: Release, estimate: str) -> list[str]:

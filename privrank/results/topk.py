@@ -18,9 +18,9 @@ from privrank.release.release import DEPENDENCE, MOMENTS, NET
 from privrank.results import tables
 from privrank.results.base import Result, once
 from privrank.results.guarantee import (
+    allowance,
     caption,
     count_notes,
-    dependence_notes,
     format_pvalue,
     guarantee,
     privacy_notes,
@@ -324,9 +324,9 @@ class TopKResult(Result):
             f"between ranks {self.k} and {self.k + 1}, {format_pvalue(self.pvalue)} under H0, "
             f"that an item left out has at least the win rate of a selected one.{other}",
             f"With {100 * (1 - self.alpha):g}% confidence each interval covers the item's win rate "
-            f"against the opponents it met; the rank sets hold for all items at once.",
+            f"against the opponents it met, {allowance(self.release)}; the rank sets hold for all "
+            f"items at once.",
             *self._opponent_words(),
-            *dependence_notes(self.release, self.design_effect),
             *count_notes(self.release, "win rates towards one half"),
             *privacy_notes(self.release, details),
         ]

@@ -10,8 +10,8 @@ from privrank.bradley_terry.score import score_equations
 from privrank.release.release import Release
 from privrank.results.guarantee import (
     UNCERTAIN,
+    allowance,
     count_notes,
-    dependence_notes,
     format_pvalue,
     guarantee,
     loss_notes,
@@ -66,7 +66,6 @@ def fit_table(
         notes=(
             _coverage_note(release, alpha),
             *notes,
-            *dependence_notes(release, effect),
             *loss_notes(release, estimator),
             *privacy_notes(release, details),
             *warnings,
@@ -82,10 +81,9 @@ def _tests_note(release: Release, tests: HomogeneityResult | pd.DataFrame) -> st
             for name, row in tests.to_dict("index").items()
         )
         return f"Wald tests of terms (Monte Carlo): {terms}."
-    heard = "" if release.source == "none" else ", noise included"
     return (
         f"Test of equal worths: statistic {tests.statistic:.2f} on {tests.df} degrees of freedom, "
-        f"{format_pvalue(tests.pvalue)} (Monte Carlo{heard})."
+        f"{format_pvalue(tests.pvalue)} (Monte Carlo)."
     )
 
 
@@ -109,18 +107,16 @@ def _coverage_note(release: Release, alpha: float) -> str:
     level, covariates = f"{100 * (1 - alpha):g}%", release.design.covariates
     if covariates is None:
         return (
-            f"With {level} confidence each interval covers the item's centred worth, allowing for "
-            f"sampling and privacy noise; the rank sets hold for all items at once."
+            f"With {level} confidence each interval covers the item's centred worth, "
+            f"{allowance(release)}; the rank sets hold for all items at once."
         )
     scale = (
         "Item covariates are centred."
         if covariates.item_columns
         else "Coefficients of one column add up to zero over the items."
     )
-    return (
-        f"With {level} confidence each interval covers its coefficient, allowing for sampling and "
-        f"privacy noise. {scale}"
-    )
+    covered = f"With {level} confidence each interval covers its coefficient"
+    return f"{covered}, {allowance(release)}. {scale}"
 
 
 def _zero_notes(release: Release) -> list[str]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import trapezoid
-from scipy.stats import chi2, laplace, norm
+from scipy.stats import chi2, f, norm, t
 
 import privrank as pr
 from privrank.bradley_terry.errors import NoisyErrors
@@ -58,10 +58,30 @@ def test_without_noise_tests_are_those_of_statsmodels():
     sd = np.sqrt([5.0, 4.0])
     np.testing.assert_allclose(law.pvalues(rows, sd), 2 * norm.sf([1.0, 1.0]))
     np.testing.assert_allclose(law.half_widths(rows, 0.05), norm.isf(0.025) * sd)
-    fit = university().fit(np.inf)
+    fit = university().fit(np.inf, dependence="none")
     np.testing.assert_allclose(fit.pvalues, 2 * norm.sf(abs(fit.tvalues)))
     test = fit.wald_test("London = Paris, Milano = StGallen")
     assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 2))
+
+
+def test_without_noise_a_covariance_of_respondents_makes_them_t_and_hotelling_tests():
+    few = pr.datasets.load_university()
+    people = few.comparisons["respondent"].unique()[100:130]
+    rows = few.comparisons[few.comparisons["respondent"].isin(people)]
+    fit = pr.PrivateBTL(
+        rows, items=few.items, respondent="respondent", max_rows=15, ties=True, design="public"
+    ).fit(np.inf)
+    np.testing.assert_allclose(fit.pvalues, 2 * t(29).sf(abs(fit.tvalues)))
+    half = (fit.conf_int()["upper"] - fit.conf_int()["lower"]) / 2
+    np.testing.assert_allclose(half, t(29).isf(0.025) * fit.bse)
+    for pair in ("London = Paris", "Milano = StGallen"):
+        one = fit.t_test(pair)
+        assert one.pvalue == pytest.approx(2 * t(29).sf(abs(np.squeeze(one.tvalue))))
+    both = fit.wald_test("Paris = Milano, Barcelona = StGallen")
+    hotelling = f(2, 28).sf(both.statistic * 28 / (2 * 29))
+    assert both.pvalue == pytest.approx(hotelling, abs=4 * np.sqrt(hotelling / 9999))
+    equal = fit.test_homogeneity()
+    assert equal.df == 5 and 0 < equal.pvalue < 0.05
 
 
 def reject_or_cover(test, interval, alpha):

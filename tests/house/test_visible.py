@@ -30,6 +30,7 @@ from privrank.encode import paircounts
 from privrank.encode.comparisons import Encoded
 from privrank.planning import aggregation as rankplan
 from privrank.planning import comparisons as plan
+from privrank.planning import dependence
 from privrank.privacy import noise
 from privrank.release import survey as design
 from privrank.release.survey import PairCounts

@@ -351,7 +351,7 @@ def test_auto_takes_the_least_and_says_so():
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_the_win_matrix_takes_two_laws(name):
     model = survey(design="private", pair_counts="release")
-    plan = Choice("win matrix", {"design_effect": 0.1}, noise=name)
+    plan = Choice("win matrix", {"dependence": 0.1}, noise=name, form="pairs")
 
     def released(epsilon, delta):
         return release_comparisons(

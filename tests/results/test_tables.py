@@ -249,7 +249,7 @@ def test_summary_states_the_guarantee():
         "SEEDED, not for publication",
         "Epsilon: 0.5",
         "at most exp(0.5)",
-        "10% for the design effect",
+        "10% for the dependence of answers",
     ):
         assert words in text, words
     assert "non-private" in " ".join(str(TABLES["non-private"]).split()[:60])
