@@ -117,12 +117,12 @@ def strongest(encoded: Encoded, contrasts: Contrasts) -> int:
     Notes
     -----
     **Statistic.** Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0 if that is less, with Q_p
-    the sum over respondents of the square of weights_p'net. **Privacy.** Given the contrasts, replacing one
-    respondent moves Q_p by at most farthest_p^2, the largest square that there is, as squares are
-    not negative. That is no more than scale_p, so the fraction moves by at most STEPS, a whole
-    number, and so do its floor and the largest of all floors. Hence the sensitivity is STEPS,
-    whatever was released before; contrasts, bounds and centres do not depend on the respondents but
-    through that.
+    the sum over respondents of the square of weights_p'net. **Privacy.** Given the contrasts,
+    replacing one respondent moves Q_p by at most farthest_p^2, the largest square that there is, as
+    squares are not negative. That is no more than scale_p, so the fraction moves by at most STEPS,
+    a whole number, and so do its floor and the largest of all floors. Hence the sensitivity is
+    STEPS, whatever was released before; contrasts, bounds and centres do not depend on the
+    respondents but through that.
     """
     total = np.zeros(len(contrasts.scale), dtype=np.int64)
     for kind, moments in enumerate(_moments(encoded)):
