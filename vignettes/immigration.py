@@ -33,7 +33,7 @@ print("\nstudents by number of answers left out")
 print(left_out.value_counts().sort_index().to_string(header=False))
 
 # %% [markdown]
-# A tie counts as half a win for each statement. Ties being this frequent, the answers vary less than decided comparisons would. The cluster-robust standard errors of the next table see that; so does the design effect of the private fits, except that it is never taken below one.
+# A tie counts as half a win for each statement. Ties being this frequent, the answers vary less than decided comparisons would. The cluster-robust standard errors of the next table see that; the private fits do not: they take no contrast to vary less than under independent answers.
 #
 # ## Without privacy: two orders
 #
@@ -119,7 +119,7 @@ print(pd.DataFrame(rows, columns=["epsilon", "sampling", "privacy"]).set_index("
 # ## Limits, and the ledger
 #
 # - The intervals rest on normal approximations. With about a hundred students this is fair for worths of this size, and would not be for a statement that hardly anybody prefers.
-# - The design effect is a noisy number as well, and in a survey as small as this its noise is not small. It is never taken below one.
+# - The design effect is a noisy number as well, and in a survey as small as this its noise is not small. It is never taken below one, and it is the largest of all differences: most of the intervals are wider than they would have to be.
 # - The three fits that were entered in the ledger are the whole budget; the fits of the arithmetic and of the last table were left out of it and would have overdrawn it. That is harmless because the data are published. With confidential data it is not: try such things on simulated answers.
 
 # %%

@@ -76,7 +76,7 @@ figure = fit.plot_worth()
 # How to read the table:
 #
 # - `coef` is the worth, `std err` its standard error. The two columns after it are the parts of the standard error: `sampling` is what another sample of as many students would change, `privacy` what another draw of the noise would change. Their squares add up to the square of the whole.
-# - The design effect is the factor by which the dependence of a student's answers inflates the sampling variance. It stands in the header, estimated privately for a share of epsilon named below the table; without it the intervals would be too short.
+# - The design effect is the factor by which the dependence of a student's answers inflates the sampling variance: the largest of all differences between universities, so that every interval is long enough. It stands in the header, released for a share of epsilon; without it the intervals of the universities that divide the students would be too short.
 # - `rank` is the set of ranks that cannot be ruled out, for all universities at once. Where two sets overlap, the order of the two is open, whatever the order of the rows suggests.
 #
 # Against the reference:
