@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import item_basis
+from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.moments import independent_scores
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.worths import display, groups_at, worth_map
@@ -74,7 +75,8 @@ def contrast_directions(
         rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered)))))
         scores = np.vstack(rows) @ response
         weights = _by_kind(design, equations, scores)
-    information = independent_scores(equations, release, b)
+    # nets are the scores of the matching loss, whichever the fit has
+    information = independent_scores(equations, release, b, ScoreFunction(release.link))
     independent = 4.0 * np.einsum("cp,pq,cq->c", scores, information, scores, optimize=True)
     explained = _explained(equations, release, b, scores, weights)
     return Directions(weights, np.asarray(independent), explained)

@@ -19,12 +19,18 @@ FARTHEST = 4.0
 """Predictors beyond this, in spreads of worths, count as this when answers' variances are found."""
 
 
-def independent_scores(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
+def independent_scores(
+    equations: ScoreEquations,
+    release: Release,
+    b: FloatArray,
+    function: ScoreFunction | None = None,
+) -> FloatArray:
     """Return the covariance of the scores if all answers were independent, shape (p, p).
 
-    Where dependence is measured against it, noise in the worths must not make it vanish.
+    Of another function of the worths than the fit's, if one is given. Where dependence is measured
+    against it, noise in the worths must not make it vanish.
     """
-    function, t = equations.fitted, equations.linear.predict(b)
+    function, t = function or equations.fitted, equations.linear.predict(b)
     if DEPENDENCE in release.plan.parts:
         far = FARTHEST * function.spread
         t = np.clip(t, -far, far)

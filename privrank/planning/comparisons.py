@@ -79,7 +79,8 @@ def side_shares(
     if form not in ("none", "cluster"):
         taken = sum(chosen.values())
         share = given.get(DEPENDENCE)
-        form, part = choose_form(design, epsilon, delta, taken, form, share)
+        nets = OUTPUT not in wanted
+        form, part = choose_form(design, epsilon, delta, taken, form, share, nets=nets)
         chosen = {DEPENDENCE: part, **chosen}
     if not sum(chosen.values()) < 1:
         raise ValueError("shares must add up to less than 1, so that the main release has one.")

@@ -50,11 +50,6 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
             "dependence='cluster' needs the covariance of all answers without noise: use "
             "dependence='auto', or epsilon=numpy.inf for the non-private run."
         )
-    if dependence == "pairs" and design.covariates is not None:
-        raise ValueError(
-            "dependence='pairs' is for models without covariates: use dependence='worst' or leave "
-            "it at 'auto'."
-        )
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
     if len(design.items) > MOST_ITEMS:
@@ -72,6 +67,8 @@ def choose_form(
     taken: float,
     form: Form | None = None,
     share: float | None = None,
+    *,
+    nets: bool = True,
 ) -> tuple[Form, float]:
     """Return the form in which dependence is released, and its share of epsilon.
 
@@ -85,6 +82,8 @@ def choose_form(
         Share of epsilon that other side releases take.
     form, share : str, float, optional
         What the caller asked for.
+    nets : bool
+        Whether scores are net wins, as they are but for the log-losses of objective perturbation.
 
     Notes
     -----
@@ -92,10 +91,21 @@ def choose_form(
     would give their net wins, a fit has an interval of half width w(d) for the design effect d
     (:func:`_half_width`). The form of the least w(1.5)^2 w(D) is taken: 1.5 stands for an ordinary
     survey, and D for one whose respondents are of two minds about one pair; the second moments of
-    all pairs keep to that pair what the largest design effect spreads to all. Covariates have one
-    form.
+    all pairs keep to that pair what the largest design effect spreads to all. Covariates and
+    objective perturbation have one form.
+
+    Raises
+    ------
+    ValueError
+        If second moments of pairs are asked for where they are not those of the scores.
     """
-    forms: tuple[Form, ...] = ("worst",) if design.covariates is not None else tuple(SHARES)
+    alone = design.covariates is not None or not nets
+    if alone and form == "pairs":
+        raise ValueError(
+            "dependence='pairs' is for net wins and models without covariates: use "
+            "dependence='worst' or leave it at 'auto'."
+        )
+    forms: tuple[Form, ...] = ("worst",) if alone else tuple(SHARES)
     found = []
     for name in forms if form is None else (form,):
         for part in SHARES[name] if share is None else (share,):

@@ -14,6 +14,7 @@ from pairfits import differences, fit_ridge, mean_scores
 from scipy.integrate import quad
 from scipy.special import expit, ndtr
 from scipy.stats import hypsecant, logistic, norm
+from scipy.stats import t as student
 
 import privrank as pr
 from privrank.bradley_terry import linear
@@ -293,7 +294,10 @@ def test_counts_release_the_same_under_every_link(design, link):
             for name in ("logit", link)]  # fmt: skip
     assert fits[0].release.parts.keys() == fits[1].release.parts.keys()
     for name, part in fits[0].release.parts.items():
-        assert part.to_record() == fits[1].release.parts[name].to_record()
+        other = fits[1].release.parts[name]
+        assert part.plan == other.plan
+        if name != "dependence":  # measured along contrasts of the fitted worths
+            assert part.to_record() == other.to_record()
 
 
 @quiet
@@ -416,8 +420,9 @@ def test_extreme_but_finite_worths_are_no_reason_to_fall_back(link):
 def test_at_a_huge_epsilon_private_fits_are_near_the_non_private_one(link, design, method):
     pair_counts = None if design == "public" else "release"
     survey = model(design=design, link=link, pair_counts=pair_counts)
-    private = survey.fit(1e6, penalty=1.0, method=method)
-    plain = survey.fit(np.inf, penalty=1.0, method=method)
+    # dependence apart, of which the non-private run has more
+    private = survey.fit(1e6, penalty=1.0, method=method, dependence="none")
+    plain = survey.fit(np.inf, penalty=1.0, method=method, dependence="none")
     # the matching loss is another estimator than maximum likelihood, if a close one
     same = private.estimator == plain.estimator
     np.testing.assert_allclose(private.params, plain.params, atol=1e-5 if same else 5e-3)
@@ -550,7 +555,8 @@ def test_probabilities_are_those_of_the_link(link):
     assert result.probabilities().loc["London", "Paris"] == pytest.approx(LAWS[link].cdf(gap))
     row = result.pairwise().iloc[0]
     assert row["probability"] == pytest.approx(LAWS[link].cdf(gap))
-    assert row["lower"] == pytest.approx(LAWS[link].cdf(gap - 1.959964 * row["std_err"]))
+    quantile = student(result.nobs - 1).isf(0.025)
+    assert row["lower"] == pytest.approx(LAWS[link].cdf(gap - quantile * row["std_err"]))
 
 
 @by_link

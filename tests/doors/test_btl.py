@@ -117,8 +117,8 @@ def test_design_effect_of_university(design):
     assert naive.design_effect == 1.0
     np.testing.assert_allclose(result.bse, naive.bse * math.sqrt(result.design_effect), rtol=1e-9)
     robust = model(design=design).fit(np.inf, penalty=0)
-    assert round(robust.design_effect, 2) == 2.43
-    assert 2.3 < result.design_effect < 2.5
+    assert round(robust.design_effect, 2) == 2.46
+    assert 2.4 < result.design_effect < 2.55
 
 
 @quiet
@@ -156,8 +156,9 @@ def test_design_effect_is_at_least_one(name):
 )
 def test_at_a_huge_epsilon_the_fit_is_the_non_private_one(name, unit, arguments, mechanism, method):
     survey = model(name, unit=unit, **arguments)
-    private = survey.fit(1e6, penalty=1.0, method=method)
-    plain = survey.fit(np.inf, penalty=1.0, method="counts")
+    # dependence apart, of which the non-private run has more
+    private = survey.fit(1e6, penalty=1.0, method=method, dependence="none")
+    plain = survey.fit(np.inf, penalty=1.0, method="counts", dependence="none")
     assert private.release.mechanism == mechanism
     assert private.release.source == "secure" and plain.release.source == "none"
     # discrete noise is zero; the continuous noise of the objective is about m lambda / information
