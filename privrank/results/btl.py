@@ -26,11 +26,11 @@ from privrank.bradley_terry.worths import (
     worth_map,
 )
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import tables
+from privrank.results import loglikelihood, tables
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption
 from privrank.results.hypotheses import t_test, wald_test
-from privrank.results.pairs import pair_table, predictors_of, quasi_table
+from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.worthtable import fit_table
 from privrank.util.checks import check_alpha
 
@@ -150,6 +150,15 @@ class BTLResult(Result):
         """Whether the bias of the ridge is corrected."""
         return self.estimate.corrected
 
+    llf = property(loglikelihood.llf)
+    llnull = property(loglikelihood.llnull)
+    deviance = property(loglikelihood.deviance)
+    df_model = property(loglikelihood.df_model)
+    df_resid = property(loglikelihood.df_resid)
+    aic = property(loglikelihood.aic)
+    bic = property(loglikelihood.bic)
+    compare_lr_test = loglikelihood.compare_lr_test
+
     @property
     def params(self) -> pd.Series[float]:
         """Centred worths on the scale of the link, larger is preferred; with covariates, terms.
@@ -233,17 +242,9 @@ class BTLResult(Result):
         TypeError, ValueError
             If `at` names no covariate, or a value is not declared or out of bounds.
         """
-        shown = self._map(at, every=True)
-        worth = shown @ self.estimate.coefficients
-        half = self._law().half_widths(shown, self.alpha)
         groups = groups_at(self.release.design.covariates, at, every=True)
-        rows = [group | {"item": item} for group in groups for item in self.items]
-        return pd.DataFrame(rows).assign(
-            worth=worth,
-            std_err=standard_errors(shown, self._covariance().total),
-            lower=worth - half,
-            upper=worth + half,
-        )
+        shown = self._map(at, every=True)
+        return worth_table(self._inference(), self._law(), shown, self.alpha, groups)
 
     def worth(self, at: At = None) -> pd.Series[float]:
         """Return worths on the multiplicative scale of the logit, which add up to 1."""
@@ -290,9 +291,8 @@ class BTLResult(Result):
             upper, pvalue``; ``probability`` is that of item1 being preferred, ``lower`` and
             ``upper`` its interval, ``pvalue`` tests equal worths.
         """
-        level, worths = self._level(alpha), self._at(at)
-        table = pair_table(worths, self.items, self.link, level, simultaneous=simultaneous)
-        return pd.DataFrame(table)
+        every, level = (self._at(at), self.items, self.link), self._level(alpha)
+        return pd.DataFrame(pair_table(*every, level, simultaneous=simultaneous))
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict who is preferred.
@@ -314,12 +314,7 @@ class BTLResult(Result):
             If a column is missing, or an entry is no item or no declared level.
         """
         shown = predictors_of(frame, self.release.design)
-        t, law = shown @ self.estimate.coefficients, self._law()
-        half = law.half_widths(shown, self._level(alpha))
-        sides = {"probability": t, "lower": t - half, "upper": t + half}
-        return pd.DataFrame(
-            {name: self.link.probability(side) for name, side in sides.items()}, index=frame.index
-        )
+        return predictions(self._inference(), self._law(), shown, self._level(alpha), frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:
         """Return the matrix of win probabilities, row item over column item."""
@@ -418,6 +413,7 @@ class BTLResult(Result):
             alpha=self.alpha,
             estimator=self.estimator,
             effect=self.design_effect,
+            likelihood=loglikelihood.likelihood_lines(self),
             penalty=size + (", bias-corrected" if self.corrected else ""),
             warnings=self.warnings,
             details=details,

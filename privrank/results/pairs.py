@@ -9,11 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import quasi_variances
-from privrank.bradley_terry.worths import Worths, pair_predictors
+from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.worths import Worths, pair_predictors, standard_errors
 from privrank.distributions.links import Link
 from privrank.release.survey import Design
 
-__all__ = ["pair_table", "predictors_of", "quasi_table"]
+__all__ = ["pair_table", "predictions", "predictors_of", "quasi_table", "worth_table"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -81,6 +83,35 @@ def predictors_of(frame: Any, design: Design) -> FloatArray:
     if not set(known) <= set(frame.columns):
         raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
     return pair_predictors(design, first, second, {name: list(frame[name]) for name in known})
+
+
+def predictions(
+    inference: Inference, law: NoisyErrors, shown: FloatArray, alpha: float, index: pd.Index[Any]
+) -> pd.DataFrame:
+    """Return the probabilities that go with predictors, shape (rows, p), and their limits."""
+    t, link = shown @ inference.fitted.coefficients, inference.release.link
+    half = law.half_widths(shown, alpha)
+    sides = {"probability": t, "lower": t - half, "upper": t + half}
+    chances = {name: link.probability(side) for name, side in sides.items()}
+    return pd.DataFrame(chances, index=index)
+
+
+def worth_table(
+    inference: Inference,
+    law: NoisyErrors,
+    shown: FloatArray,
+    alpha: float,
+    groups: list[dict[str, Any]],
+) -> pd.DataFrame:
+    """Return the worths of groups with their errors, by the map from coefficients to them."""
+    worth, half = shown @ inference.fitted.coefficients, law.half_widths(shown, alpha)
+    rows = [group | {"item": item} for group in groups for item in inference.release.design.items]
+    return pd.DataFrame(rows).assign(
+        worth=worth,
+        std_err=standard_errors(shown, inference.errors.total),
+        lower=worth - half,
+        upper=worth + half,
+    )
 
 
 def quasi_table(worths: Worths, items: tuple[str, ...]) -> pd.DataFrame:

@@ -23,6 +23,8 @@ from privrank.results.tables import Table
 
 __all__ = ["fit_table"]
 
+_LIKELIHOOD = "The log-likelihood takes answers as independent, and a tie as half a win to each."
+
 
 def fit_table(
     release: Release,
@@ -32,6 +34,7 @@ def fit_table(
     alpha: float,
     estimator: str,
     effect: float,
+    likelihood: tuple[tuple[str, str], ...],
     penalty: str,
     warnings: tuple[str, ...],
     details: bool,
@@ -39,7 +42,7 @@ def fit_table(
     """Return a fit as a table in the style of statsmodels.
 
     Given its ``to_frame()``, the test of equal worths or those of the terms, the loss whose minimum
-    the estimates are, the design effect, and the header's word on the penalty.
+    the estimates are, the design effect, and the header's lines on the likelihood and penalty.
     """
     link, design = release.link, release.design
     notes, counts = [_tests_note(release, tests)], count_notes(release, "worths towards zero")
@@ -60,6 +63,7 @@ def fit_table(
             second,
             *guarantee(release, effect, details),
             ("Penalty:", penalty),
+            *likelihood,
         ),
         columns=("", "coef", "std err", "sampling", "privacy", "z", "P>|z|", *limits, *ranks),
         rows=_rows(frame),
@@ -67,6 +71,7 @@ def fit_table(
             _coverage_note(release, alpha),
             *notes,
             *loss_notes(release, estimator),
+            *([_LIKELIHOOD] if likelihood else []),
             *privacy_notes(release, details),
             *warnings,
             *([] if np.isfinite(frame["std_err"]).all() else [UNCERTAIN]),
