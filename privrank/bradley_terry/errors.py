@@ -60,7 +60,7 @@ class NoisyErrors:
     df: float = math.inf
     spread: bool = False
 
-    def _components(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def components(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return normal standard deviations, shape (rows, 1), sizes of noise, and their weights."""
         variance = np.einsum("ri,ij,rj->r", weights, self.normal, weights, optimize=True)
         sd = np.sqrt(np.maximum(variance, 1e-300))[:, None]
@@ -86,13 +86,21 @@ class NoisyErrors:
 
     def pvalues(self, weights: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return how probable errors beyond these sizes are, by row of `weights`, shape (rows,)."""
-        sd, noise, share = self._components(weights)
+        return self.tail(np.abs(sizes), *self.components(weights))
+
+    def tail(
+        self, size: FloatArray, sd: FloatArray, noise: FloatArray, share: FloatArray
+    ) -> FloatArray:
+        """Return the two-sided tail of a sampling error plus noise of these sizes and either sign.
+
+        Given the components of some rows of weights, shape (rows, ...).
+        """
         total = _total(sd, noise, share)
-        return _tail(total * to_normal(np.abs(sizes) / total, self.df), sd, noise, share)
+        return _tail(total * to_normal(size / total, self.df), sd, noise, share)
 
     def half_widths(self, weights: FloatArray, alpha: float) -> FloatArray:
         """Return the sizes that ``pvalues`` gives the probability `alpha`, shape (rows,)."""
-        sd, noise, share = self._components(weights)
+        sd, noise, share = self.components(weights)
         total = _total(sd, noise, share)
         low, high = np.zeros(len(sd)), noise[:, -1] - ndtri(alpha / 2) * sd[:, 0]
         for _ in range(_HALVINGS if self.noise is not None else 0):

@@ -108,18 +108,21 @@ class Inference:
         The noise moves the coefficients by the linear map of the fit, and comes from a public
         counter seed.
         """
+        if (scores := self.score_errors()) is None:
+            return self.errors_of(self.errors.total)
+        return scores.through(self.errors.response)
+
+    def score_errors(self) -> NoisyErrors | None:
+        """Return the errors of the scores at the fit, None if there is no noise or a normal one."""
         facts, b = self.equations, self.fitted.coefficients
         if self.release.source == "none" or facts.items > MOST_SIMULATED_ITEMS:
-            return self.errors_of(self.errors.total)
+            return None
         if facts.covariates is None:
             noise = _noise_by_place(facts, b, self.draws // 2)
         else:
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, self.draws, generator)
-        normal = self.errors.sampling
-        if facts.size_variance > 0:
-            normal = normal + self._size_errors()
-        return self.errors_of(normal, noise @ self.errors.response.T)
+        return self.errors_of(self.errors.scores + facts.size_noise(b), noise)
 
 
 def _draw_noise(

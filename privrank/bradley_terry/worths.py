@@ -19,6 +19,7 @@ from scipy.special import ndtr, ndtri
 from privrank.bradley_terry.contrasts import contrast_errors, rank_sets
 from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
 from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.inversion import intervals, pvalues
 from privrank.bradley_terry.linear import ItemContrasts, item_basis, predictor_matrix
 from privrank.bradley_terry.score import bordered
 from privrank.release.covariates import Covariates
@@ -170,42 +171,39 @@ class Worths:
         """Standard errors of all differences of two worths, shape (m, m)."""
         return contrast_errors(self.covariance)
 
-    @cached_property
-    def _differences(self) -> FloatArray | None:
-        """Return the weights of all differences, shape (pairs, m), if noise is drawn for them."""
-        if self.errors.noise is None:
-            return None
-        first, second = np.triu_indices(len(self.values), 1)
-        each, weights = np.arange(len(first)), np.zeros((len(first), len(self.values)))
-        weights[each, first], weights[each, second] = 1.0, -1.0
-        return weights
-
-    def half_widths(self, alpha: float) -> FloatArray:
-        """Return the half widths of intervals of all differences, shape (pairs,)."""
-        if self._differences is None:
-            return self._pair_errors * from_normal(-ndtri(np.array(alpha / 2)), self.errors.df)
-        return self.errors.half_widths(self._differences, alpha)
-
-    def pvalues(self) -> FloatArray:
-        """Return the p-values of all differences, shape (pairs,)."""
-        first, second = np.triu_indices(len(self.values), 1)
-        away = self.values[first] - self.values[second]
-        if self._differences is None:
-            size = np.abs(away) / np.maximum(self._pair_errors, 1e-150)
-            return np.asarray(2.0 * ndtr(-to_normal(size, self.errors.df)))
-        return self.errors.pvalues(self._differences, away)
-
     @property
-    def _pair_errors(self) -> FloatArray:
-        return np.asarray(self.contrast_errors[np.triu_indices(len(self.values), 1)])
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        return np.triu_indices(len(self.values), 1)
+
+    def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and upper limits of all differences, shape (pairs,)."""
+        first, second = self._pairs
+        if self.law.noise is not None:
+            return intervals(self.inference, self.table[first] - self.table[second], alpha)
+        # without a row of weights for every pair, of which many items have too many
+        away = self.values[first] - self.values[second]
+        quantile = from_normal(-ndtri(np.array(alpha / 2)), self.law.df)
+        half = quantile * self.contrast_errors[first, second]
+        return away - half, away + half
+
+    @cached_property
+    def pvalues(self) -> FloatArray:
+        """P-values of all differences, shape (pairs,)."""
+        first, second = self._pairs
+        if self.law.noise is not None:
+            return pvalues(self.inference, self.table[first] - self.table[second])
+        away = np.abs(self.values[first] - self.values[second])
+        size = away / np.maximum(self.contrast_errors[first, second], 1e-150)
+        return np.asarray(2.0 * ndtr(-to_normal(size, self.law.df)))
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
         """Return the lowest and highest rank of each item, for all at once.
 
-        By intervals of all differences that hold together, by Bonferroni's bound: it needs no more
-        of the dependence between contrasts than each one's variance.
+        By tests of all differences that hold together, by Bonferroni's bound: it needs no more of
+        the dependence between contrasts than each one's variance.
         """
-        m = len(self.values)
-        half = np.zeros((m, m))
-        half[np.triu_indices(m, 1)] = self.half_widths(alpha / (m * (m - 1) / 2))
-        return rank_sets(self.values, half + half.T)
+        first, second = self._pairs
+        beyond = np.full((len(self.values),) * 2, np.inf)
+        apart = self.pvalues <= alpha / max(len(first), 1)
+        beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)
+        return rank_sets(self.values, beyond)

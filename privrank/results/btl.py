@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry import contrasts
+from privrank.bradley_terry import contrasts, inversion
 from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
@@ -191,7 +191,7 @@ class BTLResult(Result):
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for a worth equal to the average, or a coefficient of zero."""
-        return self._named(self._law().pvalues(self._display(), self._estimated()), "P>|z|")
+        return self._named(inversion.pvalues(self._inference(), self._display()), "P>|z|")
 
     @property
     def design_effect(self) -> float:
@@ -214,6 +214,8 @@ class BTLResult(Result):
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
 
+        Under noise by inverting score tests, infinite where the noise leaves no limit.
+
         Parameters
         ----------
         alpha : float or None
@@ -222,8 +224,9 @@ class BTLResult(Result):
             Cover all estimates at once (Bonferroni).
         """
         shown = self._display()
-        half = self._law().half_widths(shown, self._level(alpha) / (len(shown) ** simultaneous))
-        return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
+        level = self._level(alpha) / (len(shown) ** simultaneous)
+        limits = inversion.intervals(self._inference(), shown, level)
+        return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
 
     def worths(self, at: At = None) -> pd.DataFrame:
         """Return the worths of each group.
@@ -244,7 +247,7 @@ class BTLResult(Result):
         """
         groups = groups_at(self.release.design.covariates, at, every=True)
         shown = self._map(at, every=True)
-        return worth_table(self._inference(), self._law(), shown, self.alpha, groups)
+        return worth_table(self._inference(), shown, self.alpha, groups)
 
     def worth(self, at: At = None) -> pd.Series[float]:
         """Return worths on the multiplicative scale of the logit, which add up to 1."""
@@ -314,7 +317,7 @@ class BTLResult(Result):
             If a column is missing, or an entry is no item or no declared level.
         """
         shown = predictors_of(frame, self.release.design)
-        return predictions(self._inference(), self._law(), shown, self._level(alpha), frame.index)
+        return predictions(self._inference(), shown, self._level(alpha), frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:
         """Return the matrix of win probabilities, row item over column item."""
@@ -372,7 +375,7 @@ class BTLResult(Result):
         return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
 
     def t_test(self, hypothesis: Any) -> Any:
-        """Test linear hypotheses one by one, as statsmodels does, by the noise's distribution."""
+        """Test linear hypotheses one by one, by Wald's test with the noise's distribution."""
         law = self._law().through(self._display())
         return t_test(self.params, self.cov_params(), law, hypothesis)
 

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import quasi_variances
-from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.inversion import intervals
 from privrank.bradley_terry.worths import Worths, pair_predictors, standard_errors
 from privrank.distributions.links import Link
 from privrank.release.survey import Design
@@ -37,16 +37,16 @@ def pair_table(
     names = np.array(items, dtype=object)
     difference = worths.values[first] - worths.values[second]
     count = len(first) if simultaneous else 1
-    half, pvalue = worths.half_widths(alpha / count), worths.pvalues()
+    lower, upper = worths.intervals(alpha / count)
     return {
         "item1": names[first],
         "item2": names[second],
         "difference": difference,
         "std_err": worths.contrast_errors[first, second],
         "probability": link.probability(difference),
-        "lower": link.probability(difference - half),
-        "upper": link.probability(difference + half),
-        "pvalue": np.minimum(count * pvalue, 1.0),
+        "lower": link.probability(lower),
+        "upper": link.probability(upper),
+        "pvalue": np.minimum(count * worths.pvalues, 1.0),
     }
 
 
@@ -86,31 +86,30 @@ def predictors_of(frame: Any, design: Design) -> FloatArray:
 
 
 def predictions(
-    inference: Inference, law: NoisyErrors, shown: FloatArray, alpha: float, index: pd.Index[Any]
+    inference: Inference, shown: FloatArray, alpha: float, index: pd.Index[Any]
 ) -> pd.DataFrame:
     """Return the probabilities that go with predictors, shape (rows, p), and their limits."""
     t, link = shown @ inference.fitted.coefficients, inference.release.link
-    half = law.half_widths(shown, alpha)
-    sides = {"probability": t, "lower": t - half, "upper": t + half}
+    lower, upper = intervals(inference, shown, alpha)
+    sides = {"probability": t, "lower": lower, "upper": upper}
     chances = {name: link.probability(side) for name, side in sides.items()}
     return pd.DataFrame(chances, index=index)
 
 
 def worth_table(
     inference: Inference,
-    law: NoisyErrors,
     shown: FloatArray,
     alpha: float,
     groups: list[dict[str, Any]],
 ) -> pd.DataFrame:
     """Return the worths of groups with their errors, by the map from coefficients to them."""
-    worth, half = shown @ inference.fitted.coefficients, law.half_widths(shown, alpha)
+    lower, upper = intervals(inference, shown, alpha)
     rows = [group | {"item": item} for group in groups for item in inference.release.design.items]
     return pd.DataFrame(rows).assign(
-        worth=worth,
+        worth=shown @ inference.fitted.coefficients,
         std_err=standard_errors(shown, inference.errors.total),
-        lower=worth - half,
-        upper=worth + half,
+        lower=lower,
+        upper=upper,
     )
 
 

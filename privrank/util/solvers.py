@@ -28,6 +28,7 @@ __all__ = [
     "pseudo_inverse",
     "rank",
     "solve",
+    "solve_each",
     "spectrum",
     "square_root",
     "zero",
@@ -140,6 +141,14 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     size = size if right.ndim == 1 else size[:, None]
     values = values if right.ndim == 1 else values[:, None]
     return np.asarray(vectors @ (vectors.T @ (right / size) / values) / size)
+
+
+def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
+    """Return x with matrix x = right for each of several positive definite matrices and rows."""
+    return attempt(
+        lambda: np.asarray(np.linalg.solve(matrices, right[..., None])[..., 0]),
+        lambda: np.array([solve(*each) for each in zip(matrices, right, strict=True)]),
+    )
 
 
 def inverse(matrix: FloatArray) -> FloatArray:

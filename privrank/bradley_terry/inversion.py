@@ -1,0 +1,263 @@
+"""Intervals and p-values of contrasts by their noisy scores, which hold where worths are extreme.
+
+Wald's interval takes its variance at the estimate. Where an item wins nearly always, noise that
+makes it look weaker makes its worth look certain as well, and the interval does not reach back to
+the truth. Whether c'b = t is asked of the scores instead, whose noise is the same everywhere.
+
+**Statistic.** Coefficients b_t with c'b_t = t, moved from the fit along Sigma c, Sigma the
+covariance of the fit; the one-step estimate w'(score - expected score at b_t) of c'b - t, w the
+solution of H w = c with H the information at b_t. To first order it does not depend on the other
+coefficients.
+
+**Null.** Normal sampling error with the variance of independent answers at b_t, times the design
+effect of the direction w at the fit; plus the exact noise.
+
+**Interval.** All t that are not rejected at alpha, as far as they are connected with the estimate.
+Where the noise leaves no limit it has no end on that side. Scores that no answers can give
+are taken for those that the fit expects: else such noise would reject all finite values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.linear import ItemContrasts, LinearPredictor
+from privrank.bradley_terry.score import attainable
+from privrank.util.solvers import solve_each
+
+__all__ = ["intervals", "pvalues"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_BLOCK = 512
+"""Contrasts that are worked on at a time."""
+
+_STEPS = 60
+"""Steps of a search at most; it ends after about five."""
+
+_CLOSE = 0.005
+"""Distance from the critical value, in standard deviations, at which one more step is a line."""
+
+_EDGE = 1e-9
+"""Distance from zero of a limit that has to be on one side of it."""
+
+_LEAST = 1e-9
+"""Share of the comparisons that stands for information where there is none left."""
+
+
+def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
+    """Return two-sided p-values of the hypotheses that contrasts, shape (rows, p), are zero."""
+    errors = inference.score_errors()
+    if errors is None:
+        return inference.noisy_errors().pvalues(
+            contrasts, contrasts @ inference.fitted.coefficients
+        )
+    return np.concatenate(
+        [
+            _ScoreTests(inference, errors, contrasts[first : first + _BLOCK]).zero
+            for first in range(0, len(contrasts), _BLOCK)
+        ]
+        or [np.zeros(0)]
+    )
+
+
+def intervals(
+    inference: Inference, contrasts: FloatArray, alpha: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper limits of contrasts, infinite where the scores set none.
+
+    They hold zero exactly where :func:`pvalues` is above `alpha`, and always the estimate.
+    """
+    errors, value = inference.score_errors(), contrasts @ inference.fitted.coefficients
+    if errors is None:
+        half = inference.noisy_errors().half_widths(contrasts, alpha)
+        return value - half, value + half
+    lower, upper = np.empty(len(value)), np.empty(len(value))
+    for first in range(0, len(value), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        tests = _ScoreTests(inference, errors, contrasts[rows])
+        low, high = (tests.limit(side, alpha) for side in (-1.0, 1.0))
+        # searches end close to the level, and which side of it zero is on is to be exact
+        kept, positive = tests.zero > alpha, tests.value > 0
+        apart = np.where(positive, np.maximum(low, _EDGE), low)
+        lower[rows] = np.where(kept, np.minimum(low, -_EDGE), apart)
+        apart = np.where(positive, high, np.minimum(high, -_EDGE))
+        upper[rows] = np.where(kept, np.maximum(high, _EDGE), apart)
+    return lower, upper
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoreTests:
+    """Score tests of contrasts, shape (rows, p), at any values.
+
+    Parameters
+    ----------
+    inference : Inference
+        The fit.
+    errors : NoisyErrors
+        Errors of its scores.
+    contrasts : ndarray, shape (rows, p)
+        The contrasts.
+    """
+
+    inference: Inference
+    errors: NoisyErrors
+    contrasts: FloatArray
+
+    @cached_property
+    def value(self) -> FloatArray:
+        """The estimates of the contrasts."""
+        return np.asarray(self.contrasts @ self.inference.fitted.coefficients)
+
+    @cached_property
+    def _directions(self) -> tuple[FloatArray, FloatArray]:
+        """Return where a contrast takes the coefficients, by its unit, and its standard error."""
+        moved = self.contrasts @ self.inference.errors.total
+        variance = np.maximum(np.einsum("rp,rp->r", moved, self.contrasts), 1e-300)
+        return moved / variance[:, None], np.sqrt(variance)
+
+    @cached_property
+    def _noise(self) -> FloatArray:
+        """Covariance of the noise of the scores."""
+        noise = self.errors.noise
+        assert noise is not None
+        return np.asarray(noise.T @ noise / len(noise))
+
+    @cached_property
+    def _score(self) -> FloatArray:
+        """The scores; if noise has carried them beyond all answers, those the fit expects."""
+        facts, b = self.inference.equations, self.inference.fitted.coefficients
+        count, edges = facts.pairs.count, facts.linear.predict(b)
+        if facts.covariates is None:
+            possible = attainable(facts.score, facts.pairs, facts.function)
+        else:
+            # a necessary condition, in the direction in which such scores drive the fit
+            most = facts.function.most * float(count @ np.abs(edges))
+            possible = float(facts.score @ b) < most
+        return facts.score if possible else facts.linear.scores(count * facts.function.mean(edges))
+
+    def _scores(self, t: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the statistics at values t, their weights, and variances of independent answers.
+
+        The latter over those at the fit, in the same direction.
+        """
+        facts, b = self.inference.equations, self.inference.fitted.coefficients
+        linear, count = facts.linear, facts.pairs.count
+        moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
+        edges = _predict(linear, moved)
+        information = _information(linear, count * facts.function.curvature(edges))
+        least = _LEAST * count.sum() * np.eye(len(b))
+        weights = solve_each(information + least, self.contrasts[rows])
+        # a direction is meant, whatever its length
+        weights = weights / np.maximum(np.abs(weights).max(axis=1, keepdims=True), 1e-300)
+        along = _predict(linear, weights)
+        away = (along * facts.function.mean(edges)) @ count
+        variance = (along**2 * facts.function.variance(edges)) @ count
+        fit = along**2 @ (count * facts.function.variance(linear.predict(b)))
+        return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300)
+
+    def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sizes of the noise of the statistics at values t by their root mean square."""
+        _, weights, _ = self._scores(t, np.arange(len(t)))
+        _, sizes, share = self.errors.components(weights)
+        spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
+        return sizes / spread[:, None], share
+
+    def _pvalues(
+        self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return p-values at values t, and the statistics, given the shapes of the noise."""
+        statistic, weights, ratio = self._scores(t, rows)
+        normal = ((weights @ self.errors.normal) * weights).sum(axis=1)
+        noise = ((weights @ self._noise) * weights).sum(axis=1)
+        sd = np.sqrt(np.maximum(ratio * normal, 1e-300))[:, None]
+        sizes = shapes[0][rows] * np.sqrt(np.maximum(noise, 0.0))[:, None]
+        return self.errors.tail(np.abs(statistic), sd, sizes, shapes[1]), statistic
+
+    @cached_property
+    def zero(self) -> FloatArray:
+        """P-values of zero."""
+        zero = np.zeros(len(self.contrasts))
+        return self._pvalues(zero, np.arange(len(zero)), self._shapes(zero))[0]
+
+    def limit(self, side: float, alpha: float) -> FloatArray:
+        """Return the limits on one side, below (-1) or above (1)."""
+        # the shape of the noise changes slowly: first that at the estimate, then that at the limit
+        wald = np.minimum(-ndtri(alpha / 2.0) * self._directions[1], self._far)
+        first = self._search(side, alpha, self._shapes(self.value), wald)
+        first = np.minimum(first, self._far)
+        shapes = self._shapes(self.value + side * first)
+        return np.asarray(self.value + side * self._search(side, alpha, shapes, first))
+
+    @cached_property
+    def _far(self) -> FloatArray:
+        """Distances from the estimates at which contrasts count as infinite."""
+        return np.abs(self.value) + self.inference.equations.function.link.exact.far
+
+    def _search(
+        self, side: float, alpha: float, shapes: tuple[FloatArray, FloatArray], start: FloatArray
+    ) -> FloatArray:
+        """Return the distances from the estimates at which values are rejected, by regula falsi."""
+        critical, far = -float(ndtri(alpha / 2.0)), self._far
+
+        def room(distance: FloatArray, rows: IntArray) -> FloatArray:
+            """Return how many standard deviations are left until a value is rejected."""
+            pvalue, statistic = self._pvalues(self.value[rows] + side * distance, rows, shapes)
+            size = -ndtri(0.5 * np.maximum(pvalue, 1e-300))
+            return np.asarray(critical + side * np.sign(statistic) * size)
+
+        low, high = np.zeros(len(self.value)), np.full(len(self.value), np.inf)
+        near, beyond = np.full(len(low), critical), np.full(len(low), -critical)
+        trial = start.copy()
+        active = np.arange(len(low))
+        for _ in range(_STEPS):
+            here, left = trial[active], room(trial[active], active)
+            inside, bracketed = left > 0, np.isfinite(high[active])
+            # where one end stays, half its room (the Illinois rule)
+            beyond[active] = np.where(inside, np.where(bracketed, 0.5, 1.0) * beyond[active], left)
+            near[active] = np.where(inside, left, np.where(bracketed, 0.5, 1.0) * near[active])
+            low[active] = np.where(inside, here, low[active])
+            high[active] = np.where(inside, high[active], here)
+            endless = ~np.isfinite(high[active]) & (here >= far[active])
+            low[active] = np.where(endless, np.inf, low[active])
+            close = np.abs(left) < _CLOSE
+            # so near to it statistics grow in proportion to the distance
+            trial[active] = np.where(close, here * critical / (critical - left), here)
+            done = close | endless
+            active = active[~done]
+            if not len(active):
+                break
+            a, b = low[active], np.where(np.isfinite(high[active]), high[active], 0.0)
+            share = near[active] / (near[active] - beyond[active])
+            within = a + share * (b - a)
+            trial[active] = np.where(
+                np.isfinite(high[active]), within, np.minimum(2.0 * low[active], far[active])
+            )
+        return np.where(np.isinf(low), np.inf, trial)
+
+
+def _predict(linear: LinearPredictor, b: FloatArray) -> FloatArray:
+    """Return the predictors of the edges for each row of coefficients, shape (rows, edges)."""
+    if isinstance(linear, ItemContrasts):
+        return np.asarray(b[:, linear.pairs.first] - b[:, linear.pairs.second])
+    return np.asarray(b @ linear.columns.T)
+
+
+def _information(linear: LinearPredictor, weights: FloatArray) -> FloatArray:
+    """Return E' diag(weights) E for each row of weights, with 1 / m of its trace on constants."""
+    if not isinstance(linear, ItemContrasts):
+        return np.asarray((linear.columns.T * weights[:, None, :]) @ linear.columns)
+    m, first, second = linear.size, linear.pairs.first, linear.pairs.second
+    matrix = np.zeros((len(weights), m, m))
+    matrix[:, first, second] = matrix[:, second, first] = -weights
+    diagonal = -matrix.sum(axis=2)
+    matrix[:, np.arange(m), np.arange(m)] = diagonal
+    return np.asarray(matrix + (diagonal.sum(axis=1) / m**2)[:, None, None])

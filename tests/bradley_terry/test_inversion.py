@@ -1,0 +1,194 @@
+"""Intervals from scores: what they invert, where they end, and what they cover."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit, ndtr
+
+import privrank as pr
+from privrank.bradley_terry.inversion import intervals, pvalues
+
+CEMS = pr.datasets.load_university()
+pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
+
+
+def model(items, people):
+    """A questionnaire in which everybody compares all pairs."""
+    first, second = np.triu_indices(items, 1)
+    names, edges = np.array([f"item {k}" for k in range(items)]), len(first)
+    frame = pd.DataFrame(
+        {
+            "item1": np.tile(names[first], people),
+            "item2": np.tile(names[second], people),
+            "outcome": np.where(np.arange(people * edges) % 2, 1, -1),
+            "respondent": np.repeat(np.arange(people), edges),
+        }
+    )
+    return pr.PrivateBTL(
+        frame,
+        items=list(names),
+        respondent="respondent",
+        max_rows=edges,
+        design="public",
+    )
+
+
+def releases(worths, people, epsilon, repeats):
+    """Releases of surveys with independent answers."""
+    generator, m = np.random.default_rng(2), len(worths)
+    rng = np.random.default_rng(1)
+    release = model(m, people).fit(epsilon, design_effect="none", rng=rng).release
+    pairs, part = release.design.pairs, release.parts["net wins"]
+    chance = expit(worths[pairs.first] - worths[pairs.second])
+    for _ in range(repeats):
+        net = 2 * generator.binomial(people, chance) - people
+        net = np.bincount(pairs.first, net, m) - np.bincount(pairs.second, net, m)
+        noise = part.law.simulate((1, m), generator)[0]
+        counts = np.rint(net / part.step + noise).astype(np.int64)
+        yield replace(release, values=release.values | {"net wins": counts})
+
+
+def differences(m):
+    first, second = np.triu_indices(m, 1)
+    return np.eye(m)[first] - np.eye(m)[second]
+
+
+def wald(inference, contrasts, alpha=0.05):
+    half = inference.noisy_errors().half_widths(contrasts, alpha)
+    value = contrasts @ inference.fitted.coefficients
+    return value - half, value + half
+
+
+def test_two_items_are_tested_by_their_counts():
+    """With two items nothing is estimated beside the difference: p-values by enumeration."""
+    people, worths, contrast = 80, np.array([0.9, -0.9]), np.array([[1.0, -1.0]])
+    for release in releases(worths, people, 0.5, 5):
+        part = release.parts["net wins"]
+        inference = pr.PrivateBTL.from_release(release)._inference()
+        score = inference.equations.score[0]
+        noise = part.law.simulate((400_000, 2), np.random.default_rng(5)) * part.step / 2
+        noise = (noise[:, 0] - noise[:, 1]) / 2
+
+        def pvalue(t, score=score, noise=noise):
+            chance = expit(t)
+            sd, away = np.sqrt(people * chance * (1 - chance)), score - people * (chance - 0.5)
+            return np.mean(ndtr((noise - abs(away)) / sd) + ndtr((-noise - abs(away)) / sd))
+
+        assert pvalues(inference, contrast)[0] == pytest.approx(pvalue(0.0), abs=0.006)
+        for limit in intervals(inference, contrast, 0.05):
+            if np.isfinite(limit[0]):
+                assert pvalue(limit[0]) == pytest.approx(0.05, abs=0.006)
+
+
+def test_ordinary_intervals_are_those_of_wald():
+    survey = pr.PrivateBTL(
+        CEMS.comparisons,
+        items=CEMS.items,
+        respondent="respondent",
+        max_rows=15,
+        ties=True,
+        design="public",
+    )
+    for epsilon, close in ((1.0, 0.004), (2.0, 0.004), (0.5, 0.02)):
+        inference = survey.fit(epsilon, rng=np.random.default_rng(4))._inference()
+        for contrasts in (differences(6), np.eye(6) - 1 / 6):
+            low, high = intervals(inference, contrasts, 0.05)
+            wald_low, wald_high = wald(inference, contrasts)
+            np.testing.assert_allclose(high - low, wald_high - wald_low, rtol=close)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.001])
+@pytest.mark.parametrize("epsilon", [0.25, 2.0])
+def test_an_interval_holds_what_its_test_does_not_reject(alpha, epsilon):
+    worths = np.array([2.0, 0.3, 0.1, 0.0, -0.2, -2.2])
+    contrasts, both = np.vstack((differences(6), np.eye(6) - 1 / 6)), set()
+    for release in releases(worths, 60, epsilon, 4):
+        result = pr.PrivateBTL.from_release(release)
+        inference = result._inference()
+        low, high = intervals(inference, contrasts, alpha)
+        value, kept = contrasts @ inference.fitted.coefficients, (low < 0) & (high > 0)
+        np.testing.assert_array_equal(kept, pvalues(inference, contrasts) > alpha)
+        assert ((low <= value) & (value <= high)).all()
+        both |= set(kept)
+        table = result.pairwise(alpha)
+        kept = (table["lower"] < 0.5) & (table["upper"] > 0.5)
+        np.testing.assert_array_equal(kept, table["pvalue"] > alpha)
+    assert True in both
+    assert (False in both) == (alpha > 0.01 or epsilon > 1)
+
+
+def test_covariates_have_them_too():
+    generator = np.random.default_rng(3)
+    frame = model(4, 150)._encoded.design
+    first, second = np.triu_indices(4, 1)
+    names, worths = np.array(frame.items), np.array([3.0, 0.0, 0.0, -0.5])
+    chance = expit(worths[first] - worths[second])
+    survey = pd.DataFrame(
+        {
+            "item1": np.tile(names[first], 150),
+            "item2": np.tile(names[second], 150),
+            "outcome": np.where(generator.random(900) < np.tile(chance, 150), 1, -1),
+            "respondent": np.repeat(np.arange(150), 6),
+            "group": pd.Categorical(np.repeat(generator.choice(["f", "m"], 150), 6)),
+        }
+    )
+    fitted = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ group",
+        survey,
+        items=list(names),
+        respondent="respondent",
+        max_rows=6,
+        design="public",
+    ).fit(1.0, rng=np.random.default_rng(2))
+    table, limits = fitted.pairwise(at={"group": "f"}), fitted.conf_int()
+    kept = (table["lower"] < 0.5) & (table["upper"] > 0.5)
+    np.testing.assert_array_equal(kept, table["pvalue"] > 0.05)
+    np.testing.assert_array_equal(
+        (limits["lower"] < 0) & (limits["upper"] > 0), fitted.pvalues > 0.05
+    )
+    assert (limits["lower"] <= fitted.params).all()
+
+
+def test_extreme_pairs_are_covered_with_and_without_a_warning():
+    worths = np.array([logit(0.99), 0.0, 0.0, 0.0, 0.0, 0.0])
+    truth, contrasts = logit(0.99), differences(6)[:5]
+    covered = {"score": [], "wald": []}
+    warned = []
+    for release in releases(worths, 100, 0.5, 80):
+        result = pr.PrivateBTL.from_release(release)
+        inference = result._inference()
+        warned.append(bool(result.warnings))
+        for name, (low, high) in (
+            ("score", intervals(inference, contrasts, 0.05)),
+            ("wald", wald(inference, contrasts)),
+        ):
+            covered[name].append(np.mean((low <= truth) & (truth <= high)))
+    found = {name: np.array(each) for name, each in covered.items()}
+    quiet = ~np.array(warned)
+    assert quiet.sum() > 20
+    assert (~quiet).sum() > 20
+    assert found["score"][quiet].mean() > 0.93
+    assert found["score"][~quiet].mean() > 0.93
+    # why there are intervals from scores at all
+    assert found["wald"][quiet].mean() < 0.8
+
+
+def test_where_noise_leaves_no_limit_there_is_none():
+    release = next(releases(np.array([logit(0.999), 0.0, 0.0, 0.0]), 60, 0.5, 1))
+    counts = release.parts["net wins"].values + np.array([500, -100, -200, -200])
+    result = pr.PrivateBTL.from_release(
+        replace(release, values=release.values | {"net wins": counts})
+    )
+    assert any("beyond" in text for text in result.warnings)
+    inference = result._inference()
+    low, high = intervals(inference, differences(4)[:3], 0.05)
+    assert np.isinf(high).all()
+    assert np.isfinite(low).all()
+    assert (low > 0).all()
+    table = result.pairwise().iloc[:3]
+    assert (table["upper"] == 1.0).all()
+    assert (table["lower"] > 0.5).all()
+    assert "inf" in str(result.summary())
+    result.plot()
