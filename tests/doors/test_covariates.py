@@ -627,7 +627,8 @@ def test_the_reference_profile_is_that_of_the_first_levels():
     pair = fit.pairwise().set_index(["item1", "item2"]).loc["London", "Paris"]
     test = fit.t_test("London = Paris")
     assert float(test.effect[0]) == pytest.approx(pair["difference"])
-    assert float(test.pvalue) == pytest.approx(pair["pvalue"])
+    # the scores' p-value and Wald's
+    assert float(test.pvalue) == pytest.approx(pair["pvalue"], rel=0.1)
     whole, term = fit.test_homogeneity(), fit.wald_test_terms().loc["Intercept"]
     assert whole.statistic == pytest.approx(term["statistic"]) and whole.df == term["df"] == 5
     assert whole.pvalue == pytest.approx(term["pvalue"], abs=0.03)
