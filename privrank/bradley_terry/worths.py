@@ -157,11 +157,6 @@ class Worths:
         return np.asarray(self.table @ self.inference.fitted.coefficients)
 
     @cached_property
-    def errors(self) -> NoisyErrors:
-        """The errors of the worths."""
-        return self.law.through(self.table)
-
-    @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the worths, shape (m, m)."""
         return np.asarray(self.table @ self.inference.errors.total @ self.table.T)
