@@ -128,8 +128,9 @@ def estimate(
     coefficients = first
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back
-        # ridge H^-1 first, what the first ridge took, but with the curvature where it lands
-        back = target + times(ridge, first)
+        # ridge H^-1 first, what the first ridge took, but with the curvature where it lands; and
+        # so are the comparisons that noise has put below 0, which the first fit takes as 0
+        back = target + times(ridge, first) + equations.surplus_score(first)
         again = fit_ridge(back, linear, ridge, loss, solver=solver, start=first)
         coefficients, converged = linear.centred(again.point), converged and again.converged
     return Estimate(first, coefficients, ridge, corrected, converged, infinite)
@@ -148,7 +149,8 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     response = linear.inverse(first)
     if fitted.corrected:
         second = equations.information(b) + ridge
-        response = linear.inverse(second) @ (identity + times(fitted.ridge, response))
+        taken = ridge + equations.surplus_information(fitted.first)
+        response = linear.inverse(second) @ (identity + taken @ response)
     scores = score_covariance(equations, release, b)
     noise = equations.noise_covariance(b) + equations.size_noise(b)
     if equations.output_variance > 0:

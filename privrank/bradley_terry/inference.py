@@ -83,7 +83,7 @@ class Inference:
         if self.release.source != "none":
             draw = draw + _draw_noise(facts, self.fitted.coefficients, draws, generator)
         out = draw @ self.errors.response.T
-        if facts.size_variance > 0:
+        if facts.grouped:
             out = out + generator.standard_normal(out.shape) @ square_root(self._size_errors()).T
         return np.asarray(out)
 
@@ -102,7 +102,7 @@ class Inference:
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, self.draws, generator)
         normal = self.errors.sampling
-        if facts.size_variance > 0:
+        if facts.grouped:
             normal = normal + self._size_errors()
         return NoisyErrors(normal, noise @ self.errors.response.T)
 

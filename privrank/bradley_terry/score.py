@@ -10,7 +10,8 @@ map. Under a log-loss that is no matching loss the scores are another function o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,14 +51,11 @@ FloatArray = NDArray[np.float64]
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
 
-TRUSTED_TOTAL = 0.1
-"""Relative error of the released total below which it replaces the public nominal total."""
-
 LEAST_TOTAL = 0.01
 """Share of the nominal total below which released counts say nothing."""
 
-LEAST_GROUP = 0.02
-"""Share of an even group's units below which a released group size says nothing."""
+LEAST_GROUP = 1.0
+"""Units that every group is taken to have at least."""
 
 _NO_NOISE = DiscreteLaplace(0.0)
 
@@ -89,8 +87,11 @@ class ScoreEquations:
         difference of a pair's two cells enters its two scores with opposite signs.
     order_law, order_step : DiscreteLaplace, float
         Noise of the score of an order effect.
+    surplus : ndarray
+        By how much the comparisons of each edge are larger than released; empty if they are not.
     count_variance : float
-        Error variance of each pair count, zero unless they were released.
+        Error variance of each pair count, zero unless they were released; with covariates of their
+        sum over the patterns.
     size_variance : float
         Error variance of each group's size, zero unless they were released.
     output_variance : float
@@ -114,6 +115,7 @@ class ScoreEquations:
     edge_step: float = 1.0
     order_law: DiscreteLaplace = _NO_NOISE
     order_step: float = 1.0
+    surplus: FloatArray = field(default_factory=lambda: np.zeros(0))
     count_variance: float = 0.0
     size_variance: float = 0.0
     output_variance: float = 0.0
@@ -185,23 +187,48 @@ class ScoreEquations:
         noise = np.asarray(np.kron(self.item_variance * gram, self.basis.T @ self.basis))
         if self.ordered:
             noise = bordered(noise, self.order_variance)
-        if self.edge_law.scale > 0 or self.count_variance > 0:
+        if self.covariates is None and (self.edge_law.scale > 0 or self.count_variance > 0):
             noise = noise + self.linear.information(self.edge_variance(b))
         return noise
 
+    @property
+    def grouped(self) -> bool:
+        """Whether group sizes, or pair counts that groups share, have errors."""
+        return self.covariates is not None and self.size_variance + self.count_variance > 0
+
     def size_noise(self, b: FloatArray) -> FloatArray:
-        """Return what errors of the group sizes do to the equations.
+        """Return what errors of group sizes, and of pair counts shared by groups, do to the scores.
 
         A unit more in a cell raises the expected score by that cell's mean score; the errors have
-        equal variance and sum to zero.
+        equal variance and sum to zero. A comparison more of a pair raises that of every cell by the
+        cell's share of the units.
         """
-        if self.covariates is None or self.size_variance == 0.0:
+        if self.covariates is None or not self.grouped:
             return np.zeros((len(b), len(b)))
-        mean = self.pairs.count * self.function.mean(self.linear.predict(b))
-        each = self.linear.scores_by_pattern(mean)
-        each = each / np.maximum(self.covariates.units, 1e-12)[:, None]
+        mean, units = self.function.mean(self.linear.predict(b)), self.covariates.units
+        each = self.linear.scores_by_pattern(self.pairs.count * mean)
+        each = each / np.maximum(units, 1e-12)[:, None]
         each = each - each.mean(axis=0)
-        return np.asarray(self.size_variance * (each.T @ each))
+        noise = self.size_variance * (each.T @ each)
+        if self.count_variance > 0:
+            share = np.repeat(units / units.sum(), len(mean) // len(units))
+            rows = (share * mean)[:, None] * self.linear.matrix()
+            by_pair = rows.reshape(len(units), -1, len(b)).sum(axis=0)
+            noise = noise + self.count_variance * (by_pair.T @ by_pair)
+        return np.asarray(noise)
+
+    def surplus_score(self, b: FloatArray) -> FloatArray:
+        """Return the expected scores of the comparisons that are too many, at coefficients b."""
+        if not self.surplus.any():
+            return np.zeros(len(b))
+        return self.linear.scores(self.surplus * self.function.mean(self.linear.predict(b)))
+
+    def surplus_information(self, b: FloatArray) -> FloatArray:
+        """Return the slope of :meth:`surplus_score` by the coefficients."""
+        if not self.surplus.any():
+            return np.zeros((len(b), len(b)))
+        curvature = self.function.curvature(self.linear.predict(b))
+        return self.linear.information(self.surplus * curvature)
 
     def information(self, b: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
         """Return the slope of the mean scores by the coefficients, shape (p, p)."""
@@ -234,7 +261,7 @@ def score_equations(release: Release) -> ScoreEquations:
         return _of_wins(release)
     if design.covariates is not None:
         return _of_groups(release, design.covariates)
-    pairs, count_variance = _pair_counts(release)
+    pairs, surplus, count_variance = _pair_counts(release)
     linear = ItemContrasts(pairs, m)
     if NET in release.parts:
         part = release.parts[NET]
@@ -247,6 +274,7 @@ def score_equations(release: Release) -> ScoreEquations:
             function,
             item_law=_net_law(part),
             item_step=0.5 * part.step,
+            surplus=surplus,
             count_variance=count_variance,
             random_pairs=pairs.origin == "equal",
         )
@@ -262,6 +290,7 @@ def score_equations(release: Release) -> ScoreEquations:
         function,
         item_law=DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP),
         item_step=SIMULATION_STEP,
+        surplus=surplus,
         count_variance=count_variance,
         output_variance=part.noise_variance,
     )
@@ -288,7 +317,7 @@ def _of_wins(release: Release) -> ScoreEquations:
     if not isinstance(part.law, DiscreteLaplace | DiscreteGaussian):
         raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
     # a count is the sum of a pair's two cells
-    pairs, count_variance = _shrunk(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+    pairs, surplus, count_variance = _unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
     linear = ItemContrasts(pairs, m)
     return ScoreEquations(
         m,
@@ -298,13 +327,15 @@ def _of_wins(release: Release) -> ScoreEquations:
         function,
         edge_law=part.law,
         edge_step=part.step,
+        surplus=surplus,
         count_variance=count_variance,
     )
 
 
 def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     """Read net wins by row of covariates and item."""
-    covariates, pairs, size_variance = _groups(release, covariates)
+    facts = _groups(release, covariates)
+    covariates, pairs = facts["covariates"], facts["pairs"]
     m, part = len(release.design.items), release.parts[NET]
     rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
     score = (covariates.weights.T @ rows @ item_basis(covariates, m)).ravel()
@@ -314,18 +345,16 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
         order_law, order_step = named.laplace, 0.5 * named.step
         score = np.append(score, order_step * named.values[0])
     return ScoreEquations(
-        m,
-        np.asarray(score),
-        pairs,
-        linear_predictor(replace(release.design, covariates=covariates), pairs),
-        ScoreFunction(release.link),
-        covariates=covariates,
+        items=m,
+        score=np.asarray(score),
+        linear=linear_predictor(replace(release.design, covariates=covariates), pairs),
+        function=ScoreFunction(release.link),
         item_law=_net_law(part),
         item_step=0.5 * part.step,
         order_law=order_law,
         order_step=order_step,
-        size_variance=size_variance,
         random_pairs=pairs.origin == "equal",
+        **facts,
     )
 
 
@@ -336,71 +365,67 @@ def _net_law(part: Part) -> NetLaw:
     return part.law
 
 
-def _pair_counts(release: Release) -> tuple[PairCounts, float]:
-    """Return the public or released comparisons per pair and the error variance of each."""
-    if PAIR_COUNTS in release.parts:
-        part = release.parts[PAIR_COUNTS]
-        return _shrunk(release.design, part.values.astype(np.float64), part.noise_variance)
-    if release.design.pairs is None:
-        raise ValueError("release must hold pair counts, or its design must.")
-    return release.design.pairs, 0.0
+def _unbiased(
+    design: Design, noisy: FloatArray, variance: float
+) -> tuple[PairCounts, FloatArray, float]:
+    """Return released counts per pair, by how much too large they are, and their error variance.
 
-
-def _shrunk(design: Design, noisy: FloatArray, variance: float) -> tuple[PairCounts, float]:
-    """Return released pair counts shrunk towards their mean, and their error variance.
-
-    With noise of this variance v and true counts that vary by tau^2, the count closest to the
-    truth is the mean plus tau^2 / (tau^2 + v) of the noisy deviation, with error variance
-    tau^2 v / (tau^2 + v); tau^2 is estimated by the excess of the noisy counts' variance over v.
-    The mean is the released one where its noise is small against the nominal, else the nominal.
+    A fit needs counts that are not negative: where noise has carried one below 0 it is 0, and what
+    that adds is taken off again once the worths are known (:meth:`ScoreEquations.surplus_score`).
+    So the errors of the equations have mean 0 and the variance of the noise whatever the counts
+    are; counts shrunk towards their mean would be wrong in the same direction for all pairs of an
+    item that is compared more often than others.
     """
     first, second = np.triu_indices(len(design.items), 1)
-    edges = len(noisy)
-    mean = design.nominal_total / edges
-    if np.sqrt(variance / edges) <= TRUSTED_TOTAL * mean:
-        mean = float(noisy.mean())
-    spread = max(0.0, float(np.mean((noisy - mean) ** 2)) - variance)
-    kept = spread / (spread + variance) if variance > 0 else 1.0
-    count = np.maximum(mean + kept * (noisy - mean), 0.0)
-    if count.sum() < LEAST_TOTAL * design.nominal_total:
+    count = np.maximum(noisy, 0.0)
+    surplus = count - noisy
+    if noisy.sum() < LEAST_TOTAL * design.nominal_total:
         # noise has left no comparisons at all: fall back on the nominal number
-        count = np.full(edges, design.nominal_total / edges)
-    return PairCounts(first, second, count, "released"), kept * variance
+        count = np.full(len(noisy), design.nominal_total / len(noisy))
+        surplus = np.zeros(len(noisy))
+    return PairCounts(first, second, count, "released"), surplus, variance
 
 
-def _groups(release: Release, covariates: Covariates) -> tuple[Covariates, PairCounts, float]:
-    """Return the covariates with their units, comparisons per pattern and pair, and size errors.
-
-    Under a private design the units per cell are released; their sum is public. They are shrunk
-    towards their mean as pair counts are (:func:`_shrunk`), their spread being at least that of
-    chance. Every cell is taken to compare the pairs in the same proportions.
-    """
-    design, pairs = release.design, release.design.pairs
-    if pairs is None:
+def _pair_counts(release: Release) -> tuple[PairCounts, FloatArray, float]:
+    """Return the comparisons per pair, by how much too large they are, and their error variance."""
+    if PAIR_COUNTS in release.parts:
+        part = release.parts[PAIR_COUNTS]
+        return _unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
+    if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
+    return release.design.pairs, np.zeros(0), 0.0
+
+
+def _groups(release: Release, covariates: Covariates) -> dict[str, Any]:
+    """Return the covariates with their units, and comparisons per pattern and pair with errors.
+
+    Under a private design the units per cell are released; their sum is public. Every cell is taken
+    to compare the pairs in the same proportions.
+    """
+    pairs, surplus, count_variance = _pair_counts(release)
+    design, cells, m = release.design, covariates.cells, len(release.design.items)
     if pairs.origin == "observed":
-        return covariates, pairs, 0.0
-    cells, m = covariates.cells, len(design.items)
-    size, variance = np.full(cells, design.nobs / cells), 0.0
+        return {"covariates": covariates, "pairs": pairs}
+    size, size_variance = np.full(cells, design.nobs / cells), 0.0
     if cells > 1:
         part = release.parts[GROUP_SIZES]
         noisy = part.step * part.values
-        away = noisy - noisy.mean()
-        # units that fall into cells by chance vary at least so much
-        chance = design.nobs / cells * (1.0 - 1.0 / cells)
-        spread = max(chance, float(away @ away) / (cells - 1) - part.noise_variance)
-        kept = spread / (spread + part.noise_variance) if part.noise_variance > 0 else 1.0
-        variance = kept * part.noise_variance
-        size = np.maximum(size + kept * away, LEAST_GROUP * design.nobs / cells)
-        size = size * (design.nobs / size.sum())
-    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
+        size = np.maximum(size + noisy - noisy.mean(), LEAST_GROUP)
+        size, size_variance = size * (design.nobs / size.sum()), part.noise_variance
+    shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), size / design.nobs
     by_cell = PairCounts(
         np.tile(pairs.first, cells) + shift,
         np.tile(pairs.second, cells) + shift,
-        np.repeat(size / design.nobs, len(pairs.first)) * np.tile(pairs.count, cells),
+        np.kron(share, pairs.count),
         pairs.origin,
     )
-    return replace(covariates, units=size), by_cell, variance
+    return {
+        "covariates": replace(covariates, units=size),
+        "pairs": by_cell,
+        "surplus": np.kron(share, surplus),
+        "count_variance": count_variance,
+        "size_variance": size_variance,
+    }
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
