@@ -192,6 +192,13 @@ class ScoreEquations:
         return noise
 
     @property
+    def degrees(self) -> FloatArray:
+        """Comparisons each item takes part in, as released; without covariates."""
+        more = self.surplus if len(self.surplus) else np.zeros(len(self.pairs.count))
+        released = self.linear.matrix()
+        return np.asarray(abs(released).T @ (self.pairs.count - more))
+
+    @property
     def grouped(self) -> bool:
         """Whether group sizes, or pair counts that groups share, have errors."""
         return self.covariates is not None and self.size_variance + self.count_variance > 0

@@ -53,8 +53,8 @@ DesignEffect = Literal["auto", "scalar", "none", "cluster"]
 MOST_ITEMS_WIN_MATRIX = 20
 """Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
 
-LEAST_VARIANCE = 1e-9
-"""Variance of noise that is as good as none."""
+FINE_EPSILON = 0.125
+"""Epsilon at which noise on whole numbers is near its continuous limit."""
 
 
 def side_shares(
@@ -103,25 +103,23 @@ def side_shares(
         raise ValueError("shares must add up to less than 1, so that the main release has one.")
     free = [name for name in wanted if name not in chosen]
     room = 1.0 - sum(chosen.values())
-    return chosen | _balanced(design, room * epsilon, room, free)
+    return chosen | _balanced(design, room, free)
 
 
-def _balanced(
-    design: Design, epsilon: float, room: float, names: Sequence[str]
-) -> dict[str, float]:
+def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, float]:
     """Return the shares of releases that trade with the net wins, dividing up a `room`.
 
     Notes
     -----
-    **Statistic.** At the share s the noise of a release puts the variance a / s^2 into a score, a
-    being that at the whole `epsilon`. The sum of all such is least where s is proportional to the
-    cube root of a. An error in a pair's count moves the expected wins of its items by its product
+    **Statistic.** At the epsilon e the noise of a release puts the variance a / e^2 into a score,
+    but for its lattice. The sum of all such is least where e is proportional to the cube root of
+    a, whatever they share. An error in a pair's count moves the expected wins of its items by its product
     with F - 1/2; one in a group's size by the mean score of a unit, in which the F - 1/2 of an
     item's pairs are correlated by about 1/2. Cells share the errors of pair counts.
     """
-    if not names or math.isinf(epsilon):
-        return dict.fromkeys(names, room / (1.0 + len(names)))
-    reach, m = design.reach, len(design.items)
+    if not names:
+        return {}
+    reach, m, epsilon = design.reach, len(design.items), FINE_EPSILON
     square, least = ScoreFunction(LOGIT).mean_square, noise_choices(reach, epsilon, 0.0)[0]
     cells = 1 if design.covariates is None else design.covariates.cells
     asked = reach.effective_rows / reach.pairs
@@ -131,7 +129,7 @@ def _balanced(
         PAIR_COUNTS: m * square * count_noise(reach, epsilon).law.variance / cells,
         GROUP_SIZES: 0.5 * m * (m - 1) * square * asked**2 * sizes.variance,
     }
-    root = {name: max(put[name], LEAST_VARIANCE) ** (1 / 3) for name in (NET, *names)}
+    root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
     return {name: room * root[name] / math.fsum(root.values()) for name in names}
 
 

@@ -199,7 +199,10 @@ def count_noise(reach: Reach, epsilon: float) -> NetNoise:
     laplace = DiscreteLaplace.calibrate(l1, epsilon)
     # the continuous limits of both variances: (P + 1) (P + 2) linf^2 / 3 beside 2 l1^2
     if (reach.pairs + 1) * (reach.pairs + 2) * linf**2 < 6 * l1**2:
-        cube = CubeNoise.calibrate(reach.pairs, linf, epsilon)
+        try:
+            cube = CubeNoise.calibrate(reach.pairs, linf, epsilon)
+        except ValueError:  # an epsilon so small that it would not fit its integers
+            return NetNoise("laplace", laplace, 1, l1)
         if cube.variance < laplace.variance:
             return NetNoise("cube", cube, 1, linf)
     return NetNoise("laplace", laplace, 1, l1)

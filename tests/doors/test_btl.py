@@ -15,6 +15,7 @@ from scipy.stats import chi2, norm
 import privrank as pr
 from privrank.bradley_terry import linear
 from privrank.bradley_terry.ridge import nominal_information
+from privrank.bradley_terry.score import score_equations
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import PairCounts
 from privrank.util.checks import PrivrankWarning
@@ -170,6 +171,30 @@ def test_declared_true_pair_counts_give_the_public_fit(name):
     declared = model(name, pair_counts=table).fit(1e6, penalty=1.0, method="counts")
     np.testing.assert_allclose(declared.params, public.params, atol=1e-6)
     assert declared.release.design.pairs.origin == "declared"
+
+
+@by_unit
+def test_pair_counts_of_a_private_design_are_released_by_default(unit):
+    for arguments in ({}, {"pair_counts": "release"}):
+        fit = model(unit=unit, **arguments).fit(1.0, method="counts", noise="zero-sum-laplace")
+        assert fit.release.design.pairs is None and "pair_counts" in fit.release.parts
+        assert "released" in str(fit.summary())
+    asserted = model(unit=unit, pair_counts="equal").fit(1.0, method="counts")
+    assert asserted.release.design.pairs.origin == "equal"
+
+
+def test_fits_are_not_biased_by_pairs_that_were_never_compared():
+    # a chain: most pairs have no comparisons, and noise puts half of their counts below 0
+    truth = np.linspace(0.8, -0.8, 5)
+    frame = pr.simulate.bradley_terry(truth, repeats=400, rng=np.random.default_rng(1))
+    frame["respondent"] = frame.groupby(["item1", "item2"], observed=True).cumcount()
+    frame = frame[(frame["item1"].astype(int) - frame["item2"].astype(int)).abs() == 1]
+    survey = pr.PrivateBTL(frame, items=range(5), respondent="respondent", max_rows=4)
+    exact = survey.fit(np.inf, penalty=0).params
+    fits = [survey.fit(3.0, rng=np.random.default_rng(k)) for k in range(120)]
+    away = np.array([fit.params - exact for fit in fits])
+    assert np.mean([(score_equations(fit.release).pairs.count == 0).sum() for fit in fits]) > 2
+    assert (np.abs(np.median(away, axis=0)) < 4 * 1.25 * away.std(axis=0) / np.sqrt(120)).all()
 
 
 def test_many_items_release_net_wins_and_pair_counts_apart():
