@@ -129,10 +129,12 @@ def estimate(
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back
         # ridge H^-1 first, what the first ridge took, but with the curvature where it lands; and
-        # so are the comparisons that noise has put below 0, which the first fit takes as 0
-        back = target + times(ridge, first) + equations.surplus_score(first)
-        again = fit_ridge(back, linear, ridge, loss, solver=solver, start=first)
-        coefficients, converged = linear.centred(again.point), converged and again.converged
+        # so are, in a few steps, comparisons that noise has put below 0 and a fit takes as 0
+        back = target + times(ridge, first)
+        for _ in range(equations.steps):
+            moved = back + equations.surplus_score(coefficients)
+            again = fit_ridge(moved, linear, ridge, loss, solver=solver, start=coefficients)
+            coefficients, converged = linear.centred(again.point), converged and again.converged
     return Estimate(first, coefficients, ridge, corrected, converged, infinite)
 
 
@@ -140,7 +142,8 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     """Return the sandwich covariance of the coefficients.
 
     With G_1 and G_2 the ridge Hessians at the ridge estimate and at the corrected one, scores move
-    the first by G_1^-1 and, when corrected, the second by G_2^-1 (I + ridge G_1^-1). Noise put on
+    the first by R_1 = G_1^-1 and, when corrected, the next by G_2^-1 (I + ridge R_1 + K R_1), with
+    K the information of comparisons that are too many, if there are, and so on. Noise put on
     the worths of objective perturbation acts like a score through G_1.
     """
     linear, b, identity = equations.linear, fitted.coefficients, equations.linear.identity
@@ -149,8 +152,9 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     response = linear.inverse(first)
     if fitted.corrected:
         second = equations.information(b) + ridge
-        taken = ridge + equations.surplus_information(fitted.first)
-        response = linear.inverse(second) @ (identity + taken @ response)
+        inverse, back = linear.inverse(second), identity + times(fitted.ridge, response)
+        for _ in range(equations.steps):
+            response = inverse @ (back + equations.surplus_information(b) @ response)
     scores = score_covariance(equations, release, b)
     noise = equations.noise_covariance(b) + equations.size_noise(b)
     if equations.output_variance > 0:

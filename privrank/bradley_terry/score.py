@@ -11,11 +11,11 @@ map. Under a log-loss that is no matching loss the scores are another function o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.counts import groups, pair_counts, unbiased
 from privrank.bradley_terry.linear import (
     ItemContrasts,
     LinearPredictor,
@@ -28,16 +28,14 @@ from privrank.privacy.netnoise import NetLaw, equivalent_variance
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.covariates import Covariates
 from privrank.release.release import (
-    GROUP_SIZES,
     NET,
     ORDER_EFFECT,
-    PAIR_COUNTS,
     WINS,
     WORTHS,
     Part,
     Release,
 )
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import PairCounts
 
 __all__ = [
     "ScoreEquations",
@@ -51,11 +49,8 @@ FloatArray = NDArray[np.float64]
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
 
-LEAST_TOTAL = 0.01
-"""Share of the nominal total below which released counts say nothing."""
-
-LEAST_GROUP = 1.0
-"""Units that every group is taken to have at least."""
+SURPLUS_STEPS = 3
+"""Fits after which comparisons that are too many have been taken off again."""
 
 _NO_NOISE = DiscreteLaplace(0.0)
 
@@ -224,6 +219,11 @@ class ScoreEquations:
             noise = noise + self.count_variance * (by_pair.T @ by_pair)
         return np.asarray(noise)
 
+    @property
+    def steps(self) -> int:
+        """How many fits the correction of the bias takes: more where counts are too large."""
+        return SURPLUS_STEPS if self.surplus.any() else 1
+
     def surplus_score(self, b: FloatArray) -> FloatArray:
         """Return the expected scores of the comparisons that are too many, at coefficients b."""
         if not self.surplus.any():
@@ -268,7 +268,7 @@ def score_equations(release: Release) -> ScoreEquations:
         return _of_wins(release)
     if design.covariates is not None:
         return _of_groups(release, design.covariates)
-    pairs, surplus, count_variance = _pair_counts(release)
+    pairs, surplus, count_variance = pair_counts(release)
     linear = ItemContrasts(pairs, m)
     if NET in release.parts:
         part = release.parts[NET]
@@ -324,7 +324,7 @@ def _of_wins(release: Release) -> ScoreEquations:
     if not isinstance(part.law, DiscreteLaplace | DiscreteGaussian):
         raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
     # a count is the sum of a pair's two cells
-    pairs, surplus, count_variance = _unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+    pairs, surplus, count_variance = unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
     linear = ItemContrasts(pairs, m)
     return ScoreEquations(
         m,
@@ -341,7 +341,7 @@ def _of_wins(release: Release) -> ScoreEquations:
 
 def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     """Read net wins by row of covariates and item."""
-    facts = _groups(release, covariates)
+    facts = groups(release, covariates)
     covariates, pairs = facts["covariates"], facts["pairs"]
     m, part = len(release.design.items), release.parts[NET]
     rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
@@ -370,69 +370,6 @@ def _net_law(part: Part) -> NetLaw:
     if not isinstance(part.law, NetLaw):
         raise ValueError("release must have noise that is drawn for net wins.")
     return part.law
-
-
-def _unbiased(
-    design: Design, noisy: FloatArray, variance: float
-) -> tuple[PairCounts, FloatArray, float]:
-    """Return released counts per pair, by how much too large they are, and their error variance.
-
-    A fit needs counts that are not negative: where noise has carried one below 0 it is 0, and what
-    that adds is taken off again once the worths are known (:meth:`ScoreEquations.surplus_score`).
-    So the errors of the equations have mean 0 and the variance of the noise whatever the counts
-    are; counts shrunk towards their mean would be wrong in the same direction for all pairs of an
-    item that is compared more often than others.
-    """
-    first, second = np.triu_indices(len(design.items), 1)
-    count = np.maximum(noisy, 0.0)
-    surplus = count - noisy
-    if noisy.sum() < LEAST_TOTAL * design.nominal_total:
-        # noise has left no comparisons at all: fall back on the nominal number
-        count = np.full(len(noisy), design.nominal_total / len(noisy))
-        surplus = np.zeros(len(noisy))
-    return PairCounts(first, second, count, "released"), surplus, variance
-
-
-def _pair_counts(release: Release) -> tuple[PairCounts, FloatArray, float]:
-    """Return the comparisons per pair, by how much too large they are, and their error variance."""
-    if PAIR_COUNTS in release.parts:
-        part = release.parts[PAIR_COUNTS]
-        return _unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
-    if release.design.pairs is None:
-        raise ValueError("release must hold pair counts, or its design must.")
-    return release.design.pairs, np.zeros(0), 0.0
-
-
-def _groups(release: Release, covariates: Covariates) -> dict[str, Any]:
-    """Return the covariates with their units, and comparisons per pattern and pair with errors.
-
-    Under a private design the units per cell are released; their sum is public. Every cell is taken
-    to compare the pairs in the same proportions.
-    """
-    pairs, surplus, count_variance = _pair_counts(release)
-    design, cells, m = release.design, covariates.cells, len(release.design.items)
-    if pairs.origin == "observed":
-        return {"covariates": covariates, "pairs": pairs}
-    size, size_variance = np.full(cells, design.nobs / cells), 0.0
-    if cells > 1:
-        part = release.parts[GROUP_SIZES]
-        noisy = part.step * part.values
-        size = np.maximum(size + noisy - noisy.mean(), LEAST_GROUP)
-        size, size_variance = size * (design.nobs / size.sum()), part.noise_variance
-    shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), size / design.nobs
-    by_cell = PairCounts(
-        np.tile(pairs.first, cells) + shift,
-        np.tile(pairs.second, cells) + shift,
-        np.kron(share, pairs.count),
-        pairs.origin,
-    )
-    return {
-        "covariates": replace(covariates, units=size),
-        "pairs": by_cell,
-        "surplus": np.kron(share, surplus),
-        "count_variance": count_variance,
-        "size_variance": size_variance,
-    }
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:

@@ -21,7 +21,14 @@ from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
 from privrank.planning.choice import OUTPUT, Choice
 from privrank.privacy.budget import Ledger, pure_epsilon, split
-from privrank.privacy.netnoise import NetNoise, NoiseName, cell_noise, count_noise, net_noise
+from privrank.privacy.netnoise import (
+    CountNoise,
+    NetNoise,
+    NoiseName,
+    cell_noise,
+    count_noise,
+    net_noise,
+)
 from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.release.connected import check_connected
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
@@ -167,7 +174,9 @@ def release_comparisons(
     )
 
 
-def _noise(design: Design, name: str, law: NoiseName, epsilon: float, delta: float) -> NetNoise:
+def _noise(
+    design: Design, name: str, law: NoiseName, epsilon: float, delta: float
+) -> NetNoise | CountNoise:
     """Return the noise of a part; side releases but pair counts have discrete Laplace noise."""
     reach = design.reach
     if name == NET and design.covariates is not None and design.covariates.bounds:

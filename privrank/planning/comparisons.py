@@ -113,9 +113,9 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     -----
     **Statistic.** At the epsilon e the noise of a release puts the variance a / e^2 into a score,
     but for its lattice. The sum of all such is least where e is proportional to the cube root of
-    a, whatever they share. An error in a pair's count moves the expected wins of its items by its product
-    with F - 1/2; one in a group's size by the mean score of a unit, in which the F - 1/2 of an
-    item's pairs are correlated by about 1/2. Cells share the errors of pair counts.
+    a, whatever they share. An error in a pair's count moves the expected wins of its items by its
+    product with F - 1/2; one in a group's size by the mean score of a unit, in which the F - 1/2 of
+    an item's pairs are correlated by about 1/2. Cells share the errors of pair counts.
     """
     if not names:
         return {}

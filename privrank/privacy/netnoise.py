@@ -28,6 +28,7 @@ from privrank.privacy.zerosum import ZeroSumLaplace
 
 __all__ = [
     "LAW_NAMES",
+    "CountNoise",
     "NetLaw",
     "NetNoise",
     "NoiseName",
@@ -58,7 +59,7 @@ _LEAST_SCALE = 16.0
 
 @dataclass(frozen=True, slots=True)
 class NetNoise:
-    """Noise of one vector of net wins, of wins by pair, or of comparisons by pair.
+    """Noise of one vector of net wins.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ class NetNoise:
         Zero-concentrated privacy of Gaussian noise; None for a pure distribution.
     """
 
-    name: NoiseName | Literal["cube"]
-    law: NetLaw | CubeNoise
+    name: NoiseName
+    law: NetLaw
     fineness: int
     sensitivity: int
     rho: float | None = None
@@ -90,9 +91,19 @@ class NetNoise:
         return math.sqrt(equivalent_variance(self.law, items)) / self.fineness
 
 
-def equivalent_variance(law: NetLaw | CubeNoise, items: int) -> float:
+@dataclass(frozen=True, slots=True)
+class CountNoise:
+    """Noise of the comparisons per pair, on their own lattice: `law` and `sensitivity` as above."""
+
+    law: DiscreteLaplace | CubeNoise
+    sensitivity: int
+    fineness: int = 1
+    rho: float | None = None
+
+
+def equivalent_variance(law: NetLaw, items: int) -> float:
     """Return the variance of independent noise with differences like those of a distribution."""
-    if isinstance(law, DiscreteLaplace | DiscreteGaussian | CubeNoise):
+    if isinstance(law, DiscreteLaplace | DiscreteGaussian):
         return law.variance
     return law.variance * items / (items - 1)
 
@@ -183,7 +194,7 @@ def cell_noise(
     return NetNoise(name, DiscreteGaussian(scale), fine, fine * each, rho)
 
 
-def count_noise(reach: Reach, epsilon: float) -> NetNoise:
+def count_noise(reach: Reach, epsilon: float) -> CountNoise:
     """Return the noise of the comparisons per pair that has the least variance.
 
     Given what one unit can change and the epsilon of the release.
@@ -202,10 +213,10 @@ def count_noise(reach: Reach, epsilon: float) -> NetNoise:
         try:
             cube = CubeNoise.calibrate(reach.pairs, linf, epsilon)
         except ValueError:  # an epsilon so small that it would not fit its integers
-            return NetNoise("laplace", laplace, 1, l1)
+            return CountNoise(laplace, l1)
         if cube.variance < laplace.variance:
-            return NetNoise("cube", cube, 1, linf)
-    return NetNoise("laplace", laplace, 1, l1)
+            return CountNoise(cube, linf)
+    return CountNoise(laplace, l1)
 
 
 def noise_choices(

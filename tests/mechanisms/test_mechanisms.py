@@ -141,8 +141,8 @@ def check_counts(survey, kind, plan, epsilon=1.0):
     worst = dict.fromkeys(parts, 0.0)
     together = 0.0
     for moved in distances(survey, kind):
-        # Laplace noise is independent between parts and entries, so the log ratio is largest where
-        # every entry's is, at distance / scale; test_probabilities_of_all_outputs takes no such step
+        # Laplace noise is independent between entries, so the log ratio is largest where every
+        # entry's is, at distance / scale; test_probabilities_of_all_outputs takes no such step
         losses = {name: loss(part.law, moved, name) for name, part in parts.items()}
         worst = {name: max(worst[name], losses[name].max()) for name in parts}
         together = max(together, sum(losses.values()).max())

@@ -398,20 +398,20 @@ def log_probability(noise, x):
 
 
 @pytest.mark.parametrize(
-    ("reach", "name"),
+    ("reach", "kind"),
     [
-        (Reach(3, 1, True, "replace"), "cube"),
-        (Reach(3, 3, True, "replace"), "cube"),
-        (Reach(3, 2, False, "replace"), "cube"),
-        (Reach(4, 6, True, "replace"), "cube"),
-        (Reach(4, 1, True, "replace"), "laplace"),
-        (Reach(4, 2, False, "replace"), "laplace"),
+        (Reach(3, 1, True, "replace"), CubeNoise),
+        (Reach(3, 3, True, "replace"), CubeNoise),
+        (Reach(3, 2, False, "replace"), CubeNoise),
+        (Reach(4, 6, True, "replace"), CubeNoise),
+        (Reach(4, 1, True, "replace"), DiscreteLaplace),
+        (Reach(4, 2, False, "replace"), DiscreteLaplace),
     ],
 )
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
-def test_pair_counts_lose_no_more_than_epsilon_between_any_two_units(reach, name, epsilon):
+def test_pair_counts_lose_no_more_than_epsilon_between_any_two_units(reach, kind, epsilon):
     noise = count_noise(reach, epsilon)
-    assert noise.name == name
+    assert isinstance(noise.law, kind)
     units_counts = counted(reach)
     moves = np.unique((units_counts[:, None] - units_counts[None]).reshape(-1, reach.pairs), axis=0)
     rng = np.random.default_rng(3)
