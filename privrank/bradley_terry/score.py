@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.counts import groups, pair_counts, unbiased
 from privrank.bradley_terry.linear import (
     ItemContrasts,
     LinearPredictor,
@@ -23,6 +22,7 @@ from privrank.bradley_terry.linear import (
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
+from privrank.bradley_terry.noisycounts import groups, pair_counts, unbiased
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetLaw, equivalent_variance
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

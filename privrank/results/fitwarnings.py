@@ -15,7 +15,7 @@ from privrank.util.solvers import largest_ratio
 
 __all__ = ["fit_warnings"]
 
-ROUGH_SIZE = 1 / 3
+ROUGH_SIZE = 1 / 4
 """Standard error of a released group size, over the size, beyond which it is too rough."""
 
 
