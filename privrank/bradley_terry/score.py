@@ -36,6 +36,7 @@ from privrank.release.release import (
     Release,
 )
 from privrank.release.survey import PairCounts
+from privrank.util.arrays import own
 
 __all__ = [
     "ScoreEquations",
@@ -116,6 +117,10 @@ class ScoreEquations:
     output_variance: float = 0.0
     random_pairs: bool = False
     answers: tuple[FloatArray, FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        """Take a private, read-only copy of what is no other object's."""
+        object.__setattr__(self, "surplus", own(self.surplus, np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:
