@@ -67,12 +67,12 @@ class PrivateBTL:
     design : {"private", "public"}, default "private"
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
         is public. ``"private"``: it is protected too.
-    pair_counts : None, "equal", "release", mapping or data frame, optional
-        Under a private design, what is known of the comparisons per pair: ``"equal"`` (the
-        default) takes every unit to have answered `max_rows` questions (a row: one) spread evenly
-        over the pairs, so that unanswered ones pull the worths towards zero; ``"release"`` spends a
-        share of epsilon on them; a mapping ``{(item, item): count}`` or a frame ``item1, item2,
-        count`` declares them.
+    pair_counts : None, "release", "equal", mapping or data frame, optional
+        Under a private design, what is known of the comparisons per pair: ``"release"`` (the
+        default) spends a share of epsilon on them; a mapping ``{(item, item): count}`` or a frame
+        ``item1, item2, count`` declares them; ``"equal"`` asserts that every unit answered
+        `max_rows` questions (a row: one) spread evenly over the pairs. Where that is not so
+        intervals do not cover: unanswered questions pull the worths towards zero.
     link : {"logit", "probit"} or Link, default "logit"
         The distribution F: logistic (Bradley and Terry), normal (Thurstone), or a
         :class:`privrank.Link` of your own. Private fits to counts minimise its matching loss, for
@@ -176,7 +176,8 @@ class PrivateBTL:
         group does (:attr:`privrank.privacy.sensitivity.Reach.net_l1`). A numeric covariate, scaled
         to [-1, 1] by its bounds, multiplies net wins once more, and the noise with the number of
         such sums. Under a public design it is public who has which covariates; under a private one
-        the sizes of the groups are released with noise, which has a share of epsilon.
+        the sizes of the groups are released with noise, and so are the pair counts of all groups
+        together unless they are declared: each has a share of epsilon.
         """
         model = cls.__new__(cls)
         model._link = find(arguments.pop("link", "logit"))
@@ -237,9 +238,9 @@ class PrivateBTL:
             run. ``"none"`` takes all answers as independent: intervals then cover too little
             wherever respondents differ.
         shares : mapping of str to float, optional
-            Shares of epsilon for ``"dependence"`` (chosen from .05 to .3), ``"pair_counts"``,
-            ``"output"``, ``"group_sizes"`` and ``"order_effect"`` instead of the defaults .30, .01,
-            .10 and .15.
+            Shares of epsilon for ``"output"`` and ``"order_effect"`` instead of the defaults .01
+            and .15, for ``"dependence"`` instead of .05 to .3, and for ``"pair_counts"`` and
+            ``"group_sizes"`` instead of those that predict the least error from public numbers.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional

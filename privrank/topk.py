@@ -245,7 +245,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
         )
     facts = score_equations(release)
     # counts that were themselves released can be zero or negative in places
-    degrees = np.maximum(facts.pairs.degrees(facts.items), 1.0)
+    degrees = np.maximum(facts.degrees, 1.0)
     net = release.parts.get(NET)
     score = facts.score if net is None else 0.5 * net.step * net.values
     win_rate = 0.5 + score / degrees

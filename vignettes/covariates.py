@@ -90,7 +90,7 @@ print(explained.test_lack_of_fit().round(4).to_string())
 # %% [markdown]
 # ## When the groups themselves are private
 #
-# Under `design="public"` it is public who has which covariates. With `design="private"` that is protected too: the sizes of the groups are released with noise, for a share of epsilon, and every group is taken to have been asked all pairs equally often.
+# Under `design="public"` it is public who has which covariates. With `design="private"` that is protected too: the sizes of the groups and the comparisons per pair are released with noise, for a share of epsilon each, and every group is taken to have compared the pairs in the same proportions.
 
 # %%
 guarded = pr.PrivateBTL.from_formula(

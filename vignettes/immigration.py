@@ -69,7 +69,7 @@ print(top.summary())
 # %% [markdown]
 # ## Protecting who answered: design private
 #
-# With `design="private"` a neighbour may differ in which questions were answered, too. Then the number of answers per pair is confidential. By default equal counts are assumed, every student answering every pair, and a missing answer is scored as neither win nor loss. This pulls the worths towards zero: a statement with many missing answers looks more average than it is. If the number of answers per pair is public from elsewhere, for instance from a field report written before, it can be declared with `pair_counts=`, and the attenuation goes. Declaring counts taken from the confidential data would be a breach. Here we declare round numbers as such a report might state them.
+# With `design="private"` a neighbour may differ in which questions were answered, too. Then the number of answers per pair is confidential, and it is released with a share of epsilon. If it is public from elsewhere, for instance from a field report written before, it can be declared with `pair_counts=`, which saves that share. Declaring counts taken from the confidential data would be a breach. Here we declare round numbers as such a report might state them. Who is certain that every student answered every pair may say `pair_counts="equal"`; here some did not, so that the statements with many missing answers would look more average than they are.
 
 # %%
 declared = {
@@ -80,12 +80,12 @@ declared = {
     ("position", "culture"): 80,
     ("socBurd", "culture"): 80,
 }
-equal = pr.PrivateBTL(survey.comparisons, **data)
+released = pr.PrivateBTL(survey.comparisons, **data)
 formula = "item1 + item2 + outcome ~ 1"  # the same columns, named in a formula
 told = pr.PrivateBTL.from_formula(formula, survey.comparisons, pair_counts=declared, **data)
 columns = {
     "public": fit,
-    "private, equal": equal.fit(epsilon=1.0, budget=budget, rng=rng),
+    "private, released": released.fit(epsilon=1.0, budget=budget, rng=rng),
     "private, declared": told.fit(epsilon=1.0, budget=budget, rng=rng),
 }
 print(pd.DataFrame({name: one.params for name, one in columns.items()}).round(3))
@@ -93,18 +93,20 @@ print("\nstandard errors")
 print(pd.DataFrame({name: one.bse for name, one in columns.items()}).round(3))
 
 # %% [markdown]
-# Each column has noise of its own, and its standard errors are larger than the attenuation. With epsilon so large that the noise all but vanishes, which protects nobody and serves to show the arithmetic, the effect of the assumption stands alone:
+# Each column has noise of its own. With epsilon so large that the noise all but vanishes, which protects nobody and serves to show the arithmetic, what is assumed of the counts stands alone:
 
 # %%
+asserted = pr.PrivateBTL(survey.comparisons, pair_counts="equal", **data)
 with_little_noise = {
     "public": public.fit(epsilon=1e6, rng=rng).params,
-    "private, equal": equal.fit(epsilon=1e6, rng=rng).params,
+    "private, released": released.fit(epsilon=1e6, rng=rng).params,
     "private, declared": told.fit(epsilon=1e6, rng=rng).params,
+    "private, equal": asserted.fit(epsilon=1e6, rng=rng).params,
 }
 print(pd.DataFrame(with_little_noise).round(3))
 
 # %% [markdown]
-# Declaring the counts brings the worths back to those of the public design, as far as the declared numbers are right. It does not bring back what students who left a question out would have said. The guarantee of the last two columns is the stronger one; its price is an assumption, and in small surveys it is wise to say which one was made.
+# Released counts give the worths of the public design, declared ones as far as the numbers are right; counts that are asserted to be equal, and are not, do not. None of them brings back what students who left a question out would have said.
 #
 # ## How much noise is too much
 #

@@ -135,10 +135,13 @@ def estimate(
     coefficients = first
     if corrected:
         # the ridge once more, now towards the first estimate: to first order this adds back
-        # ridge H^-1 first, what the first ridge took, but with the curvature where it lands
+        # ridge H^-1 first, what the first ridge took, but with the curvature where it lands; and
+        # so are, in a few steps, comparisons that noise has put below 0 and a fit takes as 0
         back = target + times(ridge, first)
-        again = fit_ridge(back, linear, ridge, loss, solver=solver, start=first)
-        coefficients, converged = linear.centred(again.point), converged and again.converged
+        for _ in range(equations.steps):
+            moved = back + equations.surplus_score(coefficients)
+            again = fit_ridge(moved, linear, ridge, loss, solver=solver, start=coefficients)
+            coefficients, converged = linear.centred(again.point), converged and again.converged
     return Estimate(first, coefficients, ridge, corrected, converged, infinite)
 
 
@@ -146,15 +149,18 @@ def response(equations: ScoreEquations, fitted: Estimate) -> FloatArray:
     """Return the linear map from scores to coefficients, shape (p, p).
 
     With G_1 and G_2 the ridge Hessians at the ridge estimate and at the corrected one, scores move
-    the first by G_1^-1 and, when corrected, the second by G_2^-1 (I + ridge G_1^-1).
+    the first by R_1 = G_1^-1 and, when corrected, the next by G_2^-1 (I + ridge R_1 + K R_1), K the
+    information of comparisons that are too many, if there are, and so on.
     """
-    linear, identity = equations.linear, equations.linear.identity
+    linear, b, identity = equations.linear, fitted.coefficients, equations.linear.identity
     ridge = times(fitted.ridge, identity)
-    first = linear.inverse(equations.information(fitted.first) + ridge)
-    if not fitted.corrected:
-        return first
-    second = linear.inverse(equations.information(fitted.coefficients) + ridge)
-    return np.asarray(second @ (identity + times(fitted.ridge, first)))
+    moved = linear.inverse(equations.information(fitted.first) + ridge)
+    if fitted.corrected:
+        inverse = linear.inverse(equations.information(b) + ridge)
+        back = identity + times(fitted.ridge, moved)
+        for _ in range(equations.steps):
+            moved = inverse @ (back + equations.surplus_information(b) @ moved)
+    return np.asarray(moved)
 
 
 def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) -> Covariance:

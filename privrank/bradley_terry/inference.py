@@ -98,7 +98,7 @@ class Inference:
         if self.release.source != "none":
             noise = _draw_noise(facts, self.fitted.coefficients, draws, generator)
             out = out + noise @ self.errors.response.T
-        if facts.size_variance > 0:
+        if facts.grouped:
             out = out + generator.standard_normal(out.shape) @ square_root(self._size_errors()).T
         return np.asarray(out)
 

@@ -10,7 +10,7 @@ map. Under a log-loss that is no matching loss the scores are another function o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +22,21 @@ from privrank.bradley_terry.linear import (
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
+from privrank.bradley_terry.noisycounts import groups, pair_counts, unbiased
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetLaw, equivalent_variance
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.covariates import Covariates
 from privrank.release.release import (
-    GROUP_SIZES,
     NET,
     ORDER_EFFECT,
-    PAIR_COUNTS,
     WINS,
     WORTHS,
     Part,
     Release,
 )
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import PairCounts
+from privrank.util.arrays import own
 
 __all__ = [
     "ScoreEquations",
@@ -50,14 +50,8 @@ FloatArray = NDArray[np.float64]
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
 
-TRUSTED_TOTAL = 0.1
-"""Relative error of the released total below which it replaces the public nominal total."""
-
-LEAST_TOTAL = 0.01
-"""Share of the nominal total below which released counts say nothing."""
-
-LEAST_GROUP = 0.02
-"""Share of an even group's units below which a released group size says nothing."""
+SURPLUS_STEPS = 3
+"""Fits after which comparisons that are too many have been taken off again."""
 
 _NO_NOISE = DiscreteLaplace(0.0)
 
@@ -89,8 +83,11 @@ class ScoreEquations:
         difference of a pair's two cells enters its two scores with opposite signs.
     order_law, order_step : DiscreteLaplace, float
         Noise of the score of an order effect.
+    surplus : ndarray
+        By how much the comparisons of each edge are larger than released; empty if they are not.
     count_variance : float
-        Error variance of each pair count, zero unless they were released.
+        Error variance of each pair count, zero unless they were released; with covariates of their
+        sum over the patterns.
     size_variance : float
         Error variance of each group's size, zero unless they were released.
     output_variance : float
@@ -114,11 +111,16 @@ class ScoreEquations:
     edge_step: float = 1.0
     order_law: DiscreteLaplace = _NO_NOISE
     order_step: float = 1.0
+    surplus: FloatArray = field(default_factory=lambda: np.zeros(0))
     count_variance: float = 0.0
     size_variance: float = 0.0
     output_variance: float = 0.0
     random_pairs: bool = False
     answers: tuple[FloatArray, FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        """Take a private, read-only copy of what is no other object's."""
+        object.__setattr__(self, "surplus", own(self.surplus, np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:
@@ -185,23 +187,60 @@ class ScoreEquations:
         noise = np.asarray(np.kron(self.item_variance * gram, self.basis.T @ self.basis))
         if self.ordered:
             noise = bordered(noise, self.order_variance)
-        if self.edge_law.scale > 0 or self.count_variance > 0:
+        if self.covariates is None and (self.edge_law.scale > 0 or self.count_variance > 0):
             noise = noise + self.linear.information(self.edge_variance(b))
         return noise
 
+    @property
+    def degrees(self) -> FloatArray:
+        """Comparisons each item takes part in, as released; without covariates."""
+        more = self.surplus if len(self.surplus) else np.zeros(len(self.pairs.count))
+        released = self.linear.matrix()
+        return np.asarray(abs(released).T @ (self.pairs.count - more))
+
+    @property
+    def grouped(self) -> bool:
+        """Whether group sizes, or pair counts that groups share, have errors."""
+        return self.covariates is not None and self.size_variance + self.count_variance > 0
+
     def size_noise(self, b: FloatArray) -> FloatArray:
-        """Return what errors of the group sizes do to the equations.
+        """Return what errors of group sizes, and of pair counts shared by groups, do to the scores.
 
         A unit more in a cell raises the expected score by that cell's mean score; the errors have
-        equal variance and sum to zero.
+        equal variance and sum to zero. A comparison more of a pair raises that of every cell by the
+        cell's share of the units.
         """
-        if self.covariates is None or self.size_variance == 0.0:
+        if self.covariates is None or not self.grouped:
             return np.zeros((len(b), len(b)))
-        mean = self.pairs.count * self.function.mean(self.linear.predict(b))
-        each = self.linear.scores_by_pattern(mean)
-        each = each / np.maximum(self.covariates.units, 1e-12)[:, None]
+        mean, units = self.function.mean(self.linear.predict(b)), self.covariates.units
+        each = self.linear.scores_by_pattern(self.pairs.count * mean)
+        each = each / np.maximum(units, 1e-12)[:, None]
         each = each - each.mean(axis=0)
-        return np.asarray(self.size_variance * (each.T @ each))
+        noise = self.size_variance * (each.T @ each)
+        if self.count_variance > 0:
+            share = np.repeat(units / units.sum(), len(mean) // len(units))
+            rows = (share * mean)[:, None] * self.linear.matrix()
+            by_pair = rows.reshape(len(units), -1, len(b)).sum(axis=0)
+            noise = noise + self.count_variance * (by_pair.T @ by_pair)
+        return np.asarray(noise)
+
+    @property
+    def steps(self) -> int:
+        """How many fits the correction of the bias takes: more where counts are too large."""
+        return SURPLUS_STEPS if self.surplus.any() else 1
+
+    def surplus_score(self, b: FloatArray) -> FloatArray:
+        """Return the expected scores of the comparisons that are too many, at coefficients b."""
+        if not self.surplus.any():
+            return np.zeros(len(b))
+        return self.linear.scores(self.surplus * self.function.mean(self.linear.predict(b)))
+
+    def surplus_information(self, b: FloatArray) -> FloatArray:
+        """Return the slope of :meth:`surplus_score` by the coefficients."""
+        if not self.surplus.any():
+            return np.zeros((len(b), len(b)))
+        curvature = self.function.curvature(self.linear.predict(b))
+        return self.linear.information(self.surplus * curvature)
 
     def information(self, b: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
         """Return the slope of the mean scores by the coefficients, shape (p, p)."""
@@ -234,7 +273,7 @@ def score_equations(release: Release) -> ScoreEquations:
         return _of_wins(release)
     if design.covariates is not None:
         return _of_groups(release, design.covariates)
-    pairs, count_variance = _pair_counts(release)
+    pairs, surplus, count_variance = pair_counts(release)
     linear = ItemContrasts(pairs, m)
     if NET in release.parts:
         part = release.parts[NET]
@@ -247,6 +286,7 @@ def score_equations(release: Release) -> ScoreEquations:
             function,
             item_law=_net_law(part),
             item_step=0.5 * part.step,
+            surplus=surplus,
             count_variance=count_variance,
             random_pairs=pairs.origin == "equal",
         )
@@ -262,6 +302,7 @@ def score_equations(release: Release) -> ScoreEquations:
         function,
         item_law=DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP),
         item_step=SIMULATION_STEP,
+        surplus=surplus,
         count_variance=count_variance,
         output_variance=part.noise_variance,
     )
@@ -288,7 +329,7 @@ def _of_wins(release: Release) -> ScoreEquations:
     if not isinstance(part.law, DiscreteLaplace | DiscreteGaussian):
         raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
     # a count is the sum of a pair's two cells
-    pairs, count_variance = _shrunk(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+    pairs, surplus, count_variance = unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
     linear = ItemContrasts(pairs, m)
     return ScoreEquations(
         m,
@@ -298,13 +339,15 @@ def _of_wins(release: Release) -> ScoreEquations:
         function,
         edge_law=part.law,
         edge_step=part.step,
+        surplus=surplus,
         count_variance=count_variance,
     )
 
 
 def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     """Read net wins by row of covariates and item."""
-    covariates, pairs, size_variance = _groups(release, covariates)
+    facts = groups(release, covariates)
+    covariates, pairs = facts["covariates"], facts["pairs"]
     m, part = len(release.design.items), release.parts[NET]
     rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
     score = (covariates.weights.T @ rows @ item_basis(covariates, m)).ravel()
@@ -314,18 +357,16 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
         order_law, order_step = named.laplace, 0.5 * named.step
         score = np.append(score, order_step * named.values[0])
     return ScoreEquations(
-        m,
-        np.asarray(score),
-        pairs,
-        linear_predictor(replace(release.design, covariates=covariates), pairs),
-        ScoreFunction(release.link),
-        covariates=covariates,
+        items=m,
+        score=np.asarray(score),
+        linear=linear_predictor(replace(release.design, covariates=covariates), pairs),
+        function=ScoreFunction(release.link),
         item_law=_net_law(part),
         item_step=0.5 * part.step,
         order_law=order_law,
         order_step=order_step,
-        size_variance=size_variance,
         random_pairs=pairs.origin == "equal",
+        **facts,
     )
 
 
@@ -334,73 +375,6 @@ def _net_law(part: Part) -> NetLaw:
     if not isinstance(part.law, NetLaw):
         raise ValueError("release must have noise that is drawn for net wins.")
     return part.law
-
-
-def _pair_counts(release: Release) -> tuple[PairCounts, float]:
-    """Return the public or released comparisons per pair and the error variance of each."""
-    if PAIR_COUNTS in release.parts:
-        part = release.parts[PAIR_COUNTS]
-        return _shrunk(release.design, part.values.astype(np.float64), part.noise_variance)
-    if release.design.pairs is None:
-        raise ValueError("release must hold pair counts, or its design must.")
-    return release.design.pairs, 0.0
-
-
-def _shrunk(design: Design, noisy: FloatArray, variance: float) -> tuple[PairCounts, float]:
-    """Return released pair counts shrunk towards their mean, and their error variance.
-
-    With noise of this variance v and true counts that vary by tau^2, the count closest to the
-    truth is the mean plus tau^2 / (tau^2 + v) of the noisy deviation, with error variance
-    tau^2 v / (tau^2 + v); tau^2 is estimated by the excess of the noisy counts' variance over v.
-    The mean is the released one where its noise is small against the nominal, else the nominal.
-    """
-    first, second = np.triu_indices(len(design.items), 1)
-    edges = len(noisy)
-    mean = design.nominal_total / edges
-    if np.sqrt(variance / edges) <= TRUSTED_TOTAL * mean:
-        mean = float(noisy.mean())
-    spread = max(0.0, float(np.mean((noisy - mean) ** 2)) - variance)
-    kept = spread / (spread + variance) if variance > 0 else 1.0
-    count = np.maximum(mean + kept * (noisy - mean), 0.0)
-    if count.sum() < LEAST_TOTAL * design.nominal_total:
-        # noise has left no comparisons at all: fall back on the nominal number
-        count = np.full(edges, design.nominal_total / edges)
-    return PairCounts(first, second, count, "released"), kept * variance
-
-
-def _groups(release: Release, covariates: Covariates) -> tuple[Covariates, PairCounts, float]:
-    """Return the covariates with their units, comparisons per pattern and pair, and size errors.
-
-    Under a private design the units per cell are released; their sum is public. They are shrunk
-    towards their mean as pair counts are (:func:`_shrunk`), their spread being at least that of
-    chance. Every cell is taken to compare the pairs in the same proportions.
-    """
-    design, pairs = release.design, release.design.pairs
-    if pairs is None:
-        raise ValueError("release must hold pair counts, or its design must.")
-    if pairs.origin == "observed":
-        return covariates, pairs, 0.0
-    cells, m = covariates.cells, len(design.items)
-    size, variance = np.full(cells, design.nobs / cells), 0.0
-    if cells > 1:
-        part = release.parts[GROUP_SIZES]
-        noisy = part.step * part.values
-        away = noisy - noisy.mean()
-        # units that fall into cells by chance vary at least so much
-        chance = design.nobs / cells * (1.0 - 1.0 / cells)
-        spread = max(chance, float(away @ away) / (cells - 1) - part.noise_variance)
-        kept = spread / (spread + part.noise_variance) if part.noise_variance > 0 else 1.0
-        variance = kept * part.noise_variance
-        size = np.maximum(size + kept * away, LEAST_GROUP * design.nobs / cells)
-        size = size * (design.nobs / size.sum())
-    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
-    by_cell = PairCounts(
-        np.tile(pairs.first, cells) + shift,
-        np.tile(pairs.second, cells) + shift,
-        np.repeat(size / design.nobs, len(pairs.first)) * np.tile(pairs.count, cells),
-        pairs.origin,
-    )
-    return replace(covariates, units=size), by_cell, variance
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:

@@ -122,8 +122,9 @@ def encode_comparisons(
         Public declarations: no pair twice within a respondent; ties allowed.
     design : {"public", "private"}
         Whether who compared which pairs is public.
-    pair_counts : None, "equal", "release", mapping or data frame
-        Under a private design, what the public may know of the comparisons per pair.
+    pair_counts : None, "release", "equal", mapping or data frame
+        Under a private design, what the public may know of the comparisons per pair; None is
+        ``"release"``.
     predictor : Predictor or None
         The covariates, if the model has any.
 
@@ -151,7 +152,7 @@ def encode_comparisons(
     described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
     if predictor is not None:
         pattern, described = _patterns(
-            predictor, read.keys, read.first_named, columns.respondent, kind, pair_counts
+            predictor, read.keys, read.first_named, columns.respondent, kind
         )
     pairs, edge, place = _by_pair(read, pattern, len(labels))
     answers, person, nobs = None, None, int(read.size.sum())
@@ -254,18 +255,12 @@ def _patterns(
     first_named: IntArray,
     respondent: str | None,
     kind: DesignKind,
-    pair_counts: object,
 ) -> tuple[IntArray, Covariates]:
     """Return the pattern of each group of rows, and the covariates with their patterns.
 
     Under a public design the patterns are those that occur; under a private one all cells.
     """
     facts = predictor.covariates
-    if isinstance(pair_counts, str) and pair_counts == "release":
-        raise ValueError(
-            "pair_counts='release' is for models without covariates: declare the counts, or leave "
-            "'equal', which releases the sizes of the groups."
-        )
     if kind == "private" and (facts.bounds or facts.ordered):
         what = "numeric covariates need" if facts.bounds else "an order effect needs"
         raise ValueError(

@@ -16,7 +16,7 @@ __all__ = ["PairCountChoice", "public_pairs"]
 
 IntArray = NDArray[np.int64]
 
-PairCountChoice = Literal["equal", "release"]
+PairCountChoice = Literal["release", "equal"]
 
 MOST_ITEMS_COMPLETE = 3000
 """Beyond this a table of all pairs is too large to assume or to release."""
@@ -43,7 +43,7 @@ def public_pairs(
         return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed")
     m = len(labels)
     if pair_counts is None or isinstance(pair_counts, str):
-        choice = "equal" if pair_counts is None else pair_counts
+        choice = "release" if pair_counts is None else pair_counts
         check_choice("pair_counts", choice, PairCountChoice)
         if m > MOST_ITEMS_COMPLETE:
             raise ValueError(
@@ -59,7 +59,7 @@ def public_pairs(
 def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
     """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
     rule = (
-        "pair_counts must be 'equal', 'release', a mapping {(item, item): count} or a data frame "
+        "pair_counts must be 'release', 'equal', a mapping {(item, item): count} or a data frame "
         "with columns item1, item2, count over the declared items, each pair once, counts positive"
     )
     if isinstance(table, Mapping):

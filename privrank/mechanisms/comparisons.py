@@ -25,7 +25,7 @@ from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
 from privrank.planning.choice import OUTPUT, Choice
 from privrank.privacy.budget import Ledger, pure_epsilon, split
-from privrank.privacy.netnoise import NetNoise, cell_noise, net_noise
+from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.release.connected import check_connected
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
@@ -73,8 +73,9 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
     hence to (epsilon, delta) (:func:`privrank.privacy.budget.pure_epsilon`). With Gaussian noise
     the main part is (its share of epsilon, delta)-private and the others are pure at their shares
-    of epsilon, which composes to (epsilon, delta) as well. Side parts have discrete Laplace noise
-    of scale l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
+    of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
+    :func:`privrank.privacy.netnoise.count_noise`, other side parts discrete Laplace noise of scale
+    l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
     :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the distributions of net wins and of
     the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
     :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
@@ -197,8 +198,10 @@ def _with_dependence(
     return replace(release, values=values, found=found)
 
 
-def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: float) -> NetNoise:
-    """Return the noise of a part; side releases have discrete Laplace noise."""
+def _noise(
+    design: Design, name: str, choice: Choice, epsilon: float, delta: float
+) -> NetNoise | CountNoise:
+    """Return the noise of a part; side releases but pair counts have discrete Laplace noise."""
     reach, law = design.reach, choice.noise
     if name == NET and design.covariates is not None and design.covariates.bounds:
         # who has which numbers is public then, and with it the largest sum of weights
@@ -208,9 +211,10 @@ def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: flo
         return net_noise(reach, law, epsilon, delta)
     if name == WINS:
         return cell_noise(reach, law, epsilon, delta, ties=design.ties)
+    if name == PAIR_COUNTS:
+        return count_noise(reach, epsilon)
     sensitivity = {
         DEPENDENCE: STEPS if choice.form == "worst" else reach.second_moments_l1,
-        PAIR_COUNTS: reach.pair_counts_l1,
         GROUP_SIZES: reach.group_sizes_l1,
         ORDER_EFFECT: reach.named_first_l1,
     }[name]

@@ -81,13 +81,12 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
     if name == GROUP_SIZES:
         return units(encoded)
     first, second, count, net = encoded._pairs
+    first, second = first % m, second % m  # whatever the covariates are
     # position of pair (i, j), i < j, among all pairs in lexicographic order
     place = first * (2 * m - first - 1) // 2 + second - first - 1
     pairs = m * (m - 1) // 2
     if name == PAIR_COUNTS:
-        table = np.zeros(pairs, dtype=np.int64)
-        table[place] = count
-        return table
+        return np.bincount(place, count, minlength=pairs).astype(np.int64)
     cells = np.zeros((2, pairs), dtype=np.int64)
     cells[0, place], cells[1, place] = count + net, count - net
     return (cells if design.ties else cells // 2).ravel()

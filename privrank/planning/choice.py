@@ -15,7 +15,7 @@ from privrank.release.release import (
     Mechanism,
 )
 
-__all__ = ["DEFAULT_SHARES", "LEAST_RIDGE", "OUTPUT", "Choice"]
+__all__ = ["BALANCED", "DEFAULT_SHARES", "LEAST_RIDGE", "OUTPUT", "Choice"]
 
 OUTPUT = "output"
 
@@ -23,12 +23,13 @@ LEAST_RIDGE = 1 / 200
 """Least ridge of objective perturbation, over its noise scale."""
 
 DEFAULT_SHARES = {
-    PAIR_COUNTS: 0.30,
     OUTPUT: 0.01,
-    GROUP_SIZES: 0.10,
     ORDER_EFFECT: 0.15,
 }
 """Default shares of epsilon for the side releases of a fit."""
+
+BALANCED = (PAIR_COUNTS, GROUP_SIZES)
+"""Side releases whose shares are chosen so that they and the net wins err least together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Literal
@@ -13,15 +13,22 @@ from scipy.optimize import minimize_scalar
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
 from privrank.bradley_terry.ridge import default_ridge, nominal_information
 from privrank.distributions.links import LOGIT, Link
-from privrank.planning.choice import DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
+from privrank.planning.choice import BALANCED, DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
 from privrank.planning.dependence import Dependence, Form, asked_form, choose_form
 from privrank.privacy.budget import pure_epsilon
-from privrank.privacy.netnoise import NoiseName, cell_noise, net_noise, noise_choices
+from privrank.privacy.netnoise import (
+    NoiseName,
+    cell_noise,
+    count_noise,
+    net_noise,
+    noise_choices,
+)
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import objective_scale
 from privrank.release.release import (
     DEPENDENCE,
     GROUP_SIZES,
+    NET,
     ORDER_EFFECT,
     PAIR_COUNTS,
     Mechanism,
@@ -44,8 +51,8 @@ Noise = Literal["auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedro
 MOST_ITEMS_WIN_MATRIX = 20
 """Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
 
-_UNEVEN = 0.25
-"""Relative standard deviation of pair counts, beside that of chance, that predictions suppose."""
+FINE_EPSILON = 0.125
+"""Epsilon at which noise on whole numbers is near its continuous limit."""
 
 
 def side_shares(
@@ -69,22 +76,54 @@ def side_shares(
             f"{type(shares).__name__}."
         )
     given = dict(shares or {})
-    known = (DEPENDENCE, *DEFAULT_SHARES)
+    known = (DEPENDENCE, *DEFAULT_SHARES, *BALANCED)
     if given.keys() - set(known):
         names = ", ".join(repr(name) for name in known)
         raise ValueError(f"shares must name side releases among {names}.")
     if not all(isinstance(share, Real) and 0 < share < 1 for share in given.values()):
         raise ValueError("shares must be positive numbers below 1.")
-    chosen = {name: float(given.get(name, DEFAULT_SHARES[name])) for name in wanted}
+    chosen = {
+        name: float(given.get(name, DEFAULT_SHARES.get(name, 0.0)))
+        for name in wanted
+        if name in DEFAULT_SHARES or name in given
+    }
+    free = [name for name in wanted if name not in chosen]
+    others = _balanced(design, max(1.0 - sum(chosen.values()), 0.0), free)
     if form not in ("none", "cluster"):
-        taken = sum(chosen.values())
-        share = given.get(DEPENDENCE)
+        taken, share = sum(chosen.values()) + sum(others.values()), given.get(DEPENDENCE)
         nets = OUTPUT not in wanted
         form, part = choose_form(design, epsilon, delta, taken, form, share, nets=nets)
         chosen = {DEPENDENCE: part, **chosen}
     if not sum(chosen.values()) < 1:
         raise ValueError("shares must add up to less than 1, so that the main release has one.")
-    return chosen, form
+    return chosen | _balanced(design, 1.0 - sum(chosen.values()), free), form
+
+
+def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, float]:
+    """Return the shares of releases that trade with the net wins, dividing up a `room`.
+
+    Notes
+    -----
+    **Statistic.** At the epsilon e the noise of a release puts the variance a / e^2 into a score,
+    but for its lattice. The sum of all such is least where e is proportional to the cube root of
+    a, whatever they share. An error in a pair's count moves the expected wins of its items by its
+    product with F - 1/2; one in a group's size by the mean score of a unit, in which the F - 1/2 of
+    an item's pairs are correlated by about 1/2. Cells share the errors of pair counts.
+    """
+    if not names:
+        return {}
+    reach, m, epsilon = design.reach, len(design.items), FINE_EPSILON
+    square, least = ScoreFunction(LOGIT).mean_square, noise_choices(reach, epsilon, 0.0)[0]
+    cells = 1 if design.covariates is None else design.covariates.cells
+    asked = reach.effective_rows / reach.pairs
+    sizes = DiscreteLaplace.calibrate(reach.group_sizes_l1, epsilon)
+    put = {
+        NET: (0.5 * least.deviation(m)) ** 2,
+        PAIR_COUNTS: m * square * count_noise(reach, epsilon).law.variance / cells,
+        GROUP_SIZES: 0.5 * m * (m - 1) * square * asked**2 * sizes.variance,
+    }
+    root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
+    return {name: room * root[name] / math.fsum(root.values()) for name in names}
 
 
 def noises_left(
@@ -153,7 +192,7 @@ def plan_fit(
                 f"noise={noise!r} is for net wins by group, and with numeric covariates they are "
                 f"weighted: use noise='auto', or cut the numbers into declared levels."
             )
-        wanted = _covariate_releases(design)
+        wanted = _covariate_releases(design, epsilon)
         sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
         law: NoiseName = "laplace"
         if not design.covariates.bounds:
@@ -227,12 +266,13 @@ def plan_choices(
     return tuple(plans)
 
 
-def _covariate_releases(design: Design) -> tuple[str, ...]:
+def _covariate_releases(design: Design, epsilon: float) -> tuple[str, ...]:
     """Return the side releases that covariates need."""
     facts = design.covariates
     ordered = facts is not None and facts.ordered
     grouped = design.kind == "private" and facts is not None and facts.cells > 1
-    return (GROUP_SIZES,) * grouped + (ORDER_EFFECT,) * ordered
+    counted = design.pairs is None and not math.isinf(epsilon)
+    return (PAIR_COUNTS,) * counted + (GROUP_SIZES,) * grouped + (ORDER_EFFECT,) * ordered
 
 
 def _whole(epsilon: float, delta: float, plan: Choice) -> float:
@@ -334,21 +374,11 @@ def _cell_variance(design: Design, noise: NoiseName, epsilon: float, delta: floa
 
 
 def _count_error(design: Design, epsilon: float, delta: float, plan: Choice) -> float:
-    """Predict the error variance of each pair count; 0 where the counts are public.
-
-    Noisy counts are shrunk towards their mean (:mod:`privrank.bradley_terry.score`), which
-    leaves v t^2 / (v + t^2) of noise of variance v where true counts vary by t^2: by chance, where
-    a unit cannot answer all pairs, and by what else keeps counts from being equal.
-    """
+    """Return the error variance of each pair count; 0 where the counts are public."""
     if design.pairs is not None:
         return 0.0
     if plan.mechanism == "win matrix":
         share = _main_epsilon(_whole(epsilon, delta, plan), plan)
-        noise = 2.0 * _cell_variance(design, plan.noise, share, delta)
-    else:
-        share = plan.shares[PAIR_COUNTS] * _whole(epsilon, delta, plan)
-        noise = DiscreteLaplace.calibrate(design.reach.pair_counts_l1, share).variance
-    mean = design.nominal_total / design.reach.pairs
-    chance = mean * max(0.0, 1.0 - design.reach.effective_rows / design.reach.pairs)
-    spread = chance + (_UNEVEN * mean) ** 2
-    return noise * spread / (noise + spread)
+        return 2.0 * _cell_variance(design, plan.noise, share, delta)
+    share = plan.shares[PAIR_COUNTS] * _whole(epsilon, delta, plan)
+    return count_noise(design.reach, share).law.variance

@@ -1,4 +1,4 @@
-"""Which noise a vector of net wins gets: all that apply, and the one that disturbs least.
+"""Which noise net wins and pair counts get: all that apply, and the one that disturbs least.
 
 All numbers here are public. A distribution is calibrated for the differences between neighbours
 that `sensitivity.Reach` bounds, on a lattice of 1 / fineness of a net win.
@@ -21,17 +21,19 @@ from typing import Literal
 
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.gaussian import integer_scale
-from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
 from privrank.privacy.zerosum import ZeroSumLaplace
 
 __all__ = [
     "LAW_NAMES",
+    "CountNoise",
     "NetLaw",
     "NetNoise",
     "NoiseName",
     "cell_noise",
+    "count_noise",
     "equivalent_variance",
     "net_noise",
     "noise_choices",
@@ -87,6 +89,16 @@ class NetNoise:
         independent numbers of m / (m - 1) their variance.
         """
         return math.sqrt(equivalent_variance(self.law, items)) / self.fineness
+
+
+@dataclass(frozen=True, slots=True)
+class CountNoise:
+    """Noise of the comparisons per pair, on their own lattice: `law` and `sensitivity` as above."""
+
+    law: DiscreteLaplace | CubeNoise
+    sensitivity: int
+    fineness: int = 1
+    rho: float | None = None
 
 
 def equivalent_variance(law: NetLaw, items: int) -> float:
@@ -180,6 +192,31 @@ def cell_noise(
     each = (2 if ties else 1) * (1 if reach.distinct else reach.rows)
     rho = 0.5 * (fine * l2 / scale) ** 2
     return NetNoise(name, DiscreteGaussian(scale), fine, fine * each, rho)
+
+
+def count_noise(reach: Reach, epsilon: float) -> CountNoise:
+    """Return the noise of the comparisons per pair that has the least variance.
+
+    Given what one unit can change and the epsilon of the release.
+
+    Notes
+    -----
+    **Privacy.** The counts of a unit are whole numbers. Discrete Laplace noise: l1 sensitivity,
+    :attr:`privrank.privacy.sensitivity.Reach.pair_counts_l1`. Cube noise: each count moves by at
+    most `pair_counts_linf`, so that the loss is at most epsilon
+    (:class:`privrank.privacy.knorm.CubeNoise`). Which one is taken depends on public numbers alone.
+    """
+    l1, linf = reach.pair_counts_l1, reach.pair_counts_linf
+    laplace = DiscreteLaplace.calibrate(l1, epsilon)
+    # the continuous limits of both variances: (P + 1) (P + 2) linf^2 / 3 beside 2 l1^2
+    if (reach.pairs + 1) * (reach.pairs + 2) * linf**2 < 6 * l1**2:
+        try:
+            cube = CubeNoise.calibrate(reach.pairs, linf, epsilon)
+        except ValueError:  # an epsilon so small that it would not fit its integers
+            return CountNoise(laplace, l1)
+        if cube.variance < laplace.variance:
+            return CountNoise(cube, linf)
+    return CountNoise(laplace, l1)
 
 
 def noise_choices(

@@ -217,6 +217,16 @@ class Reach:
             return 0
         return min(2 * self.effective_rows, self.pairs) if self.distinct else 2 * self.rows
 
+    @property
+    def pair_counts_linf(self) -> int:
+        """Largest change of the comparisons of one pair: 1 where pairs are distinct, else `rows`.
+
+        0 where they are public.
+        """
+        if self.adjacency == "outcome":
+            return 0
+        return 1 if self.distinct else self.rows
+
     def win_matrix_l1(self, *, ties: bool) -> int:
         """l1 sensitivity of the win matrix, in half wins if `ties`, else in wins.
 

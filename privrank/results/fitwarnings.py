@@ -15,6 +15,9 @@ from privrank.util.solvers import largest_ratio
 
 __all__ = ["fit_warnings"]
 
+ROUGH_SIZE = 1 / 4
+"""Standard error of a released group size, over the size, beyond which it is too rough."""
+
 
 def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
     """Return the warnings that go with a fit."""
@@ -34,7 +37,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         )
     if not fitted.converged:
         messages.append(UNFINISHED)
-    messages += delta_notes(release)
+    messages += delta_notes(release) + _size_notes(equations)
     ridge = fitted.ridge
     if isinstance(ridge, np.ndarray):
         curvature = equations.fitted.mean_curvature * equations.pairs.count
@@ -55,3 +58,22 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
             f"less than stated: use a larger epsilon or more comparisons."
         )
     return tuple(messages)
+
+
+def _size_notes(equations: ScoreEquations) -> list[str]:
+    """Return the warning that goes with groups too small for the noise of their sizes."""
+    facts, error = equations.covariates, math.sqrt(equations.size_variance)
+    if facts is None or error == 0.0:
+        return []
+    rough = [
+        f"{', '.join(f'{name} {level}' for name, level in cell.items())} ({size:.0f})"
+        for cell, size in zip(facts.cell_labels, facts.units, strict=True)
+        if error > ROUGH_SIZE * size
+    ]
+    if not rough:
+        return []
+    return [
+        f"Warning: the noise of the group sizes (standard error {error:.3g}) is large beside the "
+        f"released size of {'; '.join(rough)}, so that statements about these levels are known to "
+        f"cover less than stated: use a larger epsilon, or merge rare levels."
+    ]

@@ -340,7 +340,9 @@ class TopKResult(Result):
         met, m = self._met(), len(self.items)
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
         even = (1.0 - np.eye(m)) / max(m - 1, 1)
-        uneven = 0.5 * np.abs(share - even).sum(axis=1)
+        # noise on the counts makes them uneven by itself: an error of each, of mean size .8 sd
+        error = 0.8 * np.sqrt(self._facts().count_variance) * (m - 1) / self.degrees
+        uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
         errors = np.sqrt(self._variance_at(0.5) + self._noise())
         if (TYPICAL_SPREAD * uneven <= errors).all():
             return []

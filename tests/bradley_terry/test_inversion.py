@@ -39,7 +39,7 @@ def releases(worths, people, epsilon, repeats):
     """Releases of surveys with independent answers."""
     generator, m = np.random.default_rng(2), len(worths)
     rng = np.random.default_rng(1)
-    release = model(m, people).fit(epsilon, design_effect="none", rng=rng).release
+    release = model(m, people).fit(epsilon, dependence="none", rng=rng).release
     pairs, part = release.design.pairs, release.parts["net wins"]
     chance = expit(worths[pairs.first] - worths[pairs.second])
     for _ in range(repeats):

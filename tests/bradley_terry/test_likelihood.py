@@ -162,7 +162,7 @@ def test_dependent_answers_have_no_likelihood_ratio():
     ]
     with pytest.raises(ValueError, match="a respondent gave several"):
         fits[0].fit(np.inf, penalty=0).compare_lr_test(fits[1].fit(np.inf, penalty=0))
-    asserted = [fit.fit(np.inf, penalty=0, design_effect="none") for fit in fits]
+    asserted = [fit.fit(np.inf, penalty=0, dependence="none") for fit in fits]
     assert asserted[0].compare_lr_test(asserted[1])[2] == 1
 
 

@@ -15,6 +15,8 @@ from scipy.stats import chi2, norm
 import privrank as pr
 from privrank.bradley_terry import linear
 from privrank.bradley_terry.ridge import nominal_information
+from privrank.bradley_terry.score import score_equations
+from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import PairCounts
 from privrank.util.checks import PrivrankWarning
@@ -178,6 +180,30 @@ def test_declared_true_pair_counts_give_the_public_fit(name):
     declared = model(name, pair_counts=table).fit(1e6, penalty=1.0, method="counts")
     np.testing.assert_allclose(declared.params, public.params, atol=1e-6)
     assert declared.release.design.pairs.origin == "declared"
+
+
+@by_unit
+def test_pair_counts_of_a_private_design_are_released_by_default(unit):
+    for arguments in ({}, {"pair_counts": "release"}):
+        fit = model(unit=unit, **arguments).fit(1.0, method="counts", noise="zero-sum-laplace")
+        assert fit.release.design.pairs is None and "pair_counts" in fit.release.parts
+        assert "released" in str(fit.summary())
+    asserted = model(unit=unit, pair_counts="equal").fit(1.0, method="counts")
+    assert asserted.release.design.pairs.origin == "equal"
+
+
+def test_fits_are_not_biased_by_pairs_that_were_never_compared():
+    # a chain: most pairs have no comparisons, and noise puts half of their counts below 0
+    truth = np.linspace(0.8, -0.8, 5)
+    frame = pr.simulate.bradley_terry(truth, repeats=400, rng=np.random.default_rng(1))
+    frame["respondent"] = frame.groupby(["item1", "item2"], observed=True).cumcount()
+    frame = frame[(frame["item1"].astype(int) - frame["item2"].astype(int)).abs() == 1]
+    survey = pr.PrivateBTL(frame, items=range(5), respondent="respondent", max_rows=4)
+    exact = survey.fit(np.inf, penalty=0).params
+    fits = [survey.fit(3.0, rng=np.random.default_rng(k)) for k in range(120)]
+    away = np.array([fit.params - exact for fit in fits])
+    assert np.mean([(score_equations(fit.release).pairs.count == 0).sum() for fit in fits]) > 2
+    assert (np.abs(np.median(away, axis=0)) < 4 * 1.25 * away.std(axis=0) / np.sqrt(120)).all()
 
 
 def test_many_items_release_net_wins_and_pair_counts_apart():
@@ -683,8 +709,8 @@ def two_graphs():
         ({}, {"method": "counts", "noise": "laplace"}),
         ({}, {"method": "objective"}),
         ({}, {"method": "counts", "penalty": 0, "noise": "laplace"}),
-        ({"pair_counts": "release"}, {"method": "counts", "noise": "laplace"}),
-        ({"pair_counts": "release"}, {"method": "objective"}),
+        ({"pair_counts": "equal"}, {"method": "counts", "noise": "laplace"}),
+        ({"pair_counts": "equal"}, {"method": "objective"}),
         (
             {"pair_counts": dict.fromkeys(combinations(SURVEYS["university"].items, 2), 300)},
             {"noise": "laplace"},
@@ -707,6 +733,7 @@ def test_standard_errors_under_a_private_design_come_from_the_release(
         return same
 
     monkeypatch.setattr(DiscreteLaplace, "draw", replayed)
+    monkeypatch.setattr(CubeNoise, "draw", replayed)
     monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", lambda *_: np.full(6, 40.0))
     for frame in (survey, other):
         result = model(frame=frame, **arguments).fit(
@@ -775,7 +802,8 @@ def test_shares_add_up_to_epsilon(unit):
 
 
 def test_auto_leaves_objective_perturbation_out_when_the_ridge_is_too_small():
-    model = pr.PrivateBTL(pr.datasets.load_university().comparisons, ties=True)
+    rows = pr.datasets.load_university().comparisons
+    model = pr.PrivateBTL(rows, ties=True, pair_counts="equal")
     rng = np.random.default_rng(0)
     assert model.fit(1.0, rng=rng).release.mechanism == "objective perturbation"
     assert model.fit(1.0, penalty=0, rng=rng).release.mechanism == "net wins"

@@ -18,7 +18,7 @@ from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import statistic
 from privrank.release.covariates import FINENESS, Covariates
-from privrank.release.release import GROUP_SIZES, NET, ORDER_EFFECT
+from privrank.release.release import GROUP_SIZES, NET, ORDER_EFFECT, PAIR_COUNTS
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
@@ -72,6 +72,9 @@ def test_replacing_a_respondent_moves_grouped_net_wins_by_the_sensitivity():
     assert largest_move([statistic(survey, NET) for survey in surveys]) == reach.net_l1
     sizes = [statistic(survey, GROUP_SIZES) for survey in surveys]
     assert largest_move(sizes) == reach.group_sizes_l1 == 2
+    counts = np.array([statistic(survey, PAIR_COUNTS) for survey in surveys])
+    assert largest_move(counts) == reach.pair_counts_l1 == 3
+    assert np.abs(counts[:, None] - counts[None]).max() == reach.pair_counts_linf == 1
 
 
 @pytest.mark.parametrize("age", [20.0, 25.0, 40.0])
@@ -132,7 +135,7 @@ def test_noise_has_the_scale_of_the_sensitivity_over_its_share(formula, argument
     part = release.parts[NET]
     assert part.sensitivity == sensitivity
     assert part.laplace.scale * part.epsilon == pytest.approx(sensitivity, rel=1e-9)
-    for name in release.parts.keys() - {NET}:
+    for name in release.parts.keys() - {NET, PAIR_COUNTS}:
         side = release.parts[name]
         assert side.laplace.scale * side.epsilon == pytest.approx(side.sensitivity, rel=1e-9)
 
@@ -238,6 +241,55 @@ def test_standard_errors_cover_the_noise_of_group_sizes():
     stated = np.sqrt(np.mean([fit.bse_privacy**2 for fit in fits], axis=0))
     # the larger group; the smaller is left without any units now and then
     assert (spread / stated)[:6].mean() == pytest.approx(1.0, abs=0.25)
+
+
+def test_missing_answers_do_not_pull_the_coefficients_of_a_private_design():
+    # half of the answers about one item are missing; noise is as good as none
+    rng = np.random.default_rng(4)
+    cems = pr.datasets.load_university()
+    frame = cems.comparisons.merge(cems.students.reset_index(), on="respondent")
+    about = (frame["item1"] == "Paris") | (frame["item2"] == "Paris")
+    frame["outcome"] = frame["outcome"].mask(about & (rng.random(len(frame)) < 0.5))
+    options = {"items": cems.items, "respondent": "respondent", "max_rows": 15, "ties": True}
+    formula = "item1 + item2 + outcome ~ gender"
+    public, private, equal = (
+        pr.PrivateBTL.from_formula(formula, frame, **options, **more).fit(1e6, rng=rng).params
+        for more in ({"design": "public"}, {}, {"pair_counts": "equal"})
+    )
+    np.testing.assert_allclose(private, public, atol=0.08)
+    assert np.abs(equal - public).max() > 0.1
+
+
+@pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
+def test_standard_errors_cover_the_noise_of_pair_counts_that_groups_share():
+    model = university("gender", design="private")
+    shares = {"pair_counts": 0.006, "group_sizes": 0.4, "dependence": 0.05}
+    fits = [model.fit(30.0, shares=shares, rng=np.random.default_rng(k)) for k in range(100)]
+    centre = np.mean([fit.params for fit in fits], axis=0)
+    spread = np.sqrt(np.mean([(fit.params - centre) ** 2 for fit in fits], axis=0))
+    stated = np.sqrt(np.mean([fit.bse_privacy**2 for fit in fits], axis=0))
+    assert score_equations(fits[0].release).count_variance > 30**2
+    assert (spread / stated)[:6].mean() == pytest.approx(1.0, abs=0.25)
+
+
+def test_levels_too_rare_for_the_noise_of_group_sizes_are_named():
+    rng = np.random.default_rng(1)
+    frame = pd.concat(
+        [
+            pd.DataFrame(rows(str(k), rng.choice((-1.0, 1.0), 3), group="y" if k < 12 else "x"))
+            for k in range(300)
+        ]
+    )
+
+    def warned(epsilon):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit_of("group", frame, levels=LEVELS).fit(epsilon, rng=np.random.default_rng(1))
+        return [text for each in caught if "group sizes" in (text := str(each.message))]
+
+    (text,) = warned(0.5)
+    assert "group y" in text and "group x" not in text and "merge rare levels" in text
+    assert not warned(30.0)
 
 
 def test_group_sizes_are_in_the_errors_of_a_private_design():
@@ -421,10 +473,6 @@ REFUSALS = {
         ["design='public'", "cut numbers"],
     ),
     "private order": (lambda: fit_of("first"), ["design='public'"]),
-    "released pair counts": (
-        lambda: fit_of("group", levels=LEVELS, pair_counts="release"),
-        ["pair_counts='release'"],
-    ),
     "learnt transform": (
         lambda: fit_of("center(age)", **NUMERIC),
         ["plain columns", "beforehand"],

@@ -35,8 +35,8 @@ LINKS = {"logit": "logit", "probit": "probit", "a link of your own": STEEP}
 UNITS = ("row", "respondent")
 DESIGNS = {
     "public": [{"design": "public"}],
-    "private": [{}, {"pair_counts": dict.fromkeys(PAIRS, 30)}],
-    "private, counts released": [{"pair_counts": "release"}],
+    "private": [{"pair_counts": "equal"}, {"pair_counts": dict.fromkeys(PAIRS, 30)}],
+    "private, counts released": [{}, {"pair_counts": "release"}],
 }
 
 

@@ -794,7 +794,8 @@ def test_equal_pair_counts_come_from_public_numbers():
     # three rows per respondent over three pairs, whatever was answered
     silent = GOOD.assign(outcome=GOOD["outcome"].where(GOOD["item1"] == "a"))
     for frame in (GOOD, silent):
-        result = people(frame).fit(1.0, method="counts", rng=np.random.default_rng(0))
+        survey = people(frame, pair_counts="equal")
+        result = survey.fit(1.0, method="counts", rng=np.random.default_rng(0))
         assert result.release.design.pairs.origin == "equal"
         assert result.release.design.pairs.count.tolist() == [4.0, 4.0, 4.0]
 

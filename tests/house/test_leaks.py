@@ -48,6 +48,7 @@ FITS = {
     "win matrix": ({"pair_counts": "release"}, {"method": "counts"}),
     "objective, released counts": ({"pair_counts": "release"}, {"method": "objective"}),
     "declared": ({"pair_counts": dict.fromkeys(PAIRS, PEOPLE)}, {}),
+    "asserted equal": ({"pair_counts": "equal"}, {"method": "counts"}),
     "non-private": ({"design": "public"}, {"epsilon": np.inf}),
     "non-private, private design": ({}, {"epsilon": np.inf, "dependence": "cluster"}),
 }

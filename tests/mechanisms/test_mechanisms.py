@@ -28,7 +28,9 @@ from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.mechanisms.dependence import pair_moments
 from privrank.planning.choice import Choice
+from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.radius import SLACK
 from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
 from privrank.release.release import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import Design, PairCounts
@@ -99,15 +101,22 @@ def completions(survey, kind):
 
 @cache
 def distances(survey, kind):
-    """The l1 distances between the statistics of all neighbours."""
+    """The distances between the statistics of all neighbours, in l1 and in the maximum norm."""
     found = []
     for data, allowed in completions(survey, kind):
         moved = {}
-        for name in data[0]:
+        for name, norm in product(data[0], ("cityblock", "chebyshev")):
             values = np.array([row[name] for row in data], dtype=float)
-            moved[name] = np.where(allowed, cdist(values, values, "cityblock"), 0)
+            moved[name, norm] = np.where(allowed, cdist(values, values, norm), 0)
         found.append(moved)
     return found
+
+
+def loss(law, moved, name):
+    """The largest privacy loss of a part at these distances."""
+    if isinstance(law, CubeNoise):
+        return moved[name, "chebyshev"] * (law.rate + SLACK)
+    return moved[name, "cityblock"] / law.scale
 
 
 def prepare(survey, kind):
@@ -138,9 +147,9 @@ def check_counts(survey, kind, plan, epsilon=1.0):
     worst = dict.fromkeys(parts, 0.0)
     together = 0.0
     for moved in distances(survey, kind):
-        # noise is independent between parts and entries, so the log ratio is largest where every
+        # Laplace noise is independent between entries, so the log ratio is largest where every
         # entry's is, at distance / scale; test_probabilities_of_all_outputs takes no such step
-        losses = {name: moved[name] / part.law.scale for name, part in parts.items()}
+        losses = {name: loss(part.law, moved, name) for name, part in parts.items()}
         worst = {name: max(worst[name], losses[name].max()) for name in parts}
         together = max(together, sum(losses.values()).max())
     assert together <= epsilon
@@ -631,7 +640,7 @@ def shares_above_one(patch):
 
 
 def shared_noise(patch, seed_of):
-    # every fit of check_independence draws three parts, and fits come in twos
+    # every fit of check_independence draws two parts with Laplace noise, and fits come in twos
     simulate, calls = DiscreteLaplace.simulate, iter(range(10**6))
 
     def shared(law, size, _):
@@ -641,11 +650,11 @@ def shared_noise(patch, seed_of):
 
 
 def same_noise_in_two_parts(patch):
-    shared_noise(patch, lambda call: call // 3)
+    shared_noise(patch, lambda call: call // 2)
 
 
 def same_noise_in_two_fits(patch):
-    shared_noise(patch, lambda call: [call // 6, call % 3])
+    shared_noise(patch, lambda call: [call // 4, call % 2])
 
 
 FAULTS = [

@@ -63,6 +63,13 @@ def test_respondents_release_net_wins_and_not_the_win_matrix(data):
     assert {"net wins", "pair_counts", "dependence"} == set(fit.release.parts)
 
 
+def test_shares_that_are_not_given_divide_up_what_is_left():
+    shares = plan.side_shares(design(), 1.0, 0.0, "auto", {"dependence": 0.4}, ("pair_counts",))[0]
+    assert shares["dependence"] == 0.4 and 0.05 < shares["pair_counts"] < 0.4
+    given = plan.side_shares(design(), 1.0, "none", {"pair_counts": 0.77}, ("pair_counts",))
+    assert given == {"pair_counts": 0.77}
+
+
 def test_rows_take_the_win_matrix_while_its_cells_are_few():
     chosen = {
         (items, nobs): plan.plan_fit(
@@ -103,6 +110,9 @@ def test_shares_and_pair_counts_enter_the_prediction():
     # counts that nobody knows: released with hardly any budget, or with so much that none is left
     assert error({"pair_counts": 0.01}) > error()
     assert error({"pair_counts": 0.85}) > error()
+    for share in np.linspace(0.05, 0.8, 16):
+        # the share that is taken by itself is the best, but for lattices and the distribution
+        assert error({"pair_counts": share}) > 0.99 * error()
     declared = design(pairs=replace(PairCounts.equal(6, 300.0), origin="declared"))
     assert error(facts=declared) < error()
 

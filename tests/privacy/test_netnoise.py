@@ -13,8 +13,8 @@ from privrank.hypotheses.tails import noisy_tail
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import LAW_NAMES, cell_noise, net_noise, noise_choices
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.netnoise import LAW_NAMES, cell_noise, count_noise, net_noise, noise_choices
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
 from privrank.privacy.zerosum import ZeroSumLaplace
@@ -378,6 +378,63 @@ def test_the_win_matrix_takes_two_laws(name):
     true = truth.parts["win matrix"]
     away = part.step * part.values - true.step * true.values
     assert away.std() == pytest.approx(math.sqrt(part.noise_variance), rel=0.5)
+
+
+def counted(reach):
+    """Comparisons per pair of every possible unit."""
+    most = 1 if reach.distinct else reach.rows
+    table = np.array(list(itertools.product(range(most + 1), repeat=reach.pairs)))
+    return table[table.sum(axis=1) <= reach.rows]
+
+
+def log_probability(noise, x):
+    """Log P(x), up to a constant, of discrete Laplace or of cube noise; rows of x."""
+    if isinstance(noise, DiscreteLaplace):
+        return -np.abs(x).sum(axis=1) / noise.scale
+    radii, mass = noise.radii()
+    tail = np.cumsum((mass / (2 * radii + 1) ** x.shape[1])[::-1])[::-1]
+    place = np.maximum(np.abs(x).max(axis=1) - noise._radius.low, 0).astype(int)
+    return np.log(tail[place])
+
+
+@pytest.mark.parametrize(
+    ("reach", "kind"),
+    [
+        (Reach(3, 1, True, "replace"), CubeNoise),
+        (Reach(3, 3, True, "replace"), CubeNoise),
+        (Reach(3, 2, False, "replace"), CubeNoise),
+        (Reach(4, 6, True, "replace"), CubeNoise),
+        (Reach(4, 1, True, "replace"), DiscreteLaplace),
+        (Reach(4, 2, False, "replace"), DiscreteLaplace),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_pair_counts_lose_no_more_than_epsilon_between_any_two_units(reach, kind, epsilon):
+    noise = count_noise(reach, epsilon)
+    assert isinstance(noise.law, kind)
+    units_counts = counted(reach)
+    moves = np.unique((units_counts[:, None] - units_counts[None]).reshape(-1, reach.pairs), axis=0)
+    rng = np.random.default_rng(3)
+    corners = np.array(list(itertools.product((-1, 0, 1), repeat=reach.pairs)))
+    seen = np.vstack((4 * corners, rng.integers(-25, 26, (200, reach.pairs))))
+    losses = [
+        (log_probability(noise.law, seen) - log_probability(noise.law, seen + move)).max()
+        for move in moves
+    ]
+    assert max(losses) <= epsilon * (1 + 1e-9)
+    assert max(losses) > 0.95 * epsilon
+
+
+@pytest.mark.parametrize("rows", [1, 3, 6, 10, 15])
+def test_pair_counts_take_the_noise_of_the_least_variance(rows):
+    reach = Reach(6, rows, True, "replace")
+    choices = (
+        DiscreteLaplace.calibrate(reach.pair_counts_l1, 0.5),
+        CubeNoise.calibrate(reach.pairs, reach.pair_counts_linf, 0.5),
+    )
+    assert count_noise(reach, 0.5).law == min(choices, key=lambda law: law.variance)
+    # no more noise than that would be left in memory
+    assert isinstance(count_noise(Reach(2000, 5, True, "replace"), 1.0).law, DiscreteLaplace)
 
 
 @quiet

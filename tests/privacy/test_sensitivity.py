@@ -127,6 +127,7 @@ def test_pair_counts(reach):
         assert found <= reach.pair_counts_l1
     else:
         assert found == reach.pair_counts_l1
+    assert largest_change(counts, counts, reach.adjacency, "linf") == reach.pair_counts_linf
 
 
 # wins and losses of one pair, in half wins, by answer
@@ -208,7 +209,7 @@ def test_a_row_is_a_respondent_with_one_row(adjacency):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_more_rows_never_reach_less(m, adjacency):
     pairs = m * (m - 1) // 2
-    names = ["net_l1", "net_l2", "net_linf", "spread", "pair_counts_l1"]
+    names = ["net_l1", "net_l2", "net_linf", "spread", "pair_counts_l1", "pair_counts_linf"]
     for bound in [gradient_l1, *(attrgetter(name) for name in names)]:
         values = [bound(Reach(m, c, True, adjacency)) for c in range(1, pairs + 3)]
         assert values == sorted(values)
