@@ -135,7 +135,7 @@ class _ScoreTests:
     def _score(self) -> FloatArray:
         """The scores; if noise has carried them beyond all answers, those the fit expects."""
         facts, b = self.inference.equations, self.inference.fitted.coefficients
-        count, edges = facts.pairs.count, facts.linear.predict(b)
+        count, edges = facts.released_count, facts.linear.predict(b)
         if facts.covariates is None:
             possible = attainable(facts.score, facts.pairs, facts.function)
         else:
@@ -159,7 +159,7 @@ class _ScoreTests:
         # a direction is meant, whatever its length
         weights = weights / np.maximum(np.abs(weights).max(axis=1, keepdims=True), 1e-300)
         along = _predict(linear, weights)
-        away = (along * facts.function.mean(edges)) @ count
+        away = (along * facts.function.mean(edges)) @ facts.released_count
         variance = (along**2 * facts.function.variance(edges)) @ count
         fit = along**2 @ (count * facts.function.variance(linear.predict(b)))
         return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300)

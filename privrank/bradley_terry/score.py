@@ -192,11 +192,15 @@ class ScoreEquations:
         return noise
 
     @property
+    def released_count(self) -> FloatArray:
+        """Comparisons of each edge as they were released, also where noise put them below 0."""
+        more = self.surplus if len(self.surplus) else 0.0
+        return np.asarray(self.pairs.count - more)
+
+    @property
     def degrees(self) -> FloatArray:
         """Comparisons each item takes part in, as released; without covariates."""
-        more = self.surplus if len(self.surplus) else np.zeros(len(self.pairs.count))
-        released = self.linear.matrix()
-        return np.asarray(abs(released).T @ (self.pairs.count - more))
+        return np.asarray(abs(self.linear.matrix()).T @ self.released_count)
 
     @property
     def grouped(self) -> bool:

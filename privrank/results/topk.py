@@ -118,7 +118,13 @@ class TopKResult(Result):
         cells = facts.edge_variance(np.zeros(facts.items))
         both = np.bincount(facts.pairs.first, cells, minlength=facts.items)
         both += np.bincount(facts.pairs.second, cells, minlength=facts.items)
-        return own((facts.item_variance + both) / self.degrees**2, np.float64)
+        noise = (facts.item_variance + both) / self.degrees**2
+        return own(noise + self._count_errors(self.win_rate), np.float64)
+
+    def _count_errors(self, rate: float | FloatArray) -> FloatArray:
+        """Return the variances that errors of released pair counts add to these win rates."""
+        each = (len(self.items) - 1) * self._facts().count_variance
+        return np.asarray(each * (rate - 0.5) ** 2 / self.degrees**2)
 
     @once
     def _edge_inflation(self) -> float:
@@ -155,7 +161,7 @@ class TopKResult(Result):
     def _tail_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the p-values of the win rates when their true values are `rate`."""
         variance = self._variance_at(0.5 if self._facts().random_pairs else rate)
-        sd = np.sqrt(np.maximum(variance, 1e-18))
+        sd = np.sqrt(np.maximum(variance + self._count_errors(rate), 1e-18))
         return self._tail(np.abs(self.win_rate - rate), sd, 1.0 / self.degrees)
 
     @property
@@ -195,7 +201,9 @@ class TopKResult(Result):
         gap = np.abs(self.win_rate[inside, None] - self.win_rate[outside])
         inverse, both = 1.0 / self.degrees, np.ix_(inside, outside)
         variance = (self.effects * equal_variances(self._facts(), self.degrees))[both]
-        sd = np.sqrt(np.maximum(self._edge_inflation() * variance, 1e-18))
+        counts = self._count_errors(self.win_rate)
+        variance = self._edge_inflation() * variance + counts[inside, None] + counts[outside]
+        sd = np.sqrt(np.maximum(variance, 1e-18))
         return self._tail(gap, sd, inverse[inside, None], inverse[outside])
 
     @once

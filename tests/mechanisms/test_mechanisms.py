@@ -576,7 +576,7 @@ def test_solver_failure_is_not_shown(monkeypatch):
 
 def test_exact_moments_never_leave_a_private_run():
     try:
-        done = release(prepare("round robins", "private"), Choice(NET, cluster=True))
+        done = release(prepare("round robins", "private"), Choice(NET, form="cluster"))
     except ValueError:
         return
     assert not set(done.parts) & set(MOMENTS)

@@ -66,7 +66,7 @@ def test_respondents_release_net_wins_and_not_the_win_matrix(data):
 def test_shares_that_are_not_given_divide_up_what_is_left():
     shares = plan.side_shares(design(), 1.0, 0.0, "auto", {"dependence": 0.4}, ("pair_counts",))[0]
     assert shares["dependence"] == 0.4 and 0.05 < shares["pair_counts"] < 0.4
-    given = plan.side_shares(design(), 1.0, "none", {"pair_counts": 0.77}, ("pair_counts",))
+    given = plan.side_shares(design(), 1.0, 0.0, "none", {"pair_counts": 0.77}, ("pair_counts",))[0]
     assert given == {"pair_counts": 0.77}
 
 
