@@ -43,7 +43,7 @@ from privrank.privacy.sensitivity import Reach
 COMMAND = "python validation/dependence.py"
 DELTA = 1e-6
 SHARES = {50: 0.1, 20: 0.2, 10: 0.4}
-"""Share of the replicates for that many items or more."""
+"""Share of the replicates of a cell of intervals with that many items or more."""
 
 KEYWORD, FORCED = "design_effect", ()
 """The argument of a fit that says how it allows for dependence, and values that have own cells."""
@@ -96,7 +96,7 @@ class Cell:
         return frame(self.population, self.questions, rng, self.nobs)
 
     def replicates(self, whole: int) -> int:
-        share = next((SHARES[m] for m in SHARES if self.items >= m), 1.0)
+        share = 1.0 if self.test else next((SHARES[m] for m in SHARES if self.items >= m), 1.0)
         return max(2, round(share * whole))
 
     def errors(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,9 @@ import privrank as pr
 STRENGTH, CAMPS, PERSONAL = 2.0, 1.2, 0.8
 ASKED = 49
 """Questions in the questionnaire with a few pairs at random, or half of the pairs if fewer."""
+
+MANY = 40_000
+"""Respondents from whom the covariance of scores is computed: to 1 % or better."""
 
 
 def chance(t: np.ndarray) -> np.ndarray:
@@ -212,42 +215,55 @@ class Questions:
 class Truth:
     """What is true of a population and a questionnaire.
 
-    The worths, centred; the covariance of one respondent's score at these, and that of independent
-    answers, which is also the information of one respondent, shape (items, items).
+    The centred worths; and the information that one respondent has about them, which is also the
+    covariance of the score of independent answers, shape (items, items).
     """
 
+    people: Population
+    questions: Questions
     worths: np.ndarray
-    scores: np.ndarray
     information: np.ndarray
 
-    def contrasts(self) -> np.ndarray:
-        """Return the map from scores to differences of worths for one respondent."""
-        m = len(self.worths)
-        first, second = np.triu_indices(m, 1)
-        differences = np.eye(m)[first] - np.eye(m)[second]
-        return differences @ np.linalg.pinv(self.information)
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """The covariance of one respondent's score, from the answers of many."""
+        incidence = differences(self.people.items)
+        many = min(MANY, 200 * MANY // len(incidence))
+        answers = observed(self.people, self.questions, np.random.default_rng(0), many)[0]
+        off = 0.5 * answers - (chance(incidence @ self.worths) - 0.5)
+        scores = np.nan_to_num(off) @ incidence
+        return scores.T @ scores / many
+
+    @cached_property
+    def response(self) -> np.ndarray:
+        """The map from scores to differences of worths, for one respondent."""
+        return differences(self.people.items) @ np.linalg.pinv(self.information)
 
     def effects(self) -> np.ndarray:
         """Return the design effect of each difference of two worths."""
-        by = self.contrasts()
+        by = self.response
         return np.diag(by @ self.scores @ by.T) / np.diag(by @ self.information @ by.T)
 
     def errors(self, nobs: int, noise: float) -> np.ndarray:
         """Return the standard errors of differences, given the noise variance of scores."""
-        by = self.contrasts() / nobs
+        by = self.response / nobs
         total = nobs * self.scores + noise * np.eye(len(self.worths))
         return np.sqrt(np.diag(by @ total @ by.T))
 
 
+def differences(items: int) -> np.ndarray:
+    """Return the map from worths to their differences, shape (pairs, items)."""
+    first, second = np.triu_indices(items, 1)
+    return np.eye(items)[first] - np.eye(items)[second]
+
+
 @cache
 def truth(people: Population, questions: Questions) -> Truth:
-    """Return what is true; worths are exact, and the covariance from many respondents."""
+    """Return what is true, by Newton's method on the expected score equations."""
     m = people.items
-    first, second = np.triu_indices(m, 1)
     known, mean = people.expected()
     weight = questions.shares(m) * (1 - questions.lost(m)) * known
-    incidence = np.eye(m)[first] - np.eye(m)[second]
-    worths = np.zeros(m)
+    incidence, worths = differences(m), np.zeros(m)
     for _ in range(100):
         wins = chance(incidence @ worths)
         slope = incidence.T @ ((weight * wins * (1 - wins))[:, None] * incidence)
@@ -255,12 +271,7 @@ def truth(people: Population, questions: Questions) -> Truth:
         worths = worths + step
         if np.abs(step).max() < 1e-12:
             break
-    rng = np.random.default_rng(0)
-    many = min(100_000, 20_000_000 // len(first))
-    answers = observed(people, questions, rng, many)[0]
-    off = np.where(np.isnan(answers), 0.0, 0.5 * answers - (chance(incidence @ worths) - 0.5))
-    scores = off @ incidence
-    return Truth(worths - worths.mean(), scores.T @ scores / many, slope)
+    return Truth(people, questions, worths - worths.mean(), slope)
 
 
 def observed(
