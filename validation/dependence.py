@@ -15,8 +15,9 @@ otherwise it is "below". Replicates whose fit warns are left out of the verdict,
 where fewer than 20 are left. Width is that of the interval over 1.96 standard errors, averaged: of
 the sampling error that the population has, and of noise that had all of epsilon.
 
-Tests, at .05. Homogeneity: all worths equal. Separation: of the top half, two or more items tied
-across its boundary. Terms: a covariate without effect, in half or a twentieth of the respondents.
+Tests, at .05. Homogeneity: all worths equal. Separation: of the top half, two items tied across its
+boundary, and near copies of these below. Terms: a covariate without effect, in half or a twentieth
+of the respondents.
 
 `--only` takes parts of cells' names, as "m 6, n 300", runs these cells and writes no table.
 """
@@ -34,7 +35,6 @@ import numpy as np
 import pandas as pd
 import study
 from respondents import SURVEYS, Population, Questions, available, frame, population, truth
-from scipy.stats import binom
 
 import privrank as pr
 from privrank.privacy.netnoise import equivalent_variance, noise_choices
@@ -278,23 +278,14 @@ def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
     }
 
 
-def floor(number: int, replicates: int, level: float) -> float:
-    """Return what the least of `number` estimates falls below with probability at most .05."""
-    each = 1.0 - 0.95 ** (1.0 / number)
-    return float(binom.ppf(each, replicates, level)) / replicates
-
-
-def least(found: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Return the least coverage of statements, shape (replicates, number), and its floor."""
-    return float(found.mean(axis=0).min()), floor(found.shape[1], len(found), level)
-
-
 def verdict(pairs: np.ndarray, items: np.ndarray) -> str:
     """Compare the worst pair and item of the replicates without a warning with their floors."""
     if len(pairs) < 20:
         return "warns"
     for level, word in ((0.95, "holds"), (0.93, "near")):
-        if all(worst >= most for worst, most in (least(pairs, level), least(items, level))):
+        if all(
+            worst >= most for worst, most in (study.least(pairs, level), study.least(items, level))
+        ):
             return word
     return "below"
 
@@ -304,7 +295,7 @@ def summary(cell: Cell, out: list[dict[str, Any]], seconds: float) -> dict[str, 
     found = {name: np.array([each[name] for each in out]) for name in out[0]}
     pairs, items, quiet = found["pairs"], found["items"], ~found["warned"]
     effects = truth(cell.population, cell.questions).effects()
-    (worst, lowest), (poorest, item_floor) = least(pairs), least(items)
+    (worst, lowest), (poorest, item_floor) = study.least(pairs), study.least(items)
     row = {
         **heads(cell),
         "replicates": len(out),
@@ -322,7 +313,7 @@ def summary(cell: Cell, out: list[dict[str, Any]], seconds: float) -> dict[str, 
         "warned": f"{found['warned'].mean():.2f}",
     }
     some = quiet.any()
-    unwarned = least(pairs[quiet]) if some else (np.nan, np.nan)
+    unwarned = study.least(pairs[quiet]) if some else (np.nan, np.nan)
     return {
         **row,
         "unwarned average": f"{pairs[quiet].mean():.3f}" if some else "",

@@ -19,7 +19,7 @@ import pandas as pd
 
 import privrank as pr
 
-STRENGTH, CAMPS, PERSONAL = 2.0, 1.2, 0.8
+STRENGTH, CAMPS, PERSONAL, NEAR = 2.0, 1.2, 0.8, 0.1
 ASKED = 49
 """Questions in the questionnaire with a few pairs at random, or half of the pairs if fewer."""
 
@@ -79,22 +79,23 @@ def population(name: str, items: int, base: str = "spread") -> Population:
     """Return a population by its name.
 
     Common worths are evenly spread over 1.2, or all equal if `base` is "equal"; "tied" has three
-    levels 1.2 apart, of which the middle one holds the items on which respondents are divided.
+    levels 1.2 apart, and in the middle one two items, those on which respondents are divided.
+    "polarised copies" has two more a little below, each preferred by those who prefer one of these.
     """
     if name in SURVEYS:
         return Population(items, np.ones(1), np.zeros((1, items)), survey=survey(name))
     split = np.zeros(items)
     middle = (items - 1) // 2 if base == "tied" else 0
-    divided = {"polarised pair": 2, "polarised item": 1, "polarised copies": 3}.get(name, 0)
-    split[middle : middle + divided] = [STRENGTH, *(-STRENGTH,) * (divided - 1)][:divided]
+    divided = {"polarised pair": 2, "polarised item": 1, "polarised copies": 4}.get(name, 0)
+    split[middle : middle + divided] = STRENGTH * (-1.0) ** np.arange(divided)
     if "camps" in name:
         split = np.linspace(CAMPS, -CAMPS, items)
     if name == "block camps":
         split = CAMPS * np.sign(split)
     common = np.zeros(items)
     if base == "tied":
-        wide = max(divided, 2)
-        common[:middle], common[middle + wide :] = 1.2, -1.2
+        last = middle + max(divided, 2)
+        common[:middle], common[middle + 2 : last], common[last:] = 1.2, -NEAR, -1.2
     elif base == "spread":
         common[divided:] = np.linspace(0.6, -0.6, items - divided)
     if not split.any():
