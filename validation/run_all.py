@@ -12,6 +12,7 @@ STUDIES = (
     "links",
     "covariates",
     "resampling",
+    "dependence",
     "ccw_experiments",
     "ccw_surveys",
     "selection",
