@@ -45,7 +45,7 @@ DELTA = 1e-6
 SHARES = {50: 0.1, 20: 0.2, 10: 0.4}
 """Share of the replicates of a cell of intervals with that many items or more."""
 
-KEYWORD, FORCED = "design_effect", ()
+KEYWORD, FORCED = "dependence", ("worst", "pairs")
 """The argument of a fit that says how it allows for dependence, and values that have own cells."""
 
 PAIR, ITEM, CAMPS, UNEVEN = "polarised pair", "polarised item", "opposed camps", "camps 70/30"
