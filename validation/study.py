@@ -17,6 +17,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 from scipy.stats import binom
 
 import privrank as pr
@@ -43,6 +44,17 @@ def _quiet(one: Callable[..., Any], seed: np.random.SeedSequence, arguments: Seq
     with warnings.catch_warnings(), threadpoolctl.threadpool_limits(1):
         warnings.simplefilter("ignore", pr.PrivrankWarning)
         return one(np.random.default_rng(seed), *arguments)
+
+
+def resample(rng: np.random.Generator, comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Draw as many respondents as there are, with replacement, and number them anew."""
+    people = comparisons["respondent"].to_numpy()
+    rows = len(people) // people.max()
+    drawn = rng.integers(0, people.max(), people.max())
+    taken = (drawn[:, None] * rows + np.arange(rows)).ravel()
+    sample = comparisons.iloc[taken].copy()
+    sample["respondent"] = np.repeat(np.arange(len(drawn)), rows)
+    return sample
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
