@@ -19,7 +19,7 @@ help:
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
 	@echo "                oldest Python, in .venv-oldest (ten minutes or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (half a minute)"
-	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
+	@echo "make validate   repeat the simulation studies behind docs/validation/ (about five hours)"
 	@echo "make bench      time privrank against other packages on the same work (three minutes)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
 	@echo "                ledgers (seconds)"

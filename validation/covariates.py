@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import study
-from resampling import resample
 
 import privrank as pr
 
@@ -137,7 +136,7 @@ def again(
 ) -> tuple[float, float, float, float]:
     """Return the same for a sample of the published respondents."""
     items = pr.datasets.load_university().items
-    sample = resample(rng, frame)
+    sample = study.resample(rng, frame)
     model = model_of(sample, cell, items=items, ties=True)
     fit = model.fit(cell.epsilon, rng=rng, **options)
     covered = np.abs(fit.params - truth) <= 1.959964 * fit.bse

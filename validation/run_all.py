@@ -11,7 +11,7 @@ STUDIES = (
     "interval_coverage",
     "links",
     "covariates",
-    "resampling",
+    "dependence",
     "ccw_experiments",
     "ccw_surveys",
     "selection",

@@ -17,6 +17,8 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
+from scipy.stats import binom
 
 import privrank as pr
 
@@ -44,10 +46,32 @@ def _quiet(one: Callable[..., Any], seed: np.random.SeedSequence, arguments: Seq
         return one(np.random.default_rng(seed), *arguments)
 
 
+def resample(rng: np.random.Generator, comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Draw as many respondents as there are, with replacement, and number them anew."""
+    people = comparisons["respondent"].to_numpy()
+    rows = len(people) // people.max()
+    drawn = rng.integers(0, people.max(), people.max())
+    taken = (drawn[:, None] * rows + np.arange(rows)).ravel()
+    sample = comparisons.iloc[taken].copy()
+    sample["respondent"] = np.repeat(np.arange(len(drawn)), rows)
+    return sample
+
+
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean over replicates and its standard error."""
     sample = np.asarray(values, dtype=float)
     return float(sample.mean()), float(sample.std(ddof=1) / np.sqrt(len(sample)))
+
+
+def floor(number: int, replicates: int, level: float) -> float:
+    """Return what the least of `number` estimates falls below with probability at most .05."""
+    each = 1.0 - 0.95 ** (1.0 / number)
+    return float(binom.ppf(each, replicates, level)) / replicates
+
+
+def least(found: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """Return the least coverage of statements, shape (replicates, number), and its floor."""
+    return float(found.mean(axis=0).min()), floor(found.shape[1], len(found), level)
 
 
 def arguments(description: str, replicates: int) -> int:

@@ -1,0 +1,410 @@
+"""What a Bradley-Terry fit of respondents says of each pair, where answers depend on each other.
+
+Simulated respondents differ: personal worths around common ones (exchangeable); two halves that
+rank two items, or one item, oppositely (polarised); camps with opposite orders. Respondents of
+surveys are resampled; with PRIVRANK_SURVEYS=<folder> in the environment also those of rankings in
+turk_dots_3.csv, turk_puzzle_5.csv and sushi.csv of that folder. What is true is computed from exact
+expectations (validation/respondents.py).
+
+Intervals. Coverage of 95 % intervals for the difference of two worths: the average over pairs; the
+pair with the least coverage, and the item for its centred worth; the pair with the largest true
+design effect, known in advance. The least of many estimates lies below .95 by chance: "floor" is
+what the least of as many independent ones, all of .95, falls below with probability .05. A cell
+"holds" where neither least is below its floor; "near" where the same is true of floors for .93;
+otherwise it is "below". Replicates whose fit warns are left out of the verdict, and a cell "warns"
+where fewer than 20 are left. Width is that of the interval over 1.96 standard errors, averaged: of
+the sampling error that the population has, and of noise that had all of epsilon.
+
+Tests, at .05. Homogeneity: all worths equal. Separation: of the top half, two items tied across its
+boundary, and near copies of these below. Terms: a covariate without effect, in half or a twentieth
+of the respondents.
+
+`--only` takes parts of cells' names, as "m 6, n 300", runs these cells and writes no table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import study
+from respondents import SURVEYS, Population, Questions, available, frame, population, truth
+
+import privrank as pr
+from privrank.privacy.netnoise import equivalent_variance, noise_choices
+from privrank.privacy.sensitivity import Reach
+
+COMMAND = "python validation/dependence.py"
+DELTA = 1e-6
+SHARES = {50: 0.1, 20: 0.2, 10: 0.4}
+"""Share of the replicates of a cell of intervals with that many items or more."""
+
+KEYWORD, FORCED = "dependence", ("worst", "pairs")
+"""The argument of a fit that says how it allows for dependence, and values that have own cells."""
+
+PAIR, ITEM, CAMPS, UNEVEN = "polarised pair", "polarised item", "opposed camps", "camps 70/30"
+NONE, EACH = "independent", "exchangeable"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting: who answers, what they are asked, what is fitted."""
+
+    people: str
+    items: int
+    nobs: int
+    epsilon: float
+    design: str = "public"
+    questions: Questions = Questions()
+    fit: tuple[tuple[str, Any], ...] = ()
+    counts: str = "release"
+    test: str = ""
+    base: str = "spread"
+
+    def __str__(self) -> str:
+        settings = [f"{name}={value}" for name, value in self.fit if name != "delta"]
+        if self.design == "private" and self.counts != "release":
+            settings.append(f"pair_counts={self.counts}")
+        what = f"{self.people}, m {self.items}, n {self.nobs}, epsilon {self.epsilon:g}"
+        named = (self.test, what, self.design, str(self.questions), *settings)
+        return ", ".join(filter(None, named))
+
+    @property
+    def population(self) -> Population:
+        return population(self.people, self.items, self.base)
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """The arguments of the model."""
+        counts = {"pair_counts": self.counts} if self.design == "private" else {}
+        return {
+            "items": range(self.items),
+            "respondent": "respondent",
+            "max_rows": self.questions.rows(self.items),
+            "ties": self.population.ties,
+            "design": self.design,
+            **counts,
+        }
+
+    def sample(self, rng: np.random.Generator) -> pd.DataFrame:
+        return frame(self.population, self.questions, rng, self.nobs)
+
+    def replicates(self, whole: int) -> int:
+        share = 1.0 if self.test else next((SHARES[m] for m in SHARES if self.items >= m), 1.0)
+        return max(2, round(share * whole))
+
+    def errors(self) -> np.ndarray:
+        """Return the standard errors of differences with all of epsilon spent on net wins."""
+        settings, noise = dict(self.fit), 0.0
+        if np.isfinite(self.epsilon):
+            adjacency = "outcome" if self.design == "public" else "replace"
+            reach = Reach(self.items, self.questions.rows(self.items), True, adjacency)
+            choices = noise_choices(reach, self.epsilon, settings.get("delta", 0.0))
+            asked = settings.get("noise", choices[0].name)
+            best = next(choice for choice in choices if choice.name == asked)
+            noise = 0.25 * equivalent_variance(best.law, self.items) / best.fineness**2
+        return truth(self.population, self.questions).errors(self.nobs, noise)
+
+
+def intervals() -> list[Cell]:
+    """Return the cells of the table of intervals."""
+    inf = np.inf
+    people = (NONE, EACH, PAIR, ITEM, CAMPS, UNEVEN)
+    complete = [
+        *((name, 6, 1000, 1.0) for name in people),
+        *((name, 6, 300, 1.0) for name in (NONE, PAIR, CAMPS)),
+        *((PAIR, 3, 30, inf), (PAIR, 3, 100, 1.0), (ITEM, 3, 1000, 2.0), (CAMPS, 3, 300, 0.5)),
+        *((PAIR, 4, 100, 1.0), (PAIR, 4, 1000, 1.0), (ITEM, 4, 300, 4.0), (UNEVEN, 4, 300, 1.0)),
+        *((EACH, 4, 30, inf), (NONE, 4, 100, 0.5), (EACH, 4, 30, 2.0)),
+        *((PAIR, 6, 30, inf), (EACH, 6, 30, inf), (PAIR, 6, 30, 4.0), (PAIR, 6, 100, 1.0)),
+        *((ITEM, 6, 100, 0.5), (NONE, 6, 100, 1.0), (CAMPS, 6, 100, inf), (EACH, 6, 300, 4.0)),
+        *((PAIR, 6, 300, inf), (PAIR, 6, 300, 0.5), (PAIR, 6, 3000, 0.5), (CAMPS, 6, 3000, 4.0)),
+        *((ITEM, 6, 3000, inf), (UNEVEN, 6, 3000, 2.0)),
+        *((PAIR, 10, 300, 1.0), (PAIR, 10, 1000, 1.0), (PAIR, 10, 1000, inf)),
+        *((CAMPS, 10, 30, inf), (CAMPS, 10, 300, 4.0), (ITEM, 10, 1000, 2.0)),
+        *((EACH, 10, 3000, 1.0), (NONE, 10, 100, 0.5), (UNEVEN, 10, 1000, 0.5)),
+        *((PAIR, 20, 300, inf), (PAIR, 20, 1000, 1.0), (PAIR, 20, 3000, 2.0)),
+        *((CAMPS, 20, 300, 1.0), (ITEM, 20, 1000, 4.0), (EACH, 20, 1000, 1.0)),
+        (NONE, 20, 300, 1.0),
+    ]
+    cells = [Cell(*one) for one in complete]
+    few, hub, chain, uneven = (Questions(name) for name in ("few", "hub", "chain", "2:1"))
+    cells += [
+        Cell(name, m, n, epsilon, questions=asked)
+        for name, m, n, epsilon, asked in (
+            *((PAIR, 50, 1000, 1.0, few), (EACH, 50, 300, inf, few), (CAMPS, 50, 300, 4.0, few)),
+            *((PAIR, 6, 1000, 1.0, asked) for asked in (hub, chain, uneven, few)),
+            (PAIR, 6, 1000, 1.0, Questions(missing=0.4, by_pair=True)),
+        )
+    ]
+    for name in ("laplace", "gaussian", "zero-sum-laplace", "permutohedron"):
+        fit = (("noise", name), *((("delta", DELTA),) if name == "gaussian" else ()))
+        cells.append(Cell(PAIR, 6, 300, 1.0, fit=fit))
+    cells.append(Cell(PAIR, 20, 1000, 1.0, fit=(("noise", "gaussian"), ("delta", DELTA))))
+    for m, form in product((6, 10), FORCED):
+        cells.append(Cell(PAIR, m, 300, 1.0, fit=((KEYWORD, form),)))
+    return [cell for cell in cells + private() + surveys() if available(cell.people)]
+
+
+def private() -> list[Cell]:
+    """Return the cells with a private design: complete, with missing answers, and uneven."""
+    at_random, by_pair = ([Questions("all", s, by) for s in (0.1, 0.4)] for by in (False, True))
+    few, hub, chain, uneven = (Questions(name) for name in ("few", "hub", "chain", "2:1"))
+    whole = Questions()
+    asked = [
+        *((PAIR, 3, 300, 1.0, whole), (PAIR, 4, 300, 2.0, whole), (NONE, 6, 300, 1.0, whole)),
+        *((PAIR, 6, 1000, 1.0, whole), (EACH, 6, 100, 0.5, whole), (CAMPS, 6, 3000, 4.0, whole)),
+        *(
+            (PAIR, 10, 1000, 1.0, whole),
+            (CAMPS, 20, 1000, 4.0, whole),
+            (ITEM, 6, 300, np.inf, whole),
+        ),
+        *((NONE, 6, 300, 1.0, missing) for missing in (*at_random, *by_pair)),
+        *((PAIR, 6, 1000, 1.0, missing) for missing in (*at_random, *by_pair)),
+        *((CAMPS, 6, 3000, 2.0, at_random[1]), (ITEM, 10, 1000, 2.0, by_pair[1])),
+        *((NONE, 6, 300, 1.0, few), (PAIR, 10, 1000, 1.0, few), (CAMPS, 50, 1000, 4.0, few)),
+        *((NONE, 6, 300, 1.0, hub), (PAIR, 6, 1000, 1.0, hub), (CAMPS, 10, 1000, 2.0, hub)),
+        *((NONE, 6, 300, 1.0, chain), (PAIR, 6, 1000, 4.0, chain)),
+        *((NONE, 6, 300, 1.0, uneven), (PAIR, 6, 1000, 1.0, uneven), (CAMPS, 4, 3000, 1.0, uneven)),
+    ]
+    return [Cell(*one[:4], "private", one[4]) for one in asked]
+
+
+def surveys() -> list[Cell]:
+    """Return the cells that resample surveys."""
+    inf = np.inf
+    cells = [Cell("University", 6, 303, epsilon) for epsilon in (0.5, 1.0, 4.0, inf)]
+    cells += [Cell("Immigration", 4, 98, epsilon) for epsilon in (1.0, inf)]
+    for name, n in (("University", 303), ("Immigration", 98)):
+        items = SURVEYS[name]
+        cells += [Cell(name, items, n, epsilon, "private") for epsilon in (1.0, 4.0)]
+        cells.append(Cell(name, items, n, 1.0, "private", counts="equal"))
+        cells += [Cell(name, items, n, e, fit=((KEYWORD, "none"),)) for e in (1.0, inf)]
+    cells += [Cell("turk_dots_3", 4, n, epsilon) for n, epsilon in ((100, 1.0), (795, inf))]
+    cells += [Cell("turk_puzzle_5", 4, 795, 1.0, design) for design in ("public", "private")]
+    cells += [Cell("sushi", 10, n, epsilon) for n, epsilon in ((1000, 1.0), (300, inf))]
+    return cells
+
+
+def tests() -> list[Cell]:
+    """Return the cells of the table of tests."""
+    inf, test = np.inf, "homogeneity"
+    cells = [
+        Cell(name, m, n, epsilon, test=test, base="equal")
+        for name, m, n, epsilon in (
+            *((name, 6, 300, 1.0) for name in (NONE, EACH, PAIR, ITEM, CAMPS)),
+            *((PAIR, 4, 30, inf), (PAIR, 6, 30, inf), (CAMPS, 10, 30, inf), (EACH, 6, 30, inf)),
+            *(
+                (PAIR, 3, 100, 1.0),
+                (PAIR, 6, 1000, 4.0),
+                (CAMPS, 6, 1000, 1.0),
+                (PAIR, 6, 300, inf),
+            ),
+            *(
+                (CAMPS, 10, 1000, 1.0),
+                ("block camps", 20, 300, 1.0),
+                ("block camps", 20, 1000, 4.0),
+            ),
+        )
+    ]
+    cells += [
+        Cell(name, 6, 1000, 1.0, "private", Questions("all", missing), test=test, base="equal")
+        for name, missing in ((NONE, 0.0), (PAIR, 0.0), (CAMPS, 0.4))
+    ]
+    test, copies = "separation", "polarised copies"
+    cells += [
+        Cell(name, m, n, epsilon, test=test, base="tied")
+        for name, m, n, epsilon in (
+            *((name, 6, 300, 1.0) for name in (NONE, EACH, PAIR, ITEM, copies)),
+            *((PAIR, 4, 100, 2.0), (PAIR, 4, 300, 4.0), (PAIR, 6, 30, inf), (PAIR, 6, 1000, 4.0)),
+            *((PAIR, 6, 1000, inf), (PAIR, 10, 300, 4.0), (PAIR, 10, 3000, 4.0)),
+            *((copies, 6, 1000, 4.0), (copies, 6, 300, inf), (copies, 10, 1000, 4.0)),
+        )
+    ]
+    cells += [
+        Cell(name, 6, n, 2.0, "private", test=test, base="tied")
+        for name, n in ((NONE, 300), (PAIR, 1000), (copies, 1000))
+    ]
+    cells += [
+        Cell(name, 6, n, epsilon, design, test=test)
+        for name, n, epsilon, design, test in (
+            (NONE, 300, 2.0, "public", "term of a half"),
+            (PAIR, 300, 2.0, "public", "term of a half"),
+            (PAIR, 300, inf, "public", "term of a half"),
+            (PAIR, 1000, 4.0, "public", "term of a half"),
+            (CAMPS, 300, 2.0, "public", "term of a twentieth"),
+            (PAIR, 1000, 2.0, "private", "term of a half"),
+            (NONE, 300, 2.0, "private", "term of a twentieth"),
+        )
+    ]
+    return cells
+
+
+def logit(probability: pd.Series) -> np.ndarray:
+    inside = np.clip(probability.to_numpy(float), 1e-9, 1.0 - 1e-9)
+    return np.log(inside / (1.0 - inside))
+
+
+def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
+    """Return which statements of one fit hold, and how wide its intervals are."""
+    true = truth(cell.population, cell.questions).worths
+    first, second = np.triu_indices(cell.items, 1)
+    apart = true[first] - true[second]
+    fit = pr.PrivateBTL(cell.sample(rng), **cell.model).fit(cell.epsilon, rng=rng, **dict(cell.fit))
+    half, held = [], []
+    for simultaneous in (False, True):
+        table = fit.pairwise(simultaneous=simultaneous)
+        low, high = logit(table["lower"]), logit(table["upper"])
+        half.append(0.5 * (high - low))
+        held.append((low <= apart) & (apart <= high))
+    sides, sets = fit.conf_int(), fit.rank_conf_int()
+    # equal worths share their ranks, and a set has to hold all of these
+    above = true[None, :] - true[:, None]
+    best, last = 1 + (above > 1e-9).sum(axis=1), cell.items - (above < -1e-9).sum(axis=1)
+    return {
+        "pairs": held[0],
+        "items": ((sides["lower"] <= true) & (true <= sides["upper"])).to_numpy(),
+        "at once": held[1].all(),
+        "ranks": ((sets["lower"] <= best) & (last <= sets["upper"])).all(),
+        "width": half[0],
+        "error": np.mean((fit.params.to_numpy() - true) ** 2),
+        "warned": bool(fit.warnings),
+    }
+
+
+def verdict(pairs: np.ndarray, items: np.ndarray) -> str:
+    """Compare the worst pair and item of the replicates without a warning with their floors."""
+    if len(pairs) < 20:
+        return "warns"
+    for level, word in ((0.95, "holds"), (0.93, "near")):
+        if all(
+            worst >= most for worst, most in (study.least(pairs, level), study.least(items, level))
+        ):
+            return word
+    return "below"
+
+
+def summary(cell: Cell, out: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """Return the row of a cell of the table of intervals."""
+    found = {name: np.array([each[name] for each in out]) for name in out[0]}
+    pairs, items, quiet = found["pairs"], found["items"], ~found["warned"]
+    effects = truth(cell.population, cell.questions).effects()
+    (worst, lowest), (poorest, item_floor) = study.least(pairs), study.least(items)
+    row = {
+        **heads(cell),
+        "replicates": len(out),
+        "average": f"{pairs.mean():.3f}",
+        "worst pair": f"{worst:.3f}",
+        "its floor": f"{lowest:.3f}",
+        "worst item": f"{poorest:.3f}",
+        "item floor": f"{item_floor:.3f}",
+        "largest effect": f"{effects.max():.2f}",
+        "its pair": f"{pairs[:, effects.argmax()].mean():.3f}",
+        "all at once": f"{found['at once'].mean():.3f}",
+        "rank sets": f"{found['ranks'].mean():.3f}",
+        "width": f"{(found['width'] / (1.959964 * cell.errors())).mean():.2f}",
+        "RMSE": f"{np.sqrt(found['error'].mean()):.3f}",
+        "warned": f"{found['warned'].mean():.2f}",
+    }
+    some = quiet.any()
+    unwarned = study.least(pairs[quiet]) if some else (np.nan, np.nan)
+    return {
+        **row,
+        "unwarned average": f"{pairs[quiet].mean():.3f}" if some else "",
+        "unwarned worst pair": f"{unwarned[0]:.3f}" if some else "",
+        "unwarned floor": f"{unwarned[1]:.3f}" if some else "",
+        "verdict": verdict(pairs[quiet], items[quiet]),
+        "seconds": f"{seconds:.0f}",
+    }
+
+
+def heads(cell: Cell) -> dict[str, Any]:
+    """Return what says which cell a row is of."""
+    settings = [str(value) for name, value in cell.fit if name != "delta"]
+    if cell.counts != "release":
+        settings.append(f"{cell.counts} counts")
+    return {
+        "people": cell.people,
+        "design": cell.design,
+        "questions": str(cell.questions),
+        "fit": ", ".join(settings),
+        "items": cell.items,
+        "n": cell.nobs,
+        "epsilon": cell.epsilon,
+    }
+
+
+def wrong(rng: np.random.Generator, cell: Cell) -> bool:
+    """Return whether a test of a true hypothesis rejects it at .05."""
+    sample, model = cell.sample(rng), cell.model
+    if cell.test == "separation":
+        top = pr.PrivateTopK(sample, cell.items // 2, **model)
+        return top.fit(cell.epsilon, rng=rng).pvalue <= 0.05
+    if cell.test == "homogeneity":
+        fit = pr.PrivateBTL(sample, **model).fit(cell.epsilon, rng=rng)
+        return fit.test_homogeneity().pvalue <= 0.05
+    rare = 0.5 if "half" in cell.test else 0.05
+    group = np.where(rng.random(cell.nobs) < rare, "few", "rest")
+    sample["group"] = pd.Categorical(group[sample["respondent"]], ["rest", "few"])
+    model.pop("pair_counts", None)
+    formula = "item1 + item2 + outcome ~ group"
+    fit = pr.PrivateBTL.from_formula(formula, sample, **model).fit(cell.epsilon, rng=rng)
+    return fit.wald_test_terms()["pvalue"]["group"] <= 0.05
+
+
+def level(cell: Cell, out: list[bool], seconds: float) -> dict[str, Any]:
+    """Return the row of a cell of the table of tests."""
+    rejected, most = np.mean(out), 0.05 + 2 * np.sqrt(0.05 * 0.95 / len(out))
+    return {
+        "test": cell.test,
+        **heads(cell),
+        "replicates": len(out),
+        "level": f"{rejected:.3f}",
+        "most": f"{most:.3f}",
+        "verdict": "holds" if rejected <= most else "above",
+        "seconds": f"{seconds:.0f}",
+    }
+
+
+def table(
+    name: str,
+    title: str,
+    cells: list[Cell],
+    run: Callable[..., Any],
+    row: Callable[..., dict[str, Any]],
+    asked: argparse.Namespace,
+    first: int,
+) -> None:
+    """Run the cells whose names hold any of what was asked for; write the table if all were."""
+    started, rows = time.time(), []
+    for number, cell in enumerate(cells):
+        if not any(part in str(cell) for part in asked.only):
+            continue
+        start = time.time()
+        out = study.replicate(run, cell.replicates(asked.replicates), cell, cell=first + number)
+        rows.append(row(cell, out, time.time() - start))
+        said = [f"{k} {v}" for k, v in rows[-1].items() if k not in heads(cell) and v != ""]
+        print(f"{cell}: {', '.join(said)}", flush=True)
+    if asked.only == [""]:
+        study.write(name, title, COMMAND, rows, started)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=1000)
+    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME")
+    asked = parser.parse_args()
+    title = "Intervals for each pair where respondents' answers depend on each other"
+    table("dependence", title, intervals(), one, summary, asked, 8000)
+    title = "Level of tests where respondents' answers depend on each other"
+    table("dependence_tests", title, tests(), wrong, level, asked, 8500)
+
+
+if __name__ == "__main__":
+    main()
