@@ -77,17 +77,11 @@ class Inference:
     def df(self) -> float:
         """Degrees of freedom of the sampling covariance: respondents less one where they show it.
 
-        Fewer where noise adds to its error (Satterthwaite), by the mean variance of a pair; infinite
-        where answers are taken as independent, as then the fit gives it.
+        Infinite where answers are taken as independent, as then the fit gives it. What noise adds to
+        the error of second moments the floor under them makes up for.
         """
-        parts, scores = self.release.parts, self.errors.scores
-        if not parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-            return math.inf
-        error = 1.0 / max(self.release.design.nobs - 1.0, 1.0)
-        if DEPENDENCE in parts and LARGEST not in self.release.found:
-            pair = 2.0 * np.trace(scores) / (len(scores) - 1)
-            error += 0.5 * parts[DEPENDENCE].noise_variance / (4.0 * pair) ** 2
-        return float(1.0 / error)
+        estimated = self.release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
+        return max(self.release.design.nobs - 1.0, 1.0) if estimated else math.inf
 
     def errors_of(self, normal: FloatArray, noise: FloatArray | None = None) -> NoisyErrors:
         """Return errors with this covariance of their sampling part, and these draws of noise."""

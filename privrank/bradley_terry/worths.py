@@ -167,12 +167,12 @@ class Worths:
         return contrast_errors(self.covariance)
 
     @property
-    def _pairs(self) -> tuple[IntArray, IntArray]:
+    def _places(self) -> tuple[IntArray, IntArray]:
         return np.triu_indices(len(self.values), 1)
 
     def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
-        first, second = self._pairs
+        first, second = self._places
         if self.law.noise is not None:
             return intervals(self.inference, self.table[first] - self.table[second], alpha)
         # without a row of weights for every pair, of which many items have too many
@@ -184,7 +184,7 @@ class Worths:
     @cached_property
     def pvalues(self) -> FloatArray:
         """P-values of all differences, shape (pairs,)."""
-        first, second = self._pairs
+        first, second = self._places
         if self.law.noise is not None:
             return pvalues(self.inference, self.table[first] - self.table[second])
         away = np.abs(self.values[first] - self.values[second])
@@ -197,7 +197,7 @@ class Worths:
         By tests of all differences that hold together, by Bonferroni's bound: it needs no more of
         the dependence between contrasts than each one's variance.
         """
-        first, second = self._pairs
+        first, second = self._places
         beyond = np.full((len(self.values),) * 2, np.inf)
         apart = self.pvalues <= alpha / max(len(first), 1)
         beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)

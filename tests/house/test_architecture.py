@@ -39,7 +39,7 @@ DOORS = {"aggregation", "archive", "btl", "closeness", "datasets", "identity", "
 
 # Rooms mirror each other by family; else no two modules have one name.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
-FAMILIES |= {"topk"}
+FAMILIES |= {"dependence", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
@@ -62,6 +62,7 @@ OPENED = {
     "encode.samples": SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.closeness": GROUPS | SAMPLES,
+    "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES,
     "mechanisms.tallies": COMPARISONS,
 }
