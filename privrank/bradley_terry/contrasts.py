@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from privrank.bradley_terry.estimate import estimate
+from privrank.bradley_terry.estimate import Covariance, estimate
 from privrank.bradley_terry.inference import Inference, edge_noise, public_noise
 from privrank.bradley_terry.linear import item_basis
-from privrank.bradley_terry.moments import cluster_moments, floored_moments, largest_effect
+from privrank.bradley_terry.moments import cluster_moments, floored_moments, released_effect
 from privrank.bradley_terry.score import score_equations
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
@@ -25,6 +25,7 @@ __all__ = [
     "HomogeneityResult",
     "contrast_errors",
     "homogeneity",
+    "largest_effect",
     "lack_of_fit",
     "own_and_between",
     "quasi_variances",
@@ -127,6 +128,14 @@ def own_and_between(covariance: FloatArray) -> FloatArray:
     return np.asarray(between + np.diag(own))
 
 
+def largest_effect(errors: Covariance, shown: FloatArray) -> float:
+    """Return the largest design effect of shown coefficients and of differences of two of them."""
+    found, independent = (
+        own_and_between(shown @ part @ shown.T) for part in (errors.sampling, errors.independent)
+    )
+    return float(np.max(found / independent, where=independent > 0, initial=1.0))
+
+
 def contrast_errors(covariance: FloatArray) -> FloatArray:
     """Return the standard errors of all differences of two worths with this covariance."""
     variance = own_and_between(covariance) - np.diag(np.diag(covariance))
@@ -169,7 +178,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         b = inference.fitted.coefficients
         scores = cluster_moments(equations, release, b, function)
     elif LARGEST in release.found:
-        scores = largest_effect(release) * independent
+        scores = released_effect(release) * independent
     elif DEPENDENCE in release.parts:
         scores = floored_moments(equations, release, zero, independent)
     else:
@@ -186,7 +195,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
         halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
         apart = square_root(independent) @ (halves / np.linalg.norm(halves))
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
-        nulls.append(largest_effect(release) * part * np.outer(apart, apart))
+        nulls.append(released_effect(release) * part * np.outer(apart, apart))
     tests = []
     for null in nulls:
         draw = inference.errors_of(null).draws(draws, m - 1, "homogeneity")

@@ -13,7 +13,7 @@ from privrank.bradley_terry.moments import (
     cluster_moments,
     floored_moments,
     independent_scores,
-    largest_effect,
+    released_effect,
 )
 from privrank.bradley_terry.ridge import automatic_ridge, prior_ridge
 from privrank.bradley_terry.score import ScoreEquations
@@ -210,5 +210,5 @@ def score_covariance(equations: ScoreEquations, release: Release, b: FloatArray)
     if DEPENDENCE not in release.parts:
         return independent
     if LARGEST in release.found:
-        return np.asarray(largest_effect(release) * independent)
+        return np.asarray(released_effect(release) * independent)
     return floored_moments(equations, release, b, independent)

@@ -77,8 +77,8 @@ class Inference:
     def df(self) -> float:
         """Degrees of freedom of the sampling covariance: respondents less one where they show it.
 
-        Infinite where answers are taken as independent, as then the fit gives it. What noise adds to
-        the error of second moments the floor under them makes up for.
+        Infinite where answers are taken as independent, as then the fit gives it. What noise adds
+        to the error of second moments the floor under them makes up for.
         """
         estimated = self.release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
         return max(self.release.design.nobs - 1.0, 1.0) if estimated else math.inf

@@ -11,7 +11,7 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
 from privrank.util.solvers import spectrum
 
-__all__ = ["cluster_moments", "floored_moments", "independent_scores", "largest_effect"]
+__all__ = ["cluster_moments", "floored_moments", "independent_scores", "released_effect"]
 
 FloatArray = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ def independent_scores(
     return equations.linear.information(equations.pairs.count * function.variance(t))
 
 
-def largest_effect(release: Release) -> float:
+def released_effect(release: Release) -> float:
     """Return the largest design effect of any contrast, at least 1.
 
     It is released in units of the largest that there can be.

@@ -141,20 +141,22 @@ class Worths:
     ----------
     inference : Inference
         The fit and its covariance.
-    law : NoisyErrors
-        Errors of its coefficients.
     table : ndarray, shape (m, p)
         The map from coefficients to worths.
     """
 
     inference: Inference
-    law: NoisyErrors
     table: FloatArray
 
     @property
     def values(self) -> FloatArray:
         """The worths, shape (m,)."""
         return np.asarray(self.table @ self.inference.fitted.coefficients)
+
+    @cached_property
+    def law(self) -> NoisyErrors:
+        """Errors of the coefficients."""
+        return self.inference.noisy_errors()
 
     @cached_property
     def covariance(self) -> FloatArray:

@@ -96,8 +96,8 @@ class BTLResult(Result):
         equations = score_equations(self.release)
         return Inference(self.release, equations, self.estimate, self._covariance())
 
-    def _law(self) -> NoisyErrors:
-        return self._inference().noisy_errors()
+    def _shown_errors(self) -> NoisyErrors:
+        return self._inference().noisy_errors().through(self._display())
 
     def _display(self) -> FloatArray:
         return display(self.release.design)
@@ -117,8 +117,7 @@ class BTLResult(Result):
         return worth_map(design, groups_at(design.covariates, at, every=every))
 
     def _at(self, at: At) -> Worths:
-        """Return the worths at given covariate values, with their errors."""
-        return Worths(self._inference(), self._law(), self._map(at))
+        return Worths(self._inference(), self._map(at))
 
     def _values(self, at: At) -> FloatArray:
         """Return the worths alone, which need no covariance and, of many items, no matrix."""
@@ -199,12 +198,7 @@ class BTLResult(Result):
 
         1 where answers are taken as independent.
         """
-        errors, shown = self._covariance(), self._display()
-        found, independent = (
-            contrasts.own_and_between(shown @ part @ shown.T)
-            for part in (errors.sampling, errors.independent)
-        )
-        return float(np.max(found / independent, where=independent > 0, initial=1.0))
+        return contrasts.largest_effect(self._covariance(), self._display())
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the estimates."""
@@ -376,16 +370,14 @@ class BTLResult(Result):
 
     def t_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses one by one, by Wald's test with the noise's distribution."""
-        law = self._law().through(self._display())
-        return t_test(self.params, self.cov_params(), law, hypothesis)
+        return t_test(self.params, self.cov_params(), self._shown_errors(), hypothesis)
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, with errors at the fit and a Monte Carlo p-value.
 
         For the equality of all worths under much noise :meth:`test_homogeneity` sees more.
         """
-        law = self._law().through(self._display())
-        return wald_test(self.params, self.cov_params(), law, hypothesis)
+        return wald_test(self.params, self.cov_params(), self._shown_errors(), hypothesis)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
