@@ -4,7 +4,7 @@ import pytest
 
 # Files that take more than three seconds: `make quick`, pytest -m "not slow", leaves them out.
 SLOW = {
-    "bradley_terry": "errors",
+    "bradley_terry": "errors inversion likelihood",
     "consensus": "intervals kemeny",
     "distributions": "links mallows",
     "doors": (
@@ -15,7 +15,7 @@ SLOW = {
     "house": "examples failures leaks packaging sample_leaks visible",
     "hypotheses": "nulls smoothing",
     "mechanisms": (
-        "aggregation_mechanism aggregation_partial capped every_sensitivity impossible "
+        "aggregation_mechanism aggregation_partial capped dependence every_sensitivity impossible "
         "mechanisms objective permutation row_order statistics_categories statistics_fit "
         "statistics_mallowsnull"
     ),

@@ -103,3 +103,64 @@ def test_respondents_need_the_design_effect():
             store.append(((sides["lower"] <= 0) & (sides["upper"] >= 0)).mean())
     assert np.mean(plain) < 0.92
     assert 0.92 <= np.mean(mended) <= 0.985
+
+
+def of_two_minds(rng, n, m=6, apart=2.0):
+    """Complete answers of two halves that see items 0 and 1 oppositely; all worths are 0."""
+    first, second = np.triu_indices(m, 1)
+    worths = np.zeros((n, m))
+    worths[:, 0] = np.where(rng.random(n) < 0.5, apart, -apart)
+    worths[:, 1] = -worths[:, 0]
+    won = rng.random((n, len(first))) < 1 / (1 + np.exp(worths[:, second] - worths[:, first]))
+    frame = pd.DataFrame(
+        {
+            "item1": np.tile(first, n),
+            "item2": np.tile(second, n),
+            "outcome": np.where(won, 1, -1).ravel(),
+            "respondent": np.repeat(np.arange(n), len(first)),
+        }
+    )
+    return frame, {
+        "items": range(m),
+        "respondent": "respondent",
+        "max_rows": len(first),
+        "design": "public",
+    }
+
+
+def test_no_average_hides_the_pair_that_divides_the_respondents():
+    # its design effect is 5.6, that of all differences on average 1.7
+    frame, data = of_two_minds(np.random.default_rng(11), 3000)
+    model = pr.PrivateBTL(frame, **data)
+    robust = model.fit(np.inf)
+    assert robust.design_effect == pytest.approx(5.6, abs=0.5)
+    divided = robust.pairwise()["std_err"][0]
+    for form in ("worst", "pairs"):
+        fit = model.fit(np.inf, dependence=form)
+        assert fit.pairwise()["std_err"][0] == pytest.approx(divided, rel=0.05)
+    # and the other differences keep their own errors where these are known
+    assert fit.pairwise()["std_err"][14] == pytest.approx(robust.pairwise()["std_err"][14], rel=0.15)
+
+
+@pytest.mark.parametrize(("n", "epsilon", "form"), [(1000, 1.0, "pairs"), (100, 1.0, "worst")])
+def test_the_pair_that_divides_the_respondents_is_covered(n, epsilon, form):
+    rng = np.random.default_rng(n)
+    kept = {"auto": [], "none": []}
+    equal, separated = [], []
+    for _ in range(150):
+        frame, data = of_two_minds(rng, n)
+        model = pr.PrivateBTL(frame, **data)
+        for dependence, seen in kept.items():
+            fit = model.fit(epsilon, dependence=dependence, rng=rng)
+            first = fit.pairwise().iloc[0]
+            seen.append(first["lower"] <= 0.5 <= first["upper"])
+            if dependence == "auto":
+                assert fit.release.plan.settings["dependence"] == form
+                equal.append(fit.test_homogeneity().pvalue <= 0.05)
+                top = pr.PrivateTopK.from_release(fit.release, k=1)
+                separated.append(top.pvalue <= 0.05)
+    error = np.sqrt(0.05 * 0.95 / 150)
+    assert np.mean(kept["auto"]) >= 0.95 - 3 * error
+    assert np.mean(kept["none"]) < 0.9
+    assert np.mean(equal) <= 0.05 + 3 * error
+    assert np.mean(separated) <= 0.05 + 3 * error
