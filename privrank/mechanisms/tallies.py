@@ -24,6 +24,9 @@ __all__ = ["met", "net_wins", "second_moments", "statistic", "units", "wins_met"
 
 IntArray = NDArray[np.int64]
 
+_DENSE = 0.02
+"""Share of pairs that respondents answer from which products of dense matrices are faster."""
+
 
 def met(encoded: Encoded) -> PairCounts:
     """Return the comparisons per pair; sensitive under a private design."""
@@ -106,9 +109,16 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     shape = (int(person.max()) + 1, len(seen))
     answers = csr_array((net, (person, pair)), shape=shape)[:, seen]
     counts = csr_array((count, (person, pair)), shape=shape)[:, seen]
+
+    def product(a: csr_array, b: csr_array) -> IntArray:
+        if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
+            return np.asarray((a.T @ b).toarray().ravel())
+        # exact: whole numbers far below 2^53
+        return np.rint(a.toarray().T.astype(float) @ b.toarray()).astype(np.int64).ravel()
+
     parts = blocks(encoded.design, met(encoded))
     return {
-        name: np.concatenate([(a[:, part].T @ b[:, part]).toarray().ravel() for part in parts])
+        name: np.concatenate([product(a[:, part], b[:, part]) for part in parts])
         for name, a, b in zip(
             MOMENTS, (answers, answers, counts), (answers, counts, counts), strict=True
         )
