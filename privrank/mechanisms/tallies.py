@@ -6,6 +6,8 @@ noise to it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -110,7 +112,7 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
     answers = csr_array((net, (person, pair)), shape=shape)[:, seen]
     counts = csr_array((count, (person, pair)), shape=shape)[:, seen]
 
-    def product(a: csr_array, b: csr_array) -> IntArray:
+    def product(a: Any, b: Any) -> IntArray:
         if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
             return np.asarray((a.T @ b).toarray().ravel())
         # exact: whole numbers far below 2^53
