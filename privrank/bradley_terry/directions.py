@@ -25,6 +25,9 @@ __all__ = ["Directions", "contrast_directions"]
 
 FloatArray = NDArray[np.float64]
 
+MOST_PAIRED_ITEMS = 200
+"""Items up to which all differences are compared, which takes about a second."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
@@ -39,11 +42,15 @@ class Directions:
         Variance of the weighted sum if all answers were independent.
     explained : ndarray, shape (contrasts,)
         What the means of respondents' nets add to the sum of their squares.
+    others : float
+        How many times the largest of their design effects that of other contrasts can be: 2 where
+        differences are left out, as the variance of a difference is at most twice the sum of both.
     """
 
     weights: FloatArray
     independent: FloatArray
     explained: FloatArray
+    others: float = 1.0
 
 
 def contrast_directions(
@@ -53,11 +60,13 @@ def contrast_directions(
 
     Given the fit and its map from scores to coefficients: the shown coefficients; of each column of
     the model matrix and of each group, all worths and all differences of two; without covariates
-    also all win rates and their differences, which :class:`privrank.PrivateTopK` compares.
+    also all win rates and their differences, which :class:`privrank.PrivateTopK` compares. Of many
+    items without the differences.
     """
     design = release.design
     m, facts = len(design.items), equations.covariates
-    first, second = np.triu_indices(m, 1)
+    few = m <= MOST_PAIRED_ITEMS
+    first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.zeros((len(first), m))
     pairs[np.arange(len(first)), first], pairs[np.arange(len(first)), second] = 1.0, -1.0
     if facts is None:
@@ -79,7 +88,7 @@ def contrast_directions(
     information = independent_scores(equations, release, b, ScoreFunction(release.link))
     independent = 4.0 * np.einsum("cp,pq,cq->c", scores, information, scores, optimize=True)
     explained = _explained(equations, release, b, scores, weights)
-    return Directions(weights, np.asarray(independent), explained)
+    return Directions(weights, np.asarray(independent), explained, 1.0 if few else 2.0)
 
 
 def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:

@@ -161,12 +161,17 @@ def edge_noise(
 ) -> FloatArray:
     """Simulate what the noise of pairs does to the scores, shape (draws, m), or none at all.
 
-    With the edges, and the items they join, in another order if `pairs` are given.
+    With the edges, and the items they join, in another order if `pairs` are given. Of many items it
+    is taken as normal.
     """
     pairs = equations.pairs if pairs is None else pairs
     edges = len(pairs.first)
     if equations.edge_law.scale == 0 and equations.count_variance == 0:
         return np.zeros((1, equations.items))
+    if equations.items > MOST_SIMULATED_ITEMS:
+        linear = ItemContrasts(pairs, equations.items)
+        root = square_root(linear.information(equations.edge_variance(b)))
+        return np.asarray(generator.standard_normal((draws, equations.items)) @ root.T)
     cells = equations.edge_step * equations.edge_law.simulate((2, draws, edges), generator)
     mean = equations.function.mean(b[pairs.first] - b[pairs.second])
     by_edge = 0.5 * (cells[0] - cells[1])

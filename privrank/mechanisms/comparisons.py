@@ -193,7 +193,7 @@ def _with_dependence(
         directions = contrast_directions(equations, release, fitted.coefficients, moved)
         contrasts = round_directions(release.design, directions)
         exact = np.array([strongest(encoded, contrasts)])
-        found[LARGEST] = float(contrasts.most)
+        found[LARGEST] = float(directions.others * contrasts.most)
     values = {**release.values, DEPENDENCE: draw(part, exact, rng)}
     return replace(release, values=values, found=found)
 

@@ -116,7 +116,8 @@ def second_moments(encoded: Encoded) -> dict[str, IntArray]:
         if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
             return np.asarray((a.T @ b).toarray().ravel())
         # exact: whole numbers far below 2^53
-        return np.rint(a.toarray().T.astype(float) @ b.toarray()).astype(np.int64).ravel()
+        dense = a.toarray().T.astype(float) @ b.toarray()
+        return np.asarray(np.rint(dense).astype(np.int64).ravel())
 
     parts = blocks(encoded.design, met(encoded))
     return {

@@ -23,10 +23,6 @@ TYPICAL_EFFECT = 1.5
 """Design effect of a survey whose respondents differ, but not in one direction."""
 
 
-MOST_ITEMS = 200
-"""Items up to which all contrasts are compared in about a second."""
-
-
 def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form | None:
     """Return the form that the caller asks for, None where it is to be chosen.
 
@@ -52,11 +48,6 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
         )
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
-    if len(design.items) > MOST_ITEMS:
-        raise ValueError(
-            f"dependence={dependence!r} is measured for at most {MOST_ITEMS} items, got "
-            f"{len(design.items)}: use dependence='none', which takes answers as independent."
-        )
     return None if dependence == "auto" else dependence
 
 
