@@ -13,8 +13,11 @@ from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.moments import floored_moments, independent_scores
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import dependence
 from privrank.mechanisms.dependence import STEPS, pair_moments, round_directions, strongest
+from privrank.planning.dependence import choose_form
+from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
 from privrank.release.survey import Design
 
@@ -236,9 +239,56 @@ def test_both_stages_are_reserved_before_anything_is_read(monkeypatch):
     assert budget.spent[0] == 0.0
 
 
-@pytest.mark.parametrize(("n", "form", "share"), [(303, "worst", 0.1), (3000, "pairs", 0.2)])
-def test_the_form_is_chosen_from_public_numbers(n, form, share):
-    from privrank.planning.dependence import choose_form
+W5, W10, W15 = (("worst", share) for share in (0.05, 0.1, 0.15))
+P1, P2, P3 = (("pairs", share) for share in (0.1, 0.2, 0.3))
+CHOSEN = {  # by items and respondents, at epsilon .5, 1, 2 and 4
+    (4, 100): (W10, W15, P3, P3),
+    (4, 300): (W10, P2, P2, P2),
+    (4, 3000): (P1, P1, P1, P1),
+    (6, 100): (W10, W10, W15, P3),
+    (6, 300): (W10, W10, P3, P3),
+    (6, 1000): (P2, P2, P2, P2),
+    (10, 300): (W5, W5, W10, W10),
+    (10, 1000): (W5, W5, P3, P3),
+    (20, 300): (W5, W5, W5, W5),
+    (20, 3000): (W5, W5, W5, P3),
+}
 
-    survey = Design(tuple("abcdef"), n, "respondent", 15, True, True, "public", None)
-    assert choose_form(survey, 1.0, 0.0, 0.0) == (form, share)
+
+@pytest.mark.parametrize(("m", "n"), CHOSEN)
+def test_the_form_is_chosen_from_public_numbers(m, n):
+    names = tuple(f"item {k}" for k in range(m))
+    survey = Design(names, n, "respondent", m * (m - 1) // 2, True, True, "public", None)
+    found = tuple(choose_form(survey, epsilon, 0.0, 0.0) for epsilon in (0.5, 1, 2, 4))
+    assert found == CHOSEN[m, n]
+
+
+def test_noise_of_second_moments_is_that_of_its_scale_in_every_direction():
+    rng, m = np.random.default_rng(5), 4
+    first, second = np.triu_indices(m, 1)
+    noise = DiscreteLaplace(37.0)
+    drawn = noise.simulate((100_000, len(first)), rng)
+    for _ in range(3):
+        weights = rng.normal(size=m)
+        weights -= weights.mean()
+        products = weights[first] * weights[second]
+        stated = noise.variance * (products**2).sum()
+        assert np.var(drawn @ -products) == pytest.approx(stated, rel=0.03)
+
+
+def test_a_release_depends_on_respondents_through_its_statistic_alone(monkeypatch):
+    # the same net wins and the same largest square, from other respondents
+    model, released = university(), []
+    monkeypatch.setattr(mechanism, "strongest", lambda *_: 12_345_678)
+    for order in (slice(None), slice(None, None, -1)):
+        cems = pr.datasets.load_university()
+        frame = cems.comparisons.copy()
+        for _, rows in frame.groupby(["item1", "item2"]).groups.items():
+            frame.loc[rows, "outcome"] = frame.loc[rows, "outcome"].to_numpy()[order]
+        model = pr.PrivateBTL(
+            frame, items=cems.items, respondent="respondent", max_rows=15, ties=True,
+            design="public",
+        )  # fmt: skip
+        fit = model.fit(1.0, dependence="worst", rng=np.random.default_rng(3))
+        released.append(fit.release.to_json())
+    assert released[0] == released[1]
