@@ -353,6 +353,9 @@ def test_standard_errors_hold_the_noise_of_a_win_matrix():
     part = release.parts["win matrix"]
     # half the difference of two cells for each of five opponents
     noise = 5 * part.noise_variance / 2 / result.degrees**2
+    # and the sum of the two, which is their pair's count, for a rate that is not one half
+    counts = 5 * part.noise_variance * 2 * (result.win_rate - 0.5) ** 2 / result.degrees**2
+    noise = noise + counts
     np.testing.assert_allclose(result.bse**2, result.sampling_sd**2 + noise)
 
 
