@@ -397,7 +397,7 @@ def table(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicates", type=int, default=400)
+    parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--only", nargs="+", default=[""], metavar="NAME")
     asked = parser.parse_args()
     title = "Intervals for each pair where respondents' answers depend on each other"

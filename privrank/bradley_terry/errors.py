@@ -24,6 +24,9 @@ FloatArray = NDArray[np.float64]
 _GROUPS = 64
 """Groups of draws of alike size that stand for the noise of one number."""
 
+_FAR, _FINE = 120, 4
+"""Sizes that stand for the largest draws, and how many of them halve the probability beyond."""
+
 _HALVINGS = 40
 """Steps of the search for a half width, each halving what is left of it."""
 
@@ -51,8 +54,10 @@ class NoisyErrors:
     Notes
     -----
     **Null.** Two-sided tails of weights'(normal + noise) are averages of normal tails over the
-    draws. These are averaged within groups of alike size, in the mean square, but for the largest,
-    which decide the far tail and are kept one by one. Noise is symmetric, so sizes will do.
+    draws. These are averaged within groups of alike size, in the mean square, but for the largest:
+    these decide the far tail, where simultaneous statements look, and stand for an exponential one
+    of their mean excess, as all noise here has such a tail or a lighter one. Noise is symmetric, so
+    sizes will do.
     """
 
     normal: FloatArray
@@ -67,16 +72,22 @@ class NoisyErrors:
         if self.noise is None:
             return sd, np.zeros((len(weights), 1)), np.ones(1)
         draws = len(self.noise)
-        last = draws // _GROUPS
-        starts = np.append(np.arange(0, draws - last, last), np.arange(draws - last, draws))
-        share = np.diff(np.append(starts, draws)) / draws
-        sizes = np.empty((len(weights), len(starts)))
+        last = max(draws // _GROUPS, 1)
+        starts = np.arange(0, draws - last, last)
+        halvings = np.arange(_FAR) / _FINE
+        beyond = np.diff(1.0 - 2.0**-halvings, append=1.0)
+        share = np.append(np.diff(starts, append=draws - last), last * beyond) / draws
+        sizes = np.empty((len(weights), len(share)))
         block = max(1, _BLOCK // draws)
         for first in range(0, len(weights), block):
             rows = slice(first, first + block)
             drawn = np.sort(np.abs(weights[rows] @ self.noise.T), axis=1)
-            sums = np.add.reduceat(drawn**2, starts, axis=1)
-            sizes[rows] = np.sqrt(sums / (share * draws))
+            near, far = drawn[:, : draws - last], drawn[:, draws - last :]
+            sums = np.add.reduceat(near**2, starts, axis=1)
+            sizes[rows, : len(starts)] = np.sqrt(sums / (share[: len(starts)] * draws))
+            excess = (far - near[:, -1:]).mean(axis=1, keepdims=True)
+            steps = math.log(2.0) * (halvings + 0.5 / _FINE)
+            sizes[rows, len(starts) :] = near[:, -1:] + excess * steps
         return sd, sizes, share
 
     def through(self, weights: FloatArray) -> NoisyErrors:

@@ -63,7 +63,7 @@ class Inference:
         """How many errors of all coefficients are simulated."""
         facts = self.equations
         if facts.covariates is None:
-            return 20_000 if facts.items <= 20 else 2_000
+            return 20_000 if facts.items <= 20 else 8_000
         each = len(facts.weights) * facts.items
         return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // each - 1))
 

@@ -192,10 +192,14 @@ class _ScoreTests:
         """Return the limits on one side, below (-1) or above (1)."""
         # the shape of the noise changes slowly: first that at the estimate, then that at the limit
         wald = np.minimum(-ndtri(alpha / 2.0) * self._directions[1], self._far)
-        first = self._search(side, alpha, self._shapes(self.value), wald)
+        first = self._search(side, alpha, self._shapes_at_fit, wald)
         first = np.minimum(first, self._far)
         shapes = self._shapes(self.value + side * first)
         return np.asarray(self.value + side * self._search(side, alpha, shapes, first))
+
+    @cached_property
+    def _shapes_at_fit(self) -> tuple[FloatArray, FloatArray]:
+        return self._shapes(self.value)
 
     @cached_property
     def _far(self) -> FloatArray:
@@ -230,7 +234,8 @@ class _ScoreTests:
             low[active] = np.where(endless, np.inf, low[active])
             close = np.abs(left) < _CLOSE
             # so near to it statistics grow in proportion to the distance
-            trial[active] = np.where(close, here * critical / (critical - left), here)
+            grown = critical / np.where(close, critical - left, critical)
+            trial[active] = here * grown
             done = close | endless
             active = active[~done]
             if not len(active):

@@ -111,11 +111,11 @@ def test_net(reach, norm):
 
 
 @pytest.mark.parametrize("reach", DISTINCT + REPEATED, ids=str)
-def test_spread(reach):
+def test_longest_net(reach):
     _, net = units(reach)
     # a unit that only ties, or answers nothing, has the smallest value, 0
     found = ((net @ incidence(reach.items)) ** 2).sum(axis=1).max()
-    check_squared(found, reach.spread, is_exact(reach, reach.rows))
+    check_squared(found, reach.longest, is_exact(reach, reach.rows))
 
 
 @pytest.mark.parametrize("reach", DISTINCT + REPEATED, ids=str)
@@ -200,7 +200,7 @@ def test_gradient_at_any_worths(reach):
 def test_a_row_is_a_respondent_with_one_row(adjacency):
     for m in (3, 4, 7):
         once, free = Reach(m, 1, True, adjacency), Reach(m, 1, False, adjacency)
-        for name in ("net_l1", "net_l2", "net_linf", "spread"):
+        for name in ("net_l1", "net_l2", "net_linf", "longest"):
             assert getattr(once, name) == pytest.approx(getattr(free, name), rel=1e-12)
         assert gradient_l1(once) == gradient_l1(free)
 
@@ -209,7 +209,7 @@ def test_a_row_is_a_respondent_with_one_row(adjacency):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_more_rows_never_reach_less(m, adjacency):
     pairs = m * (m - 1) // 2
-    names = ["net_l1", "net_l2", "net_linf", "spread", "pair_counts_l1", "pair_counts_linf"]
+    names = "net_l1 net_l2 net_linf longest second_moments_l1 pair_counts_l1 pair_counts_linf".split()
     for bound in [gradient_l1, *(attrgetter(name) for name in names)]:
         values = [bound(Reach(m, c, True, adjacency)) for c in range(1, pairs + 3)]
         assert values == sorted(values)
@@ -225,7 +225,7 @@ def test_more_rows_never_reach_less(m, adjacency):
 def test_surveys(items, rows, net, gradient, squared):
     for adjacency in ADJACENCIES:
         reach = Reach(items, rows, True, adjacency)
-        assert (reach.net_l1, gradient_l1(reach), reach.spread) == (net, gradient, squared)
+        assert (reach.net_l1, gradient_l1(reach), reach.longest) == (net, gradient, squared)
         # group privacy over the rows of a respondent would give these instead
         naive = rows * gradient_l1(Reach(items, 1, True, "replace"))
         assert naive == {6: 60, 4: 24}[items] > gradient
