@@ -133,7 +133,8 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     found, independent = (
         own_and_between(shown @ part @ shown.T) for part in (errors.sampling, errors.independent)
     )
-    return float(np.max(found / independent, where=independent > 0, initial=1.0))
+    ratio = np.divide(found, independent, np.ones_like(found), where=independent > 0)
+    return float(np.fmax.reduce(ratio, axis=None))
 
 
 def contrast_errors(covariance: FloatArray) -> FloatArray:

@@ -28,6 +28,9 @@ FloatArray = NDArray[np.float64]
 MOST_PAIRED_ITEMS = 200
 """Items up to which all differences are compared, which takes about a second."""
 
+MOST_NUMBERS = 2**23
+"""Weights up to which they are, too."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
@@ -61,11 +64,13 @@ def contrast_directions(
     Given the fit and its map from scores to coefficients: the shown coefficients; of each column of
     the model matrix and of each group, all worths and all differences of two; without covariates
     also all win rates and their differences, which :class:`privrank.PrivateTopK` compares. Of many
-    items without the differences.
+    items, or combinations of covariate values, without the differences.
     """
     design = release.design
     m, facts = len(design.items), equations.covariates
-    few = m <= MOST_PAIRED_ITEMS
+    kinds = 1 if facts is None else len(np.unique(facts.kinds))
+    every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
+    few = m <= MOST_PAIRED_ITEMS and every * kinds * m <= MOST_NUMBERS
     first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.zeros((len(first), m))
     pairs[np.arange(len(first)), first], pairs[np.arange(len(first)), second] = 1.0, -1.0

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
 from privrank.release.survey import Design, PairCounts
 from privrank.util.checks import check_choice
@@ -20,6 +21,10 @@ PairCountChoice = Literal["release", "equal"]
 
 MOST_ITEMS_COMPLETE = 3000
 """Beyond this a table of all pairs is too large to assume or to release."""
+
+
+LEAST_COUNT, MOST_COUNT = 1e-6, 1e15
+"""Declared comparisons of a pair, which may be expected ones."""
 
 
 def public_pairs(
@@ -70,17 +75,23 @@ def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
         )
     if not isinstance(table, pd.DataFrame) or not {"item1", "item2", "count"} <= set(table.columns):
         raise ValueError(f"{rule}.")
+    names = list(table.columns)
+    if any(names.count(name) > 1 for name in ("item1", "item2", "count")):
+        raise ValueError(f"{rule}.")
     index = pd.Index(labels)
     first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
-    count = pd.to_numeric(table["count"], errors="coerce").to_numpy(dtype=np.float64)
+    numbers = pd.to_numeric(table["count"], errors="coerce")
+    if not is_numeric_dtype(numbers) or is_complex_dtype(numbers):
+        raise ValueError(f"{rule}.")
+    count = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     low, high = np.minimum(first, second), np.maximum(first, second)
     cells = low * len(labels) + high
     if not (
         len(count)
         and (low >= 0).all()
         and (low < high).all()
-        and (count > 0).all()
-        and np.isfinite(count).all()
+        and (count >= LEAST_COUNT).all()
+        and (count <= MOST_COUNT).all()
         and len(np.unique(cells)) == len(cells)
     ):
         raise ValueError(f"{rule}.")

@@ -31,6 +31,9 @@ _FINEST = 10
 _MOST_SORTED = 50
 """Items up to which the answers that reach farthest along a contrast are found one by one."""
 
+_MOST_WEIGHTS = 2**20
+"""Numbers of weights up to which they are, too."""
+
 _BLOCK = 2**22
 """Numbers that are held at a time."""
 
@@ -95,7 +98,7 @@ def _farthest(design: Design, weights: IntArray) -> IntArray:
     widest = items.max(axis=2) - items.min(axis=2) + named
     if not design.distinct_pairs:
         return np.asarray((rows * widest).max(axis=1))
-    if m > _MOST_SORTED:
+    if m > _MOST_SORTED or weights.size > _MOST_WEIGHTS:
         # the sum of all differences, by how often each weight is the larger one and the smaller
         order = np.sort(items, axis=2)
         every = order @ (2 * np.arange(m) - (m - 1)) + design.reach.pairs * named

@@ -76,6 +76,11 @@ def side_shares(
             f"{type(shares).__name__}."
         )
     given = dict(shares or {})
+    if form == "none" and DEPENDENCE in given:
+        raise ValueError(
+            "shares must not name 'dependence' where none is released: leave it out, or name the "
+            "respondent column with respondent= and take another dependence=."
+        )
     known = (DEPENDENCE, *DEFAULT_SHARES, *BALANCED)
     if given.keys() - set(known):
         names = ", ".join(repr(name) for name in known)
@@ -90,7 +95,8 @@ def side_shares(
     free = [name for name in wanted if name not in chosen]
     others = _balanced(design, max(1.0 - sum(chosen.values()), 0.0), free)
     if form not in ("none", "cluster"):
-        taken, share = sum(chosen.values()) + sum(others.values()), given.get(DEPENDENCE)
+        taken = sum(chosen.values()) + sum(others.values())
+        share = float(given[DEPENDENCE]) if DEPENDENCE in given else None
         nets = OUTPUT not in wanted
         form, part = choose_form(design, epsilon, delta, taken, form, share, nets=nets)
         chosen = {DEPENDENCE: part, **chosen}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
 from scipy.special import stdtrit
 
 from privrank.privacy.netnoise import noise_choices
@@ -18,6 +19,9 @@ Form = Literal["worst", "pairs", "none", "cluster"]
 
 SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (0.1, 0.2, 0.3)}
 """Shares of epsilon that each form may take."""
+
+MOST_NUMBERS = 2**25
+"""Weights of the contrasts of a model with covariates that fit into memory."""
 
 TYPICAL_EFFECT = 1.5
 """Design effect of a survey whose respondents differ, but not in one direction."""
@@ -48,6 +52,19 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
         )
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
+    rows, facts = design.reach.effective_rows, design.covariates
+    if design.nobs * rows**2 > 2**48:
+        raise ValueError(
+            f"max_rows={design.max_rows} is too large to measure dependence by: state the length "
+            f"of the questionnaire, or use dependence='none'."
+        )
+    kinds = 1 if facts is None else len(np.unique(facts.kinds))
+    shown = len(design.items) * (1 if facts is None else len(facts.columns) + facts.cells)
+    if facts is not None and shown * kinds * len(design.items) > MOST_NUMBERS:
+        raise ValueError(
+            "dependence cannot be measured for so many combinations of covariate values: cut "
+            "numeric covariates into declared levels, or use dependence='none'."
+        )
     return None if dependence == "auto" else dependence
 
 
@@ -100,8 +117,7 @@ def choose_form(
     found = []
     for name in forms if form is None else (form,):
         for part in SHARES[name] if share is None else (share,):
-            if part + taken < 1.0 or share is not None:
-                found.append((_cost(design, epsilon, delta, taken, name, part), name, part))
+            found.append((_cost(design, epsilon, delta, taken, name, part), name, part))
     _, best, part = min(found)
     return best, part
 
@@ -110,8 +126,8 @@ def _cost(
     design: Design, epsilon: float, delta: float, taken: float, form: Form, share: float
 ) -> float:
     reach, n = design.reach, design.nobs
-    if math.isinf(epsilon) or taken + share >= 1.0:
-        return 0.0
+    if math.isinf(epsilon) or taken + share >= 1.0:  # without noise, or without room for it
+        return 0.0 if math.isinf(epsilon) else math.inf
     rows = reach.effective_rows
     independent = 2.0 * reach.items * rows / reach.pairs
     # answering the pair itself, and then either of its items with a third
@@ -119,7 +135,7 @@ def _cost(
     noise = 2.0 * noise_choices(reach, epsilon, delta)[0].deviation(reach.items) ** 2
     noise /= (1.0 - taken - share) ** 2 * n * independent
     moved = largest if form == "worst" else reach.second_moments_l1
-    side = math.sqrt(2.0) * moved / (independent * share * n * epsilon)
+    side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
     divided = max(TYPICAL_EFFECT, 0.5 * largest / independent)
     return even**2 * (_half_width(divided, side, noise, n) if form == "worst" else even)

@@ -91,7 +91,9 @@ def compare_lr_test(self: BTLResult, restricted: BTLResult) -> tuple[float, floa
         In one sentence, if the fits cannot be compared so.
     """
     if not isinstance(restricted, type(self)):
-        raise TypeError(f"restricted must be a fit such as this one, got {restricted!r}.")
+        raise TypeError(
+            f"restricted must be a fit such as this one, got {type(restricted).__name__}."
+        )
     return _of(self).against(_of(restricted))
 
 

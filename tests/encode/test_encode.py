@@ -235,6 +235,12 @@ PAIR_COUNT_TABLES = {
     "frame without count": pd.DataFrame({"item1": ["a", "b"], "item2": ["b", "c"]}),
     "an array": np.ones((3, 3)),
     "a number": 4,
+    "enormous": {("a", "b"): 1e300, ("b", "c"): 1e300},
+    "next to nothing": {("a", "b"): 1e-300, ("b", "c"): 1e-300},
+    "complex": {("a", "b"): 60 + 2j, ("b", "c"): 60 + 2j},
+    "two columns of counts": pd.DataFrame(
+        [("a", "b", 1, 2), ("b", "c", 1, 2)], columns=["item1", "item2", "count", "count"]
+    ),
 }
 
 BAD_FITS = {
@@ -314,6 +320,36 @@ BAD_FITS = {
         {"dependence": "cluster"},
         ValueError,
         ["dependence='cluster'", "'auto'"],
+    ),
+    "pairs with objective perturbation": (
+        people,
+        {"dependence": "pairs", "method": "objective"},
+        ValueError,
+        ["dependence='pairs'", "'worst'"],
+    ),
+    "a share of nothing": (
+        people,
+        {"dependence": "none", "shares": {"dependence": 0.2}},
+        ValueError,
+        ["shares", "'dependence'"],
+    ),
+    "no share left for dependence": (
+        people,
+        {"shares": {"pair_counts": 0.96}},
+        ValueError,
+        ["shares", "less than 1"],
+    ),
+    "a share of dependence too small": (
+        lambda: people(design="public"),
+        {"dependence": "worst", "shares": {"dependence": 1e-300}},
+        ValueError,
+        ["epsilon is too small"],
+    ),
+    "max_rows beyond all questionnaires": (
+        lambda: people(max_rows=10**20, distinct_pairs=False),
+        {"dependence": "worst"},
+        ValueError,
+        ["max_rows", "too large"],
     ),
     "worst for rows": (btl, {"dependence": "worst"}, ValueError, ["'worst'", "respondent="]),
     "cluster for rows": (

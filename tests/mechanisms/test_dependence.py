@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.bradley_terry import directions
 from privrank.bradley_terry.directions import Directions, contrast_directions
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.moments import floored_moments, independent_scores
@@ -16,6 +17,7 @@ from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import dependence
 from privrank.mechanisms.dependence import STEPS, pair_moments, round_directions, strongest
+from privrank.planning import dependence as planning
 from privrank.planning.dependence import choose_form
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
@@ -292,3 +294,37 @@ def test_a_release_depends_on_respondents_through_its_statistic_alone(monkeypatc
         fit = model.fit(1.0, dependence="worst", rng=np.random.default_rng(3))
         released.append(fit.release.to_json())
     assert released[0] == released[1]
+
+
+def test_many_combinations_of_covariate_values_are_compared_in_little_memory(monkeypatch):
+    rng, n, m = np.random.default_rng(2), 40, 6
+    first, second = np.triu_indices(m, 1)
+    frame = pd.DataFrame(
+        {
+            "item1": np.tile(first, n), "item2": np.tile(second, n),
+            "outcome": rng.choice([-1.0, 1.0], n * len(first)),
+            "who": np.repeat(np.arange(n), len(first)),
+            "age": np.repeat(rng.uniform(18, 65, n), len(first)),
+        }
+    )  # fmt: skip
+    model = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ age", frame, items=range(m), respondent="who", max_rows=15,
+        design="public", bounds={"age": (18, 65)},
+    )  # fmt: skip
+    whole = model.fit(np.inf, dependence="worst")
+    monkeypatch.setattr(directions, "MOST_NUMBERS", 1000)
+    fewer = model.fit(np.inf, dependence="worst")
+    # without differences: twice the largest of the coefficients and worths bounds all of them
+    assert whole.design_effect <= fewer.design_effect * (1 + 1e-9)
+    monkeypatch.setattr(planning, "MOST_NUMBERS", 1000)
+    with pytest.raises(ValueError, match="combinations of covariate values"):
+        model.fit(1.0, budget=(budget := pr.Budget(epsilon=1.0, unit="respondent")))
+    assert budget.spent == (0.0, 0.0)
+    assert model.fit(1.0, dependence="none", rng=rng).design_effect == 1.0
+
+
+def test_a_share_may_be_any_number():
+    fit = university().fit(
+        1.0, shares={"dependence": np.float32(0.1)}, rng=np.random.default_rng(1)
+    )
+    assert fit.release.parts["dependence"].epsilon == pytest.approx(0.1)
