@@ -74,7 +74,7 @@ def main() -> None:
         cell = 900 + 10 * number
         few = max(4, replicates // 2)
         whole = study.replicate(distance, few, noise, "respondent", "none", cell=cell)
-        shared = study.replicate(distance, few, noise, "respondent", "scalar", cell=cell + 1)
+        shared = study.replicate(distance, few, noise, "respondent", "worst", cell=cell + 1)
         held = study.replicate(coverage, replicates, noise, cell=cell + 2)
         wrong = [
             np.mean(np.array(study.replicate(tied, replicates, noise, eps, cell=cell + 3)) <= 0.05)
