@@ -328,3 +328,15 @@ def test_a_share_may_be_any_number():
         1.0, shares={"dependence": np.float32(0.1)}, rng=np.random.default_rng(1)
     )
     assert fit.release.parts["dependence"].epsilon == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("form", "sensitivity"), [("worst", STEPS), ("pairs", 560)])
+def test_noise_of_dependence_is_that_of_its_sensitivity_and_share(form, sensitivity):
+    shares = {"dependence": 0.25}
+    fit = university().fit(2.0, dependence=form, shares=shares, rng=np.random.default_rng(1))
+    part = fit.release.parts["dependence"]
+    assert part.sensitivity == sensitivity
+    assert part.epsilon == pytest.approx(0.5)
+    assert (
+        part.law.scale == pytest.approx(sensitivity / 0.5) and part.law.scale * 0.5 >= sensitivity
+    )
