@@ -54,8 +54,8 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     if ridge > nominal:
         messages.append(
             f"Warning: the ridge ({ridge:.3g}) exceeds the information per contrast "
-            f"({nominal:.3g}), so shrinkage dominates and the intervals are known to cover "
-            f"less than stated: use a larger epsilon or more comparisons."
+            f"({nominal:.3g}), so shrinkage dominates the worths and their standard errors: use a "
+            f"larger epsilon or more comparisons."
         )
     return tuple(messages)
 

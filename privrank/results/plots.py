@@ -48,13 +48,28 @@ def _finish(ax: Any, caption: str, sides: tuple[str, ...] = ("top", "right")) ->
     ax.set_title(caption, fontsize="medium", loc="left")
 
 
+def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
+    """Draw intervals; one that has no end on a side has an arrow there, beyond all that have."""
+    sides = np.array(frame[["lower", "upper"]], dtype=np.float64)
+    known = np.append(sides[np.isfinite(sides)], frame[estimate])
+    known = known[np.isfinite(known)] if np.isfinite(known).any() else np.zeros(1)
+    room = 0.1 * (float(np.ptp(known)) or 1.0)
+    for side, (edge, marker) in enumerate(((known.min() - room, "<"), (known.max() + room, ">"))):
+        endless = np.isinf(sides[:, side])
+        sides[endless, side] = edge
+        if endless.any():
+            ends = np.full(int(endless.sum()), edge), np.asarray(rows)[endless]
+            ax.scatter(*ends, marker=marker, s=18, color=style["color"])
+    ax.hlines(rows, sides[:, 0], sides[:, 1], **style)
+
+
 def _caterpillar(
     ax: Any, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
 ) -> None:
     """Draw one row per item, best on top, with its rank set at the right edge."""
     rows = np.arange(len(frame))[::-1]
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
-    ax.hlines(rows, frame["lower"], frame["upper"], color=_FULL, lw=2.5, zorder=1)
+    _bars(ax, rows, frame, estimate, color=_FULL, lw=2.5, zorder=1)
     ax.scatter(frame[estimate], rows, color=colours, s=32, zorder=3)
     ax.set_yticks(rows, [str(item) for item in frame.index])
     ax.set_ylim(-0.6, len(frame) - 0.4)
@@ -111,7 +126,7 @@ def group_worths(
     for place, label in enumerate(labels):
         part = frame[[group == label for group in groups]]
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
-        ax.hlines(at, part["lower"], part["upper"], color=colours[place], lw=2.0, alpha=0.6)
+        _bars(ax, at, part, "worth", color=colours[place], lw=2.0, alpha=0.6)
         ax.scatter(part["worth"], at, color=colours[place], s=26, zorder=3, label=label or "all")
     ax.set_yticks(rows, items)
     ax.set_ylim(-0.6, len(items) - 0.4)

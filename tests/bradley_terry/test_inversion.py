@@ -192,3 +192,21 @@ def test_where_noise_leaves_no_limit_there_is_none():
     assert (table["lower"] > 0.5).all()
     assert "inf" in str(result.summary())
     result.plot()
+
+
+@pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
+def test_an_interval_without_an_end_runs_out_of_the_figure():
+    cems = pr.datasets.load_university()
+    few = cems.comparisons[cems.comparisons["respondent"] <= 40]
+    fit = pr.PrivateBTL(
+        few, items=cems.items, respondent="respondent", max_rows=15, ties=True, design="public"
+    ).fit(0.3, rng=np.random.default_rng(5))
+    sides = fit.conf_int()
+    assert np.isinf(sides.to_numpy()).any()
+    axes = fit.plot_worth().axes[0]
+    left, right = axes.collections[:2]
+    arrows = len(left.get_offsets()) + len(right.get_offsets())
+    assert arrows == np.isinf(sides.to_numpy()).sum()
+    bars = np.array(axes.collections[2].get_segments())
+    assert len(bars) == 6 and np.isfinite(bars).all()
+    assert all(np.ptp(bar[:, 0]) > 1.0 for bar in bars)
