@@ -90,8 +90,7 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     ----------
     Firth and de Menezes (2004), https://doi.org/10.1093/biomet/91.1.65.
     """
-    diagonal = np.diag(covariance)
-    variance = diagonal[:, None] + diagonal[None, :] - 2.0 * covariance
+    variance = _between(covariance)
     first, second = np.triu_indices(len(covariance), 1)
     wanted = np.log(variance[first, second])
     edges = np.arange(len(first))
@@ -121,11 +120,15 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     return q, np.asarray(ratio - 1.0)
 
 
+def _between(covariance: FloatArray) -> FloatArray:
+    """Return the variances of all differences of two numbers."""
+    own = np.diag(covariance)
+    return np.asarray(own[:, None] + own - 2.0 * covariance)
+
+
 def own_and_between(covariance: FloatArray) -> FloatArray:
     """Return the variances of all differences of two numbers; on the diagonal those of each."""
-    own = np.diag(covariance)
-    between = own[:, None] + own - 2.0 * covariance
-    return np.asarray(between + np.diag(own))
+    return np.asarray(_between(covariance) + np.diag(np.diag(covariance)))
 
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
@@ -139,8 +142,7 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
 
 def contrast_errors(covariance: FloatArray) -> FloatArray:
     """Return the standard errors of all differences of two worths with this covariance."""
-    variance = own_and_between(covariance) - np.diag(np.diag(covariance))
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+    return np.asarray(np.sqrt(np.maximum(_between(covariance), 0.0)))
 
 
 def rank_sets(worths: FloatArray, half_widths: FloatArray) -> tuple[IntArray, IntArray]:

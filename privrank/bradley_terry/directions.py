@@ -72,8 +72,7 @@ def contrast_directions(
     every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
     few = m <= MOST_PAIRED_ITEMS and every * kinds * m <= MOST_NUMBERS
     first, second = np.triu_indices(m if few else 0, 1)
-    pairs = np.zeros((len(first), m))
-    pairs[np.arange(len(first)), first], pairs[np.arange(len(first)), second] = 1.0, -1.0
+    pairs = np.eye(m)[first] - np.eye(m)[second]
     if facts is None:
         centred = np.vstack((equations.linear.identity, pairs))
         met = np.maximum(equations.pairs.degrees(m), 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,10 +11,11 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance
 from privrank.bradley_terry.linear import ItemContrasts
+from privrank.bradley_terry.moments import degrees_of_freedom
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.netnoise import NetLaw
-from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
+from privrank.release.release import LARGEST, Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import own
 from privrank.util.solvers import square_root
@@ -73,19 +73,10 @@ class Inference:
         noise = self.equations.size_noise(self.fitted.coefficients)
         return np.asarray(response @ noise @ response.T)
 
-    @property
-    def df(self) -> float:
-        """Degrees of freedom of the sampling covariance: respondents less one where they show it.
-
-        Infinite where answers are taken as independent, as then the fit gives it. What noise adds
-        to the error of second moments the floor under them makes up for.
-        """
-        estimated = self.release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
-        return max(self.release.design.nobs - 1.0, 1.0) if estimated else math.inf
-
     def errors_of(self, normal: FloatArray, noise: FloatArray | None = None) -> NoisyErrors:
         """Return errors with this covariance of their sampling part, and these draws of noise."""
-        return NoisyErrors(normal, noise, self.df, LARGEST not in self.release.found)
+        df = degrees_of_freedom(self.release)
+        return NoisyErrors(normal, noise, df, LARGEST not in self.release.found)
 
     def draw_errors(self, label: str, rank: int) -> FloatArray:
         """Simulate errors of the coefficients, shape (draws, p), from a public counter seed.

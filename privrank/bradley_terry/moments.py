@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,13 @@ from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
 from privrank.util.solvers import spectrum
 
-__all__ = ["cluster_moments", "floored_moments", "independent_scores", "released_effect"]
+__all__ = [
+    "cluster_moments",
+    "degrees_of_freedom",
+    "floored_moments",
+    "independent_scores",
+    "released_effect",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -35,6 +43,16 @@ def independent_scores(
         far = FARTHEST * function.spread
         t = np.clip(t, -far, far)
     return equations.linear.information(equations.pairs.count * function.variance(t))
+
+
+def degrees_of_freedom(release: Release) -> float:
+    """Return those of the sampling covariance: respondents less one where they show it.
+
+    Infinite where answers are taken as independent, as then the fit gives it. What noise adds to
+    the error of second moments the floor under them makes up for.
+    """
+    estimated = release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
+    return max(release.design.nobs - 1.0, 1.0) if estimated else math.inf
 
 
 def released_effect(release: Release) -> float:

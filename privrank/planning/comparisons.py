@@ -252,8 +252,7 @@ def plan_choices(
                 Choice(main, sides, form=form, noise=law, link=link)
                 for law in noises_left(design, main, noise, epsilon, delta, sides)
             ]
-    perturbed = design.kind == "private" and noise in ("auto", "laplace")
-    perturbed = perturbed and dependence != "pairs"
+    perturbed = design.kind == "private" and noise in ("auto", "laplace") and dependence != "pairs"
     if method == "objective" or (method == "auto" and perturbed):
         noises_left(design, "objective perturbation", noise, epsilon, delta, {})
         wanted = (OUTPUT, *extra)

@@ -36,9 +36,7 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
         If the form does not apply.
     """
     check_choice("dependence", dependence, Dependence)
-    if dependence == "auto" and design.unit == "row":
-        return "none"
-    if dependence == "none":
+    if dependence == "none" or (dependence == "auto" and design.unit == "row"):
         return "none"
     if design.unit == "row":
         raise ValueError(

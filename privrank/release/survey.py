@@ -67,6 +67,12 @@ class PairCounts:
         by_first = np.bincount(self.first, self.count, minlength=items)
         return np.asarray(by_first + np.bincount(self.second, self.count, minlength=items))
 
+    def table(self, items: int) -> FloatArray:
+        """Comparisons of each two items, shape (items, items)."""
+        upper = np.zeros((items, items))
+        upper[self.first, self.second] = self.count
+        return np.asarray(upper + upper.T)
+
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping; equal counts shrink to their number."""
         if self.origin == "equal":

@@ -54,7 +54,8 @@ def df_model(result: BTLResult) -> int:
 
 def df_resid(result: BTLResult) -> float:
     """Residual degrees of freedom, comparisons less `df_model`; non-private fits only."""
-    return _of(result).comparisons - _of(result).df_model
+    likelihood = _of(result)
+    return likelihood.comparisons - likelihood.df_model
 
 
 def aic(result: BTLResult) -> float:
@@ -64,7 +65,8 @@ def aic(result: BTLResult) -> float:
 
 def bic(result: BTLResult) -> float:
     """Criterion of Schwarz: `aic` with the log of the number of comparisons in the place of 2."""
-    return _of(result).criterion("bic", math.log(_of(result).comparisons))
+    likelihood = _of(result)
+    return likelihood.criterion("bic", math.log(likelihood.comparisons))
 
 
 def compare_lr_test(self: BTLResult, restricted: BTLResult) -> tuple[float, float, int]:

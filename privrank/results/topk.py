@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,9 +11,10 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import rank_sets
 from privrank.bradley_terry.errors import to_normal
+from privrank.bradley_terry.moments import degrees_of_freedom
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.release import DEPENDENCE, MOMENTS, NET
+from privrank.release.release import NET
 from privrank.results import tables
 from privrank.results.base import Result, once
 from privrank.results.guarantee import (
@@ -46,9 +46,8 @@ def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
     With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij; the
     head-to-head term makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
     """
-    met, inverse = np.zeros((facts.items, facts.items)), 1.0 / degrees
-    met[facts.pairs.first, facts.pairs.second] = facts.pairs.count
-    shared = (met + met.T) * np.outer(inverse, inverse)
+    inverse = 1.0 / degrees
+    shared = facts.pairs.table(facts.items) * np.outer(inverse, inverse)
     return np.asarray(0.25 * (inverse[:, None] + inverse + 2.0 * shared))
 
 
@@ -107,9 +106,7 @@ class TopKResult(Result):
     @once
     def _met(self) -> FloatArray:
         """Return how often items met, shape (m, m)."""
-        pairs, met = self._facts().pairs, np.zeros((len(self.items),) * 2)
-        met[pairs.first, pairs.second] = pairs.count
-        return own(met + met.T, np.float64)
+        return own(self._facts().pairs.table(len(self.items)), np.float64)
 
     @once
     def _noise(self) -> FloatArray:
@@ -152,9 +149,7 @@ class TopKResult(Result):
         facts, step = self._facts(), self._facts().item_step
         weights = first**2 + (0.0 if second is None else second**2)
         total = np.sqrt(sd**2 + facts.item_variance * weights)
-        known = not self.release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
-        df = math.inf if known else max(self.nobs - 1.0, 1.0)
-        size = total * to_normal(x / total, df)
+        size = total * to_normal(x / total, degrees_of_freedom(self.release))
         other = None if second is None else step * second
         return noisy_tail(facts.item_law, size, sd, step * first, other)
 
