@@ -65,6 +65,11 @@ class NoisyErrors:
     df: float = math.inf
     spread: bool = False
 
+    @property
+    def normal_alone(self) -> bool:
+        """Whether errors are normal with a known covariance."""
+        return self.noise is None and math.isinf(self.df)
+
     def components(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return normal standard deviations, shape (rows, 1), sizes of noise, and their weights."""
         variance = np.einsum("ri,ij,rj->r", weights, self.normal, weights, optimize=True)

@@ -112,25 +112,30 @@ def choose_form(
             "dependence='worst' or leave it at 'auto'."
         )
     forms: tuple[Form, ...] = ("worst",) if alone else tuple(SHARES)
-    found = []
-    for name in forms if form is None else (form,):
-        for part in SHARES[name] if share is None else (share,):
-            found.append((_cost(design, epsilon, delta, taken, name, part), name, part))
-    _, best, part = min(found)
-    return best, part
+    candidates = [
+        (name, part)
+        for name in (forms if form is None else (form,))
+        for part in (SHARES[name] if share is None else (share,))
+    ]
+    if math.isinf(epsilon):
+        return min(candidates)
+    deviation = noise_choices(design.reach, epsilon, delta)[0].deviation(design.reach.items)
+    costs = [_cost(design, epsilon, deviation, taken, *each) for each in candidates]
+    return min(zip(costs, candidates, strict=True))[1]
 
 
 def _cost(
-    design: Design, epsilon: float, delta: float, taken: float, form: Form, share: float
+    design: Design, epsilon: float, deviation: float, taken: float, form: Form, share: float
 ) -> float:
+    """Return the cost of a form at a share, given the noise of net wins with all of epsilon."""
     reach, n = design.reach, design.nobs
-    if math.isinf(epsilon) or taken + share >= 1.0:  # without noise, or without room for it
-        return 0.0 if math.isinf(epsilon) else math.inf
+    if taken + share >= 1.0:  # without room for it
+        return math.inf
     rows = reach.effective_rows
     independent = 2.0 * reach.items * rows / reach.pairs
     # answering the pair itself, and then either of its items with a third
     largest = (2 * rows if not reach.distinct else 2 + min(rows - 1, 2 * (reach.items - 2))) ** 2
-    noise = 2.0 * noise_choices(reach, epsilon, delta)[0].deviation(reach.items) ** 2
+    noise = 2.0 * deviation**2
     noise /= (1.0 - taken - share) ** 2 * n * independent
     moved = largest if form == "worst" else reach.second_moments_l1
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)

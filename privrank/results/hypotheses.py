@@ -29,7 +29,7 @@ def t_test(
     """
     weights, constants = constraint(hypothesis, [str(name) for name in params.index])
     result = tables.wald_results(params, covariance.to_numpy()).t_test((weights, constants))
-    if errors.noise is not None or np.isfinite(errors.df):
+    if not errors.normal_alone:
         away = weights @ params.to_numpy() - constants.ravel()
         result.pvalue = np.squeeze(errors.pvalues(weights, away))
         result.dist = _Quantiles(weights, errors, np.ravel(result.sd))
@@ -50,7 +50,7 @@ def wald_test(
     inverse = pseudo_inverse(middle)
     statistic = float(value @ inverse @ value)
     result = tables.chi_squared(statistic, rank(middle))
-    if errors.noise is not None or np.isfinite(errors.df):
+    if not errors.normal_alone:
         pvalue = errors.wald_pvalue(weights, inverse, statistic, rank(middle))
         result.pvalue = np.asarray(pvalue)
         result.distribution = "Monte Carlo"
