@@ -280,7 +280,7 @@ def test_noise_of_second_moments_is_that_of_its_scale_in_every_direction():
 
 def test_a_release_depends_on_respondents_through_its_statistic_alone(monkeypatch):
     # the same net wins and the same largest square, from other respondents
-    model, released = university(), []
+    released = []
     monkeypatch.setattr(mechanism, "strongest", lambda *_: 12_345_678)
     for order in (slice(None), slice(None, None, -1)):
         cems = pr.datasets.load_university()
