@@ -202,12 +202,13 @@ def as_comparisons(
             "order": (order, ("orders",)),
             "missing": (None if missing == "refuse" else missing, _RANKED),
             "distinct_pairs": (None if distinct else distinct, ("wide", "counts")),
-            "ties": (
-                None if ties is False else ties,
-                ("winner-loser", "counts", "matrix", *_RANKED),
-            ),
         },
     )
+    if ties is not False and form in ("long", "wide"):
+        raise ValueError(
+            f"ties= must be left out with form={form!r}: declare the answer that is a tie with "
+            f"codes={{'first': ..., 'second': ..., 'tie': ...}}."
+        )
     if form in _RANKED:
         read = _ranked(frame, form, items, respondent, places, order, ties, missing)
     elif form == "wide":

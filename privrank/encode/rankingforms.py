@@ -131,7 +131,12 @@ def _read_texts(frame: object, items: object, respondent: str | None, order: str
     check_name(order, "order")
     view, others = open_wide(frame, respondent)
     check_present([order], others, "order")
-    labels = check_items(() if items is None else items)
+    if items is None:
+        raise ValueError(
+            "items must be declared for orders in texts: pass items=[...] with all names, because "
+            "a list read off the answers would reveal them."
+        )
+    labels = check_items(items)
     names = {str(label).strip(): k for k, label in enumerate(labels)}
     if any(mark in name for name in names for mark in ">="):
         raise ValueError(
