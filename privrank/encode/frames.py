@@ -21,13 +21,11 @@ __all__ = [
     "check_rows",
     "collect_wide",
     "declared_items",
-    "is_whole",
     "item_codes",
     "numbers",
     "only_for",
     "open_wide",
     "refuse_copy",
-    "whole_counts",
     "with_respondent_column",
 ]
 
@@ -182,22 +180,3 @@ def only_for(form: str, arguments: Mapping[str, tuple[object, Sequence[str]]]) -
                 f"{name}= belongs to form={' or '.join(map(repr, homes))}: leave it out, or name "
                 f"that form."
             )
-
-
-def whole_counts(values: pd.Series[Any], column: str) -> IntArray:
-    """Return a column of counts; refuse what is none, and totals that floats cannot hold."""
-    counts = numbers(pd.to_numeric(values, errors="coerce"))
-    if not is_whole(counts):
-        raise ValueError(
-            f"column {column!r} must hold whole numbers of at least 0, below 2^53 in total, that "
-            f"say how many comparisons a row stands for: write 0 where there are none."
-        )
-    return counts.astype(np.int64)
-
-
-def is_whole(counts: FloatArray) -> bool:
-    """Return whether all numbers are whole and not negative, with a total below 2^53.
-
-    Floats add whole numbers exactly up to there, and never fall back below once beyond.
-    """
-    return bool((counts >= 0).all() and (counts % 1 == 0).all() and counts.sum() < 2**53)

@@ -24,7 +24,6 @@ from privrank.encode.frames import (
     declared_items,
     item_codes,
     open_wide,
-    whole_counts,
     with_respondent_column,
 )
 from privrank.util.checks import check_items
@@ -197,7 +196,7 @@ class _Rows:
     person: pd.Series[Any] | None
 
     def whole(self, column: str) -> IntArray:
-        return whole_counts(self.table[column], column)
+        return counting.whole_counts(self.table[column], column)
 
 
 def _read_rows(

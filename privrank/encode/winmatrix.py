@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.frames import is_whole
 from privrank.encode.pairforms import Compared
 from privrank.util.checks import check_items
 
@@ -73,7 +72,7 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
             f"{name} must hold 0 on the diagonal, where an item would meet itself: write 0 there."
         )
     np.fill_diagonal(counts, 0.0)
-    if not is_whole(counts):
+    if not counting.is_whole(counts):
         raise ValueError(
             f"{name} must hold whole numbers of at least 0, and 0 where two items never met: for "
             f"ties that count half a win to each, give the wins alone and the numbers of ties as "
