@@ -24,6 +24,7 @@ __all__ = [
     "is_whole",
     "numeric_columns",
     "open_frame",
+    "real_numbers",
     "tally",
     "whole_counts",
 ]
@@ -183,8 +184,7 @@ def whole_counts(
 
     Given the entries of a column. Refuses what is no count, and totals that floats cannot hold.
     """
-    entries = pd.to_numeric(pd.Series(values), errors="coerce")
-    counts = entries.to_numpy(dtype=np.float64, na_value=np.nan)
+    counts = real_numbers(pd.Series(values))
     totals = counts if rows is None else counts * rows
     if not (is_whole(counts) and is_whole(totals)):
         raise ValueError(
@@ -194,12 +194,21 @@ def whole_counts(
     return totals.astype(np.int64)
 
 
-def is_whole(counts: NDArray[Any]) -> bool:
+def real_numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
+    """Return numbers of any type as floats, NaN where an entry is none."""
+    entries = pd.to_numeric(values, errors="coerce")
+    if entries.dtype.kind == "c":
+        return np.full(len(entries), np.nan)
+    return np.asarray(entries.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def is_whole(counts: NDArray[np.float64]) -> bool:
     """Return whether all numbers are whole and not negative, with a total below 2^53.
 
     Floats add whole numbers exactly up to there, and never fall back below once beyond.
     """
-    return bool((counts >= 0).all() and (counts % 1 == 0).all() and counts.sum() < 2**53)
+    bounded = bool(((counts >= 0) & (counts < 2**53)).all())
+    return bounded and bool((counts % 1 == 0).all()) and bool(counts.sum() < 2**53)
 
 
 def _key(series: nw.Series[Any], *, numeric: bool) -> Key:

@@ -71,6 +71,8 @@ def check_respondents(person: IntArray, size: IntArray | None, column: str, max_
 
 def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
     """Return numeric columns as floats, null and NaN both as NaN."""
+    if isinstance(values, pd.DataFrame):
+        return np.column_stack([numbers(values.iloc[:, k]) for k in range(values.shape[1])])
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 

@@ -203,7 +203,9 @@ def _read_rows(
     frame: object, items: object, respondent: str | None, roles: dict[str, str | None]
 ) -> _Rows:
     """Return the rows; the first two of the columns, given by role, name the items."""
-    given = {role: name for role, name in (roles | {"respondent": respondent}).items() if name}
+    optional = ("ties", "counts", "respondent")
+    roles = roles | {"respondent": respondent}
+    given = {role: name for role, name in roles.items() if role not in optional or name is not None}
     for role, name in given.items():
         check_name(name, role)
     frame = with_respondent_column(frame, respondent)

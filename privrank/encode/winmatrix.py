@@ -65,8 +65,8 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
             f"in the index of a pandas frame or in a column of text."
         )
     table = table.set_axis([str(row) for row in rows]).set_axis([str(c) for c in columns], axis=1)
-    cells = table.loc[wanted, wanted].apply(pd.to_numeric, errors="coerce")
-    counts = cells.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    cells = table.loc[wanted, wanted]
+    counts = np.column_stack([counting.real_numbers(cells[name]) for name in wanted])
     if np.nan_to_num(np.diagonal(counts)).any():
         raise ValueError(
             f"{name} must hold 0 on the diagonal, where an item would meet itself: write 0 there."
