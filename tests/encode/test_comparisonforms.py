@@ -2,6 +2,7 @@
 
 import re
 import time
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -158,6 +159,48 @@ def test_respondents_give_the_same_release_in_every_form(design):
     expected = release(LONG, items=ITEMS, **options)
     for name, form in PERSONAL.items():
         assert release(form(), **options) == expected, name
+
+
+LOOSE = LONG.drop(columns="respondent")
+COUNTED = {
+    "long": lambda: convert(LOOSE, "long").assign(count=1),
+    "long, counts": lambda: convert(
+        LOOSE.groupby(["item1", "item2", "outcome"]).size().rename("n").reset_index(),
+        "long",
+        counts="n",
+    ),
+    "winner-loser": lambda: convert(DECIDED, "winner-loser", ties="tied").assign(count=1),
+    "winner-loser, counts": lambda: convert(
+        DECIDED.groupby(["winner", "loser", "tied"]).size().rename("n").reset_index(),
+        "winner-loser",
+        ties="tied",
+        counts="n",
+    ),
+    "wide": lambda: PERSONAL["wide"]().assign(count=1),
+    "counts": lambda: convert(COUNTS, "counts", ties="ties"),
+    "counts, duckdb": lambda: convert(duckdb.from_df(COUNTS), "counts", ties="ties"),
+    "matrix": lambda: convert(WINS, "matrix", ties=TIES),
+    "array": lambda: convert(WINS.to_numpy(), "matrix", ties=TIES.to_numpy()),
+}
+
+
+@pytest.mark.parametrize("design", ["public", "private"])
+def test_single_comparisons_give_the_same_release_in_every_form(design):
+    options = {"respondent": None, "design": design}
+    expected = release(LONG, items=ITEMS, **options)
+    for name, form in COUNTED.items():
+        assert release(form(), counts="count", **options) == expected, name
+
+
+def test_counts_of_each_respondent():
+    counts = (
+        LONG.assign(win1=LONG["outcome"] > 0, win2=LONG["outcome"] < 0, ties=LONG["outcome"] == 0)
+        .drop(columns="outcome")
+        .astype({"win1": int, "win2": int, "ties": int})
+    )
+    options = {"respondent": "respondent", "max_rows": 6}
+    result = by(counts, "counts", ties="ties")
+    assert release(result, counts="count", **options) == release(LONG, items=ITEMS, **options)
 
 
 def plain(frame):
@@ -348,6 +391,40 @@ def test_names_of_columns_may_run_together_where_the_items_are_known():
     frame = pd.DataFrame({"teacoffee": [1], "juicewater": [2], "age": [7731]})
     result = convert(frame, "wide", sep="", codes={"first": 1, "second": 2})
     assert plain(result) == [(0, "tea", "coffee", 1.0), (0, "juice", "water", -1.0)]
+
+
+# ---- data of another form, given to a model
+
+SHAPES = {
+    "a matrix": (WINS, ["'matrix')"]),
+    "an array": (WINS.to_numpy(), ["'matrix', items=[...]"]),
+    "winners": (DECIDED, ["'winner-loser'"]),
+    "Winners": (
+        DECIDED.rename(columns={"winner": "Winner", "loser": "Loser"}),
+        ["'winner-loser'", "winner='Winner'", "loser='Loser'"],
+    ),
+    "counts": (COUNTS.rename(columns={"item1": "home", "item2": "away"}), ["'counts'"]),
+    "counts with items": (COUNTS, ["'outcome'", "'counts'"]),
+    "rankings": (RANKS, ["'rankings'"]),
+    "rankings, polars": (pl.from_pandas(RANKS), ["'rankings'"]),
+    "wide": (wide_of(LONG, CODES), ["'wide'", "sep='_vs_'"]),
+    "wide, nothing between": (
+        pd.DataFrame({"teacoffee": [1], "teajuice": [2]}),
+        ["'wide'", "sep=''"],
+    ),
+    "something else": (pd.DataFrame({"a": [1], "b": [2]}), ["item1=", "form=..."]),
+}
+
+
+@pytest.mark.parametrize(("data", "words"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("model", [pr.PrivateBTL, partial(pr.PrivateTopK, k=2)])
+def test_a_model_names_the_form_of_other_data(model, data, words):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        model(data, items=ITEMS, respondent=None)
+    message = str(caught.value)
+    assert message.endswith(".") and CANARY not in message
+    for word in ["privrank.as_comparisons(", *words]:
+        assert word in message, message
 
 
 # ---- refusals
