@@ -106,7 +106,7 @@ def model_of(frame: pd.DataFrame, cell: Cell, **options: Any) -> pr.PrivateBTL:
         f"item1 + item2 + outcome ~ {cell.formula}",
         frame,
         **{"items": ITEMS, "ties": False, "design": cell.design}
-        | (people if cell.unit == "respondent" else {})
+        | (people if cell.unit == "respondent" else {"respondent": None})
         | cell.options
         | options,
     )
@@ -145,7 +145,7 @@ def again(
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 2000)
+    replicates = study.arguments(__doc__, 500)
     started = time.time()
     rows = []
 
@@ -183,7 +183,7 @@ def main() -> None:
     study.write(
         "covariates",
         "Coverage of 95 % intervals for coefficients of covariates",
-        f"python validation/covariates.py --replicates {replicates}",
+        "python validation/covariates.py",
         rows,
         started,
     )

@@ -29,7 +29,11 @@ def options(noise: str) -> dict[str, object]:
 
 def model(frame: pd.DataFrame, unit: str) -> pr.PrivateBTL:
     items = pr.datasets.load_university().items
-    people = {"respondent": "respondent", "max_rows": 15} if unit == "respondent" else {}
+    people = (
+        {"respondent": "respondent", "max_rows": 15}
+        if unit == "respondent"
+        else {"respondent": None}
+    )
     return pr.PrivateBTL(frame, items=items, ties=True, design="public", **people)
 
 
@@ -67,7 +71,7 @@ def tied(rng: np.random.Generator, noise: str, epsilon: float) -> float:
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 800)
+    replicates = study.arguments(__doc__, 400)
     started = time.time()
     rows = []
     for number, noise in enumerate(LAWS):
