@@ -7,7 +7,7 @@ wins minus losses, an integer per item. Messages name columns and rules, never a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.encode import counting
+from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
 from privrank.encode.formula import factors_of, parse
-from privrank.encode.frames import (
-    UNSTATED,
-    check_respondents,
-    check_stated,
-    declared_items,
-    refuse_copy,
-    with_respondent_column,
-)
+from privrank.encode.frames import UNSTATED, check_respondents, declared_items, refuse_copy
 from privrank.encode.paircounts import public_pairs
 from privrank.encode.predictor import Predictor, check_constant, patterns_of, read_predictor
 from privrank.privacy.budget import Unit
@@ -35,24 +29,12 @@ from privrank.release.survey import Design, DesignKind
 from privrank.util.checks import check_choice, check_count, check_flag
 
 __all__ = [
-    "ComparisonColumns",
     "Encoded",
     "encode_comparisons",
     "formula_columns",
 ]
 
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonColumns:
-    """Which columns of a comparisons frame mean what; when `decided`, item1 always wins."""
-
-    item1: str
-    item2: str
-    outcome: str | None
-    respondent: str | None
-    decided: bool = False
 
 
 class Encoded:
@@ -140,9 +122,7 @@ def encode_comparisons(
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
     unit: Unit = "row" if columns.respondent is None else "respondent"
-    frame = with_respondent_column(frame, columns.respondent)
-    view = counting.open_frame(frame, "comparisons")
-    _check_columns(frame, counting.column_names(view), columns)
+    frame, view = open_comparisons(frame, columns, items)
     if columns.outcome is not None and not counting.numeric_columns(view, [columns.outcome]):
         raise TypeError(
             f"column {columns.outcome!r} must be numeric with 1 = first item preferred, 0 = tie, "
@@ -211,9 +191,13 @@ def _read(
     """Count the rows that are alike, items in the order of `labels` within each pair."""
     named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
     by = list(dict.fromkeys(name for name in named if name is not None))
-    keys, size = counting.tally(view, by, columns.outcome)
+    keys, size = counting.tally(view, by, columns.outcome, columns.counts)
+    if columns.respondent is None:
+        # what counts 0 is no unit, whereas a respondent without comparisons is one
+        keys = {name: counting.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
+        size = size[size > 0]
     if not len(size):
-        raise ValueError("comparisons must have at least one row.")
+        raise ValueError("comparisons must have at least one row, and one that counts.")
     first = _item_codes(keys[columns.item1], labels, columns.item1)
     second = _item_codes(keys[columns.item2], labels, columns.item2)
     if (first == second).any():
@@ -302,26 +286,6 @@ def _sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:
     return np.bincount(index, values, minlength=size).astype(np.int64)
 
 
-def _check_columns(
-    frame: object, present: list[str], columns: ComparisonColumns, covariates: Sequence[str] = ()
-) -> None:
-    roles: dict[str, str | None] = {"item1": columns.item1, "item2": columns.item2}
-    if not columns.decided:
-        roles["outcome"] = columns.outcome
-    if columns.respondent is not None and columns.respondent is not UNSTATED:
-        roles["respondent"] = columns.respondent
-    for role, name in roles.items():
-        if not isinstance(name, str):
-            raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
-        if name not in present:
-            raise ValueError(
-                f"comparisons has no column {name!r}: name the right one with {role}=."
-            )
-    check_stated(columns.respondent, frame, (*roles.values(), *covariates))
-    if len(set(roles.values())) < len(roles):
-        raise ValueError("item1=, item2=, outcome= and respondent= must name different columns.")
-
-
 def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntArray:
     # objects are looked up as they are, without guessing a type for them
     kind = key.values.dtype if key.values.dtype == object else None
@@ -391,6 +355,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"its left, got {formula!r}."
         )
     known = {"items", "respondent", "max_rows", "distinct_pairs", "ties", "design", "pair_counts"}
+    known |= {"counts"}
     extra = {"levels", "bounds", "item_formula", "item_data"}
     if not arguments.keys() <= known | extra:
         raise TypeError(
@@ -401,20 +366,19 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     respondent = arguments.get("respondent", UNSTATED)
     item1, item2 = parsed.left[:2]
     outcome = None if decided else parsed.left[2]
-    columns = ComparisonColumns(item1, item2, outcome, respondent, decided)
+    counts = arguments.get("counts")
+    columns = ComparisonColumns(item1, item2, outcome, respondent, counts, decided)
     predictor = None
     given = {name: arguments.get(name) for name in sorted(extra)}
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
-        frame = with_respondent_column(data, respondent)
         covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
-        present = counting.column_names(counting.open_frame(frame, "data"))
-        _check_columns(frame, present, columns, covariates)
+        frame, _ = open_comparisons(data, columns, arguments.get("items"), covariates)
         labels = declared_items(frame, (item1, item2), arguments.get("items"))
         predictor = read_predictor(parsed.right_text, frame, labels, **given)
-        if {*parsed.left, respondent} & set(predictor.columns):
+        if {*parsed.left, respondent, counts} & set(predictor.columns):
             raise ValueError(
-                f"formula must not use columns of its left side, nor the respondent's, as "
-                f"covariates, got {formula!r}: they would make the answers public."
+                f"formula must not use columns of its left side, nor those of respondents and "
+                f"counts, as covariates, got {formula!r}: they would make the answers public."
             )
         if decided and predictor.covariates.ordered:
             raise ValueError(
