@@ -62,6 +62,7 @@ def _words(options):
 
 ROW = {"items": ITEMS, "respondent": None, "ties": False}
 PERSON = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "ties": False}
+COUNTED = {"counts": "times", "distinct_pairs": False}
 TIED = {"ties": True}
 PUBLIC = {"design": "public"}
 RELEASED = {"pair_counts": "release"}
@@ -99,6 +100,8 @@ def bradley_terry():
         *fits("BTL of people, counts released", btl, tied_people, PERSON | TIED | RELEASED, some),
         *fits("BTL of people, counts declared", btl, people, PERSON | DECLARED, some),
         *fits("BTL of repeats", btl, repeats, PERSON | {"distinct_pairs": False}, some),
+        *fits("BTL of counted rows", btl, surveys.counted(), ROW | COUNTED, some),
+        *fits("BTL of counted people", btl, surveys.counted(True), PERSON | COUNTED, some),
         *fits("BTL of public rows", btl, all_public, ROW | PUBLIC | TIED, [{}, *COUNTS, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [{}, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [GAUSSIAN]),
@@ -184,6 +187,7 @@ def top():
         *fits("top of rows", topk, rows, ROW | two, some),
         *fits("top of tied rows, released", topk, tied, ROW | TIED | released, [{}, gaussian]),
         *fits("top of rows, declared", topk, rows, ROW | DECLARED | two, [{}]),
+        *fits("top of counted rows", topk, surveys.counted(), ROW | COUNTED | two, [{}]),
         *fits("top of people", topk, people, PERSON | two, [*some, *effects]),
         *fits("top of repeats", topk, repeats, PERSON | twice, [{}]),
         *fits("top of people, released", topk, people, PERSON | RELEASED | two, [{}]),

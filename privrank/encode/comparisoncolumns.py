@@ -37,7 +37,7 @@ def open_comparisons(
     """
     if isinstance(frame, np.ndarray):
         raise TypeError(
-            f"comparisons must be a data frame with a row per comparison, got an array: convert a "
+            f"comparisons must be a data frame with a row per comparison, got ndarray: convert a "
             f"matrix of wins with {_conversion(frame, items)} first."
         )
     frame = with_respondent_column(frame, columns.respondent)

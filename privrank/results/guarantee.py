@@ -81,7 +81,7 @@ def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str
     }["released" if design.pairs is None else design.pairs.origin]
     return (
         ("Items:", str(len(design.items))),
-        *units(release),
+        *units(release, "comparison"),
         ("Design:", design.kind),
         ("Pair counts:", counts),
         ("Mechanism:", _mechanism(release)),
@@ -92,12 +92,15 @@ def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str
     )
 
 
-def units(release: Release) -> tuple[tuple[str, str], ...]:
-    """Return the header lines that count the units and say what neighbours are."""
+def units(release: Release, row: str = "row") -> tuple[tuple[str, str], ...]:
+    """Return the header lines that count the units and say what neighbours are.
+
+    Given what a row is called: one of a frame may stand for several comparisons.
+    """
     unit = release.survey.unit
     return (
         (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
-        ("Neighbours:", f"replace one {unit}"),
+        ("Neighbours:", f"replace one {row if unit == 'row' else unit}"),
     )
 
 
@@ -249,7 +252,7 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
         if design.kind == "public"
         else "the answers and who compared which pairs"
     )
-    notes = [promise(release, what), *level_notes(release, "comparison")]
+    notes = [promise(release, what, "comparison"), *level_notes(release, "comparison")]
     if not details:
         return notes
     shares = [
@@ -281,14 +284,14 @@ def level_notes(release: Release, row: str) -> list[str]:
     ]
 
 
-def promise(release: Release, what: str) -> str:
+def promise(release: Release, what: str, row: str = "row") -> str:
     """Return the sentence that says what the guarantee is, `what` being what it protects."""
     survey = release.survey
     if release.source == "none":
         return "Non-private run (epsilon = inf): this table protects nobody."
     factor = f"exp({release.epsilon:g})"
     slack = f", up to a probability of {release.delta:g}" if release.delta else ""
-    whom = f"one {survey.unit}"
+    whom = f"one {row if survey.unit == 'row' else survey.unit}"
     if survey.unit == "respondent" and survey.max_rows > 1:
         whom += f" with all their rows (at most {survey.max_rows})"
     return (
