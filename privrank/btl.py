@@ -61,7 +61,8 @@ class PrivateBTL:
         comparison, and a respondent with r of them is protected at r times epsilon only.
     counts : str, optional
         Column with how many comparisons a row stands for, 0 included; by default every row is one.
-        Each of these comparisons is a row to the unit of privacy and to `max_rows`.
+        Each of these comparisons is a row to the unit of privacy and to `max_rows`. A frame with a
+        column ``count`` is refused unless something uses it.
     max_rows : int, default 1
         Public bound on the rows of one respondent: the length of the questionnaire, no more. With
         ``respondent=None`` it bounds nothing, and the summary says what epsilon means for a

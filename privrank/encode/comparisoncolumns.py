@@ -15,6 +15,8 @@ from privrank.util.checks import check_items
 
 __all__ = ["ComparisonColumns", "open_comparisons"]
 
+_COUNT = "count"
+
 
 @dataclass(frozen=True, slots=True)
 class ComparisonColumns:
@@ -59,7 +61,13 @@ def open_comparisons(
                 f"comparisons has no column {name!r}: name the right one with {role}="
                 f"{other * (role in shaped)}."
             )
-    check_stated(columns.respondent, frame, (*roles.values(), *covariates))
+    used = (*roles.values(), *covariates)
+    check_stated(columns.respondent, frame, used)
+    if _COUNT in present and _COUNT not in used:
+        raise ValueError(
+            f"comparisons has a column {_COUNT!r} that nothing uses: name it with "
+            f"counts={_COUNT!r} if a row stands for so many comparisons, else leave it out."
+        )
     if len(set(roles.values())) < len(roles):
         raise ValueError(f"{'=, '.join(roles)}= must name different columns.")
     return frame, view

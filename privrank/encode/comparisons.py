@@ -122,7 +122,8 @@ def encode_comparisons(
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
     unit: Unit = "row" if columns.respondent is None else "respondent"
-    frame, view = open_comparisons(frame, columns, items)
+    covariates = () if predictor is None else predictor.columns
+    frame, view = open_comparisons(frame, columns, items, covariates)
     if columns.outcome is not None and not counting.numeric_columns(view, [columns.outcome]):
         raise TypeError(
             f"column {columns.outcome!r} must be numeric with 1 = first item preferred, 0 = tie, "
@@ -130,7 +131,7 @@ def encode_comparisons(
             f"held as objects with pandas.to_numeric."
         )
     labels = declared_items(frame, (columns.item1, columns.item2), items)
-    read = _read(view, columns, labels, () if predictor is None else predictor.columns, ties=tied)
+    read = _read(view, columns, labels, covariates, ties=tied)
     described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
     if predictor is not None:
         pattern, described = _patterns(

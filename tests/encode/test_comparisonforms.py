@@ -231,6 +231,62 @@ def test_the_bundled_survey_from_its_wide_file():
     assert release(result, **options) == release(survey.comparisons, **options)
 
 
+def test_an_export_of_a_survey_tool(tmp_path):
+    # two more header rows, answers by name, and a code for questions that were seen but skipped
+    file = tmp_path / "export.csv"
+    file.write_text(
+        "ResponseId,Duration,Q1,Q2\nResponse ID,Seconds,Which?,Which?\n{id},{time},{1},{2}\n"
+        "R_1,60,tea,No preference\nR_2,50,coffee,juice\nR_3,7,-99,-99\n"
+    )
+    answers = pd.read_csv(file, skiprows=[1, 2], na_values="-99")
+    pairs = {"Q1": ("tea", "coffee"), "Q2": ("tea", "juice")}
+    result = pr.as_comparisons(
+        answers, "wide", pairs=pairs, codes={"tie": "No preference"}, respondent="ResponseId"
+    )
+    assert plain(result) == [
+        ("R_1", "tea", "coffee", 1.0),
+        ("R_1", "tea", "juice", 0.0),
+        ("R_2", "tea", "coffee", -1.0),
+        ("R_2", "tea", "juice", -1.0),
+        ("R_3", "tea", "coffee", None),
+    ]
+
+
+FRAMES = {
+    "long": (LONG, {}),
+    "winner-loser": (DECIDED, {"ties": "tied"}),
+    "counts": (COUNTS.assign(respondent="ann"), {"ties": "ties"}),
+    "wide": (
+        wide_of(LONG, GRADED),
+        {"sep": "_vs_", "codes": {"first": "much", "second": "less", "tie": "same"}},
+    ),
+    "rankings": (RANKS, {"ties": True}),
+    "ratings": (SCORES.assign(respondent=RANKS["respondent"]), {"ties": True}),
+    "orders": (
+        RANKS[["respondent"]].assign(answer=texts_of(RANKS)),
+        {"order": "answer", "ties": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FRAMES)
+def test_engines_agree(form):
+    frame, options = FRAMES[form]
+    frame = frame.convert_dtypes()
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    expected = sorted(plain(by(frame, form, **options)))
+    assert len(expected) >= len(PAIRS)
+    for other in (
+        table,
+        table.to_pandas(types_mapper=pd.ArrowDtype),
+        pl.from_pandas(frame),
+        pl.from_pandas(frame).lazy(),
+        duckdb.from_arrow(table),
+        frame.set_index("respondent"),
+    ):
+        assert sorted(plain(by(other, form, **options))) == expected
+
+
 # ---- rankings
 
 

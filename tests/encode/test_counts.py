@@ -129,6 +129,14 @@ def test_large_counts_are_exact():
     assert sorted(np.ravel(net)) == [-1, 1]
 
 
+def test_a_column_of_counts_is_not_overlooked():
+    frame = pr.as_comparisons(np.array([[0, 7], [5, 0]]), "matrix", items=["a", "b"])
+    with pytest.raises(ValueError, match="counts='count'"):
+        pr.PrivateBTL(frame, respondent=None)
+    formula, levels = "item1 + item2 + outcome ~ count", {"count": [7, 5]}
+    pr.PrivateBTL.from_formula(formula, frame, respondent=None, levels=levels)
+
+
 BAD = {
     "no such column": ({"counts": "many"}, {}, ["'many'", "counts="]),
     "no name": ({"counts": 3}, {}, ["counts", "int"]),
