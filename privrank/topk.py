@@ -26,7 +26,7 @@ from privrank.release.release import (
     Release,
     check_release,
 )
-from privrank.release.survey import DesignKind
+from privrank.release.survey import DesignKind, Excess
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances
 from privrank.util.arrays import own
@@ -57,7 +57,9 @@ class PrivateTopK:
         Long comparisons, as for :class:`privrank.PrivateBTL`.
     k : int
         Size of the set, fixed in advance; at most one less than the number of items.
-    item1, item2, outcome, items, respondent, max_rows, distinct_pairs, ties, design, pair_counts
+    item1, item2, outcome, items, respondent, max_rows, excess, distinct_pairs, ties, design
+        As for :class:`privrank.PrivateBTL`.
+    pair_counts
         As for :class:`privrank.PrivateBTL`.
 
     Raises
@@ -102,6 +104,7 @@ class PrivateTopK:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        excess: Excess = "refuse",
         distinct_pairs: bool = True,
         ties: bool = False,
         design: DesignKind = "private",
@@ -112,6 +115,7 @@ class PrivateTopK:
             ComparisonColumns(item1, item2, outcome, respondent),
             items=items,
             max_rows=max_rows,
+            excess=excess,
             distinct_pairs=distinct_pairs,
             ties=ties,
             design=design,

@@ -27,7 +27,7 @@ from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
 from privrank.encode import paircounts
-from privrank.encode.comparisons import Encoded
+from privrank.encode.encoded import Encoded
 from privrank.planning import aggregation as rankplan
 from privrank.planning import comparisons as plan
 from privrank.planning import dependence
