@@ -106,12 +106,7 @@ def encode_comparisons(
     frame = with_respondent_column(frame, columns.respondent)
     view = counting.open_frame(frame, "comparisons")
     _check_columns(counting.column_names(view), columns)
-    if columns.outcome is not None and not counting.numeric_columns(view, [columns.outcome]):
-        raise TypeError(
-            f"column {columns.outcome!r} must be numeric with 1 = first item preferred, 0 = tie, "
-            f"-1 = second item preferred, missing = not answered: recode it, or convert numbers "
-            f"held as objects with pandas.to_numeric."
-        )
+    _check_numeric(view, columns.outcome)
     labels = declared_items(frame, (columns.item1, columns.item2), items)
     read = _read(view, columns, labels, () if predictor is None else predictor.columns, ties=tied)
     described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
@@ -300,6 +295,15 @@ def _check_columns(present: list[str], columns: ComparisonColumns) -> None:
             )
     if len(set(named.values())) < len(named):
         raise ValueError("item1=, item2=, outcome= and respondent= must name different columns.")
+
+
+def _check_numeric(view: counting.Frame, outcome: str | None) -> None:
+    if outcome is not None and not counting.numeric_columns(view, [outcome]):
+        raise TypeError(
+            f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
+            f"second item preferred, missing = not answered: recode it, or convert numbers held as "
+            f"objects with pandas.to_numeric."
+        )
 
 
 def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntArray:

@@ -55,12 +55,14 @@ HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
+DRAWN = {"_rows", "_units"}
 HELD = COMPARISONS | SAMPLES | GROUPS
 OPENED = {
-    "encode.comparisons": COMPARISONS,
+    "encode.encoded": COMPARISONS | DRAWN,
     "encode.groups": GROUPS,
     "encode.samples": SAMPLES,
     "mechanisms.aggregation": SAMPLES,
+    "mechanisms.bounding": DRAWN,
     "mechanisms.closeness": GROUPS | SAMPLES,
     "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES,

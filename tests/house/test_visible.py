@@ -241,7 +241,8 @@ def contents(found):
 def private(encoded):
     """The arrays of encoded data that hold answers."""
     if isinstance(encoded, Encoded):
-        return [*encoded._pairs[2:], *(encoded._answers or ())]
+        rows = [] if encoded._rows is None else arrays(encoded._rows)
+        return [*rows, *encoded._pairs[2:], *(encoded._answers or ())]
     return [part._rows for part in getattr(encoded, "_parts", (encoded,))]
 
 
@@ -268,6 +269,8 @@ OPTIONS = [
     ("solver", fit.Solver, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[1:]),
+    ("excess", design.Excess, PAIRED[:1]),
+    ("excess", design.Excess, PAIRED[1:]),
     ("pair_counts", paircounts.PairCountChoice, PAIRED[:1]),
     ("method", rankplan.AggregationMethod, (pr.PrivateRankAggregation,)),
     ("target", intervals.Target, (pr.PrivateRankAggregation,)),
