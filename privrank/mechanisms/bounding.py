@@ -1,13 +1,25 @@
-"""Which rows of a respondent count: a secret, uniformly random choice of at most `max_rows`."""
+"""Which rows of a respondent count, and a release of how many rows respondents have.
+
+A secret, uniformly random choice of at most `max_rows` of them counts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
-from privrank.encode.encoded import Encoded, answers_by_person, sum_by
-from privrank.privacy.noise import draw_rows
+from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
+from privrank.mechanisms.spend import draw, spend
+from privrank.privacy.budget import Ledger
+from privrank.privacy.noise import DiscreteLaplace, draw_permutation, draw_rows, source_of
+from privrank.release.plan import PartPlan, Plan
+from privrank.release.release import ACTIVITY, Release
 
-__all__ = ["bounded"]
+__all__ = ["activity", "bounded", "release_activity"]
+
+IntArray = NDArray[np.int64]
 
 
 def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
@@ -48,3 +60,48 @@ def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
     counts = sum_by(pair, count, pairs), sum_by(pair, net, pairs)
     answers = answers_by_person(person, pair, count, net, pairs)
     return Encoded(design, (rows.first, rows.second, *counts), answers, encoded._units)
+
+
+def activity(rows: Rows, nobs: int, bounds: Sequence[int], *, distinct: bool) -> IntArray:
+    """Return the respondents without answers, up to each bound, and beyond the last; sensitive.
+
+    Bounds ascend. Of pairs that are declared distinct each counts once, as in :func:`bounded`.
+    """
+    size = rows.size
+    if distinct:
+        size = np.diff(rows.person * len(rows.first) + rows.pair, prepend=-1) != 0
+    answers = sum_by(rows.person, size, nobs)
+    return np.bincount(np.searchsorted([0, *bounds], answers), minlength=len(bounds) + 2)
+
+
+def release_activity(
+    encoded: Encoded,
+    bounds: Sequence[int],
+    epsilon: float,
+    *,
+    budget: Ledger | None,
+    rng: np.random.Generator | None,
+) -> Release:
+    """Spend the budget and release how many respondents have how many answers.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one respondent with all their rows. Every respondent
+    is in exactly one class, so one of them moves the numbers of two classes by 1 each: sensitivity
+    2 in l1, whatever the bounds. Discrete Laplace noise for it spends epsilon. The number of
+    respondents, the sum of all classes, is public.
+    """
+    if encoded._rows is None:
+        raise ValueError("activity needs rows that no bound was applied to: use excess='sample'.")
+    design, name = encoded.design, "respondents by activity"
+    part = PartPlan(DiscreteLaplace.calibrate(2, epsilon), 2, epsilon)
+    cuts = ", ".join(map(str, bounds))
+    rho = 0.5 * epsilon**2
+    plan = Plan(
+        "contribution_tradeoff", name, name, epsilon, 0.0, {ACTIVITY: part}, {"bounds": cuts}, rho
+    )
+    spend(budget, plan, design)
+    counts = activity(encoded._rows, design.nobs, bounds, distinct=design.distinct_pairs)
+    tie_break = draw_permutation(len(design.items), rng)
+    values = {ACTIVITY: draw(part, counts, rng)}
+    return Release(plan, design, source_of(rng, epsilon), values, tie_break)
