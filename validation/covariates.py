@@ -145,7 +145,7 @@ def again(
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 2000)
+    replicates = study.arguments(__doc__, 500)
     started = time.time()
     rows = []
 
@@ -183,7 +183,7 @@ def main() -> None:
     study.write(
         "covariates",
         "Coverage of 95 % intervals for coefficients of covariates",
-        f"python validation/covariates.py --replicates {replicates}",
+        "python validation/covariates.py",
         rows,
         started,
     )

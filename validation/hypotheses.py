@@ -48,7 +48,7 @@ def one(rng: np.random.Generator, items: int, epsilon: float, design: str) -> tu
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 1000)
+    replicates = study.arguments(__doc__, 400)
     started = time.time()
     rows = []
     cells = [

@@ -64,7 +64,7 @@ def one(
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 2000)
+    replicates = study.arguments(__doc__, 1000)
     started = time.time()
     rows = []
     cell = 0

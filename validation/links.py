@@ -59,7 +59,7 @@ def one(
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 2000)
+    replicates = study.arguments(__doc__, 500)
     started = time.time()
     rows = []
     cell = 0

@@ -67,7 +67,7 @@ def tied(rng: np.random.Generator, noise: str, epsilon: float) -> float:
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 800)
+    replicates = study.arguments(__doc__, 400)
     started = time.time()
     rows = []
     for number, noise in enumerate(LAWS):

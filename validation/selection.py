@@ -117,7 +117,7 @@ def spread(
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 2000)
+    replicates = study.arguments(__doc__, 500)
     laws(replicates)
     started = time.time()
     rows = []

@@ -75,7 +75,7 @@ def contrast_directions(
     pairs = np.eye(m)[first] - np.eye(m)[second]
     if facts is None:
         centred = np.vstack((equations.linear.identity, pairs))
-        met = np.maximum(equations.pairs.degrees(m), 1.0)
+        met = np.maximum(equations.degrees, 1.0)
         rates = np.vstack((np.eye(m), pairs)) / met
         scores = np.vstack((centred @ response, rates - rates.mean(axis=1, keepdims=True)))
         weights = np.concatenate((scores, np.zeros((len(scores), 1))), axis=1)[:, None, :]

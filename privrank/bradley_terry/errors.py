@@ -17,7 +17,7 @@ from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
 from privrank.util.solvers import square_root
 
-__all__ = ["NoisyErrors", "from_normal", "to_normal"]
+__all__ = ["Components", "NoisyErrors", "SecondMoments", "from_normal", "to_normal"]
 
 FloatArray = NDArray[np.float64]
 
@@ -32,6 +32,74 @@ _HALVINGS = 40
 
 _BLOCK = 2**21
 """Numbers that are held at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SecondMoments:
+    """The covariance of scores as second moments released with noise show it.
+
+    A contrast varies as measured, but no less than if answers were independent. Taken for each
+    contrast alone this adds less than a covariance that is no less in any direction.
+
+    Parameters
+    ----------
+    measured : ndarray, shape (m, m)
+        Unbiased estimate of the covariance of the scores, which noise can make indefinite.
+    least : ndarray, shape (m, m)
+        The covariance if answers were independent.
+    noise : float
+        Variance of the noise of the product of two items' scores.
+    scores : ndarray, shape (p, m)
+        The estimates as linear combinations of the scores.
+    """
+
+    measured: FloatArray
+    least: FloatArray
+    noise: float
+    scores: FloatArray
+
+    def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variances of combinations of the estimates, and those of their errors."""
+        along = weights @ self.scores
+        along = along - along.mean(axis=1, keepdims=True)
+        variance = np.maximum(_quadratic(along, self.measured), _quadratic(along, self.least))
+        squares = along**2
+        # sum over pairs i < j of (a_i a_j)^2
+        products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
+        return variance, self.noise * products
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """Errors of some numbers: normal parts, and noise as a mixture of sizes of either sign.
+
+    Parameters
+    ----------
+    variance : ndarray, shape (rows,)
+        Variances of the normal parts.
+    side : ndarray, shape (rows,)
+        Variances of what noise adds to `variance` where that is estimated.
+    noise : ndarray, shape (rows, sizes)
+        Sizes of the noise.
+    share : ndarray, shape (sizes,)
+        Their probabilities.
+    """
+
+    variance: FloatArray
+    side: FloatArray
+    noise: FloatArray
+    share: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Standard deviations of normal part and noise together."""
+        return np.asarray(np.sqrt(self.variance + self.noise**2 @ self.share))
+
+    def tail(self, size: FloatArray) -> FloatArray:
+        """Return the two-sided tails beyond these sizes, as if the variances were known."""
+        x, sd = size[:, None], np.sqrt(self.variance)[:, None]
+        both = ndtr((self.noise - x) / sd) + ndtr((-self.noise - x) / sd)
+        return np.asarray(both @ self.share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +118,8 @@ class NoisyErrors:
         quantiles of these allow for its error.
     spread : bool
         Whether the whole covariance was estimated, and not its size alone.
+    moments : SecondMoments, optional
+        What is known of single contrasts, where that is more than `normal` says of all together.
 
     Notes
     -----
@@ -64,18 +134,26 @@ class NoisyErrors:
     noise: FloatArray | None = None
     df: float = math.inf
     spread: bool = False
+    moments: SecondMoments | None = None
 
     @property
     def normal_alone(self) -> bool:
         """Whether errors are normal with a known covariance."""
         return self.noise is None and math.isinf(self.df)
 
-    def components(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return normal standard deviations, shape (rows, 1), sizes of noise, and their weights."""
-        variance = np.einsum("ri,ij,rj->r", weights, self.normal, weights, optimize=True)
-        sd = np.sqrt(np.maximum(variance, 1e-300))[:, None]
+    def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variances of the normal parts by row of `weights`, and of their errors."""
+        if self.moments is not None:
+            variance, side = self.moments.variances(weights)
+        else:
+            variance, side = _quadratic(weights, self.normal), np.zeros(len(weights))
+        return np.maximum(variance, 1e-300), side
+
+    def components(self, weights: FloatArray) -> Components:
+        """Return the components of linear combinations of the errors, one by row of `weights`."""
+        variance, side = self.variances(weights)
         if self.noise is None:
-            return sd, np.zeros((len(weights), 1)), np.ones(1)
+            return Components(variance, side, np.zeros((len(weights), 1)), np.ones(1))
         draws = len(self.noise)
         last = max(draws // _GROUPS, 1)
         starts = np.arange(0, draws - last, last)
@@ -93,38 +171,50 @@ class NoisyErrors:
             excess = (far - near[:, -1:]).mean(axis=1, keepdims=True)
             steps = math.log(2.0) * (halvings + 0.5 / _FINE)
             sizes[rows, len(starts) :] = near[:, -1:] + excess * steps
-        return sd, sizes, share
+        return Components(variance, side, sizes, share)
 
     def through(self, weights: FloatArray) -> NoisyErrors:
         """Return the errors of linear combinations of the estimates, one by row of `weights`."""
-        noise = None if self.noise is None else self.noise @ weights.T
-        return replace(self, normal=weights @ self.normal @ weights.T, noise=noise)
+        noise, moments = self.noise, self.moments
+        if noise is not None:
+            noise = noise @ weights.T
+        if moments is not None:
+            moments = replace(moments, scores=weights @ moments.scores)
+        normal = weights @ self.normal @ weights.T
+        return replace(self, normal=normal, noise=noise, moments=moments)
+
+    def _freedom(self, parts: Components) -> float | FloatArray:
+        """Return the degrees of freedom of the components, by Satterthwaite's rule.
+
+        The relative variance of what is known of their total variance, over two: from respondents
+        whose number is finite, and from noise put on their second moments.
+        """
+        if self.moments is None:
+            return self.df
+        total = parts.total**2
+        return 1.0 / (0.5 * parts.side / total**2 + (parts.variance / total) ** 2 / self.df)
 
     def pvalues(self, weights: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return how probable errors beyond these sizes are, by row of `weights`, shape (rows,)."""
-        return self.tail(np.abs(sizes), *self.components(weights))
+        return self.tail(np.abs(sizes), self.components(weights))
 
-    def tail(
-        self, size: FloatArray, sd: FloatArray, noise: FloatArray, share: FloatArray
-    ) -> FloatArray:
-        """Return the two-sided tail of a sampling error plus noise of these sizes and either sign.
-
-        Given the components of some rows of weights, shape (rows, ...).
-        """
-        total = _total(sd, noise, share)
-        return _tail(total * to_normal(size / total, self.df), sd, noise, share)
+    def tail(self, size: FloatArray, parts: Components) -> FloatArray:
+        """Return how probable errors with these components are beyond sizes, shape (rows,)."""
+        total = parts.total
+        return parts.tail(total * to_normal(size / total, self._freedom(parts)))
 
     def half_widths(self, weights: FloatArray, alpha: float) -> FloatArray:
         """Return the sizes that ``pvalues`` gives the probability `alpha`, shape (rows,)."""
-        sd, noise, share = self.components(weights)
-        total = _total(sd, noise, share)
-        low, high = np.zeros(len(sd)), noise[:, -1] - ndtri(alpha / 2) * sd[:, 0]
+        parts = self.components(weights)
+        total = parts.total
+        low = np.zeros(len(total))
+        high = parts.noise[:, -1] - ndtri(alpha / 2) * np.sqrt(parts.variance)
         for _ in range(_HALVINGS if self.noise is not None else 0):
             middle = 0.5 * (low + high)
-            beyond = _tail(middle, sd, noise, share) > alpha
+            beyond = parts.tail(middle) > alpha
             low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
         half = high if self.noise is None else 0.5 * (low + high)
-        return np.asarray(total * from_normal(half / total, self.df))
+        return np.asarray(total * from_normal(half / total, self._freedom(parts)))
 
     def draws(self, draws: int, rank: int, label: str) -> FloatArray:
         """Simulate normal parts for quadratic forms of this rank, shape (draws, p).
@@ -153,27 +243,21 @@ class NoisyErrors:
         return monte_carlo_pvalue(statistic, table)
 
 
-def to_normal(size: FloatArray, df: float) -> FloatArray:
+def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
     """Return the normal quantile that is as probable as a t quantile, for sizes above 0."""
-    if math.isinf(df):
+    if np.isinf(df).all():
         return size
     # where a tail is too small for its logarithm, so is that of the normal
     return np.asarray(-ndtri(np.maximum(stdtr(df, -size), 1e-300)))
 
 
-def from_normal(size: FloatArray, df: float) -> FloatArray:
+def from_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
     """Return the t quantile that is as probable as a normal quantile, for sizes above 0."""
-    if math.isinf(df):
+    if np.isinf(df).all():
         return size
     return np.asarray(-stdtrit(df, np.maximum(ndtr(-size), 1e-300)))
 
 
-def _total(sd: FloatArray, noise: FloatArray, share: FloatArray) -> FloatArray:
-    """Return the standard deviation of a normal number plus noise."""
-    return np.asarray(np.sqrt(sd[:, 0] ** 2 + noise**2 @ share))
-
-
-def _tail(size: FloatArray, sd: FloatArray, noise: FloatArray, share: FloatArray) -> FloatArray:
-    """Return the two-sided tail of a normal number plus noise of these sizes and either sign."""
-    x = size[:, None]
-    return np.asarray((ndtr((noise - x) / sd) + ndtr((-noise - x) / sd)) @ share)
+def _quadratic(weights: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return the quadratic form of each row of weights, shape (rows,)."""
+    return np.asarray(((weights @ matrix) * weights).sum(axis=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance
 from privrank.bradley_terry.linear import ItemContrasts
-from privrank.bradley_terry.moments import degrees_of_freedom
+from privrank.bradley_terry.moments import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.netnoise import NetLaw
@@ -114,7 +114,8 @@ class Inference:
         else:
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, self.draws, generator)
-        return self.errors_of(self.errors.scores + facts.size_noise(b), noise)
+        errors = self.errors_of(self.errors.scores + facts.size_noise(b), noise)
+        return replace(errors, moments=single_contrasts(facts, self.release, b))
 
 
 def _draw_noise(

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.errors import Components, NoisyErrors
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts, LinearPredictor
 from privrank.bradley_terry.score import attainable
@@ -167,20 +167,21 @@ class _ScoreTests:
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of the statistics at values t by their root mean square."""
         _, weights, _ = self._scores(t, np.arange(len(t)))
-        _, sizes, share = self.errors.components(weights)
-        spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
-        return sizes / spread[:, None], share
+        parts = self.errors.components(weights)
+        spread = np.sqrt(np.maximum(parts.noise**2 @ parts.share, 1e-300))
+        return parts.noise / spread[:, None], parts.share
 
     def _pvalues(
         self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Return p-values at values t, and the statistics, given the shapes of the noise."""
         statistic, weights, ratio = self._scores(t, rows)
-        normal = ((weights @ self.errors.normal) * weights).sum(axis=1)
+        variance, side = self.errors.variances(weights)
         noise = ((weights @ self._noise) * weights).sum(axis=1)
-        sd = np.sqrt(np.maximum(ratio * normal, 1e-300))[:, None]
         sizes = shapes[0][rows] * np.sqrt(np.maximum(noise, 0.0))[:, None]
-        return self.errors.tail(np.abs(statistic), sd, sizes, shapes[1]), statistic
+        variance = np.maximum(ratio * variance, 1e-300)
+        parts = Components(variance, ratio**2 * side, sizes, shapes[1])
+        return self.errors.tail(np.abs(statistic), parts), statistic
 
     @cached_property
     def zero(self) -> FloatArray:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import blocks
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
@@ -19,6 +20,7 @@ __all__ = [
     "floored_moments",
     "independent_scores",
     "released_effect",
+    "single_contrasts",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -48,8 +50,7 @@ def independent_scores(
 def degrees_of_freedom(release: Release) -> float:
     """Return those of the sampling covariance: respondents less one where they show it.
 
-    Infinite where answers are taken as independent, as then the fit gives it. What noise adds to
-    the error of second moments the floor under them makes up for.
+    Infinite where answers are taken as independent, as then the fit gives it.
     """
     estimated = release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
     return max(release.design.nobs - 1.0, 1.0) if estimated else math.inf
@@ -64,15 +65,12 @@ def released_effect(release: Release) -> float:
     return max(1.0, most * min(float(part.values[0]) * part.step / release.design.nobs, 1.0))
 
 
-def floored_moments(
-    equations: ScoreEquations, release: Release, b: FloatArray, independent: FloatArray
-) -> FloatArray:
-    """Return the covariance of the scores from released second moments, shape (m, m).
+def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
+    """Return the covariance of the scores as released second moments show it, shape (m, m).
 
     With q_ij the sums of (net_i - net_j)^2, the sum of net net' is -C q C / 2, C centring. Less
-    what the mean explains it estimates the covariance of the net wins without bias. Where a
-    direction varies less than under independent answers it is set to vary as under these, so that
-    noise cannot make a variance negative; this can only widen an interval.
+    what the mean explains it estimates the covariance of the net wins without bias, and noise can
+    make it indefinite.
     """
     m, n = equations.items, release.design.nobs
     first, second = np.triu_indices(m, 1)
@@ -81,7 +79,18 @@ def floored_moments(
     centring = np.eye(m) - 1.0 / m
     total = -0.125 * centring @ (squares + squares.T) @ centring
     mean = np.outer(equations.score, equations.score) - equations.noise_covariance(b)
-    moments = (total - mean / n) * (n / max(n - 1, 1))
+    return np.asarray((total - mean / n) * (n / max(n - 1, 1)))
+
+
+def floored_moments(
+    equations: ScoreEquations, release: Release, b: FloatArray, independent: FloatArray
+) -> FloatArray:
+    """Return :func:`second_moments`, in no direction less than under independent answers.
+
+    A direction that varies less is set to vary as under these, so that noise cannot make a variance
+    negative; this can only widen an interval.
+    """
+    moments = second_moments(equations, release, b)
     values, vectors = spectrum(independent)
     kept = values > 1e-11 * values.max()
     root = vectors[:, kept] * np.sqrt(values[kept])
@@ -89,6 +98,25 @@ def floored_moments(
     values, vectors = spectrum(unit.T @ moments @ unit)
     wider = root @ vectors
     return np.asarray((wider * np.maximum(values, 1.0)) @ wider.T)
+
+
+def single_contrasts(
+    equations: ScoreEquations, release: Release, b: FloatArray
+) -> SecondMoments | None:
+    """Return what second moments of pairs say of single contrasts, None where none are released.
+
+    A combination a of the scores has the variance -sum over pairs of a_i a_j q_ij / 4.
+    """
+    if DEPENDENCE not in release.parts or LARGEST in release.found:
+        return None
+    law = release.parts[DEPENDENCE].law
+    assert law is not None
+    return SecondMoments(
+        second_moments(equations, release, b),
+        independent_scores(equations, release, b),
+        law.variance / 16.0,
+        np.eye(equations.items),
+    )
 
 
 def cluster_moments(

@@ -1,4 +1,4 @@
-"""Tests and intervals of a fit take the errors of its estimates from one law."""
+"""Tests and intervals of a fit take the errors of its estimates from one place."""
 
 import tracemalloc
 
@@ -10,7 +10,7 @@ from scipy.stats import chi2, f, laplace, norm
 from scipy.stats import t as student
 
 import privrank as pr
-from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.errors import NoisyErrors, SecondMoments
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -51,6 +51,45 @@ def test_tails_are_those_of_normal_plus_noise(sd):
     for alpha in (0.3, 0.05, 0.01):
         half = law.half_widths(one, alpha)
         assert law.pvalues(one, half)[0] == pytest.approx(alpha, rel=1e-6)
+
+
+def test_second_moments_give_each_contrast_its_own_variance_and_degrees_of_freedom():
+    rng, m, noise = np.random.default_rng(3), 4, 0.3
+    root = rng.standard_normal((m, m))
+    centring = np.eye(m) - 1.0 / m
+    measured, least = centring @ root @ root.T @ centring, 1.5 * centring
+    moments = SecondMoments(measured, least, noise, np.eye(m))
+    rows = rng.standard_normal((5, m))
+    rows -= rows.mean(axis=1, keepdims=True)
+    wanted = [max(a @ measured @ a, a @ least @ a) for a in rows]
+    variance, side = moments.variances(rows)
+    np.testing.assert_allclose(variance, wanted)
+    # q_ij enter the variance of a'score by -a_i a_j / 4: with noise of variance 16 noise on each
+    first, second = np.triu_indices(m, 1)
+    drawn = 4.0 * np.sqrt(noise) * rng.standard_normal((200_000, len(first)))
+    for a, expected in zip(rows, side, strict=True):
+        moved = -0.25 * drawn @ (a[first] * a[second])
+        assert moved.var() == pytest.approx(expected, rel=0.02)
+    # a constant added to the weights, and a linear map on the way, change nothing
+    errors = NoisyErrors(np.eye(m), df=99.0, moments=moments)
+    for row, one, along in zip(rows, variance, side, strict=True):
+        df = 1.0 / (0.5 * along / one**2 + 1.0 / 99.0)
+        half = student.ppf(0.975, df) * np.sqrt(one)
+        assert errors.half_widths(row[None] + 7.0, 0.05)[0] == pytest.approx(half)
+        through = errors.through(row[None]).half_widths(np.eye(1), 0.05)[0]
+        assert through == pytest.approx(half)
+        assert errors.pvalues(row[None], np.array([half]))[0] == pytest.approx(0.05)
+
+
+@quiet
+def test_intervals_by_second_moments_are_within_those_of_the_joint_covariance():
+    fit = university().fit(2.0, dependence="pairs", rng=np.random.default_rng(4))
+    scores = fit._inference().score_errors()
+    first, second = np.triu_indices(6, 1)
+    rows = np.eye(6)[first] - np.eye(6)[second]
+    alone, joint = scores.variances(rows)[0], NoisyErrors(scores.normal).variances(rows)[0]
+    assert (alone <= joint * (1 + 1e-9)).all()
+    assert alone.sum() < 0.99 * joint.sum()
 
 
 def test_without_noise_tests_are_those_of_statsmodels():
