@@ -123,6 +123,11 @@ def contribution_tradeoff(
             fits=tuple(fits), epsilon=epsilon_of_fit, delta=delta_of_fit, activity=known
         )
     spent = check_epsilon(epsilon)
+    if respondent is None:
+        raise ValueError(
+            "respondent must name the column that says whose rows they are: a bound is on the rows "
+            "of a respondent."
+        )
     encoded = encode_comparisons(
         comparisons,
         ComparisonColumns(item1, item2, outcome, respondent),
