@@ -9,6 +9,7 @@ from numbers import Real
 import numpy as np
 
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.encode.frames import UNSTATED
 from privrank.mechanisms.bounding import release_activity
 from privrank.planning.contributions import Activity, planned_fits
 from privrank.release.release import ACTIVITY
@@ -42,7 +43,7 @@ def contribution_tradeoff(
     item2: str = "item2",
     outcome: str = "outcome",
     items: object = None,
-    respondent: str | None = None,
+    respondent: str | None = UNSTATED,
     distinct_pairs: bool = True,
     ties: bool = False,
     epsilon: float | None = None,

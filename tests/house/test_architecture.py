@@ -35,11 +35,12 @@ ROOMS = (
     "report",
 )
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
-DOORS = {"aggregation", "archive", "btl", "closeness", "datasets", "identity", "topk", "uniformity"}
+DOORS = {"aggregation", "archive", "btl", "closeness", "contributions", "datasets", "identity"}
+DOORS |= {"topk", "uniformity"}
 
 # Rooms mirror each other by family; else no two modules have one name.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
-FAMILIES |= {"dependence", "topk"}
+FAMILIES |= {"contributions", "dependence", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
