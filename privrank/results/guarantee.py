@@ -270,8 +270,8 @@ def bound_notes(design: Design) -> list[str]:
     pairs = ", one of each pair" * design.distinct_pairs
     groups = "" if design.covariates is None else "; groups are taken to answer equally often"
     return [
-        f"Of every respondent a secret random draw kept {design.max_rows} answers at most{pairs}; "
-        f"how many it left out is not told{groups}."
+        f"Of every respondent a secret random draw kept at most {design.max_rows} "
+        f"answer{'s' * (design.max_rows > 1)}{pairs}; how many it left out is not told{groups}."
     ]
 
 

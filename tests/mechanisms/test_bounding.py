@@ -241,7 +241,7 @@ def test_summaries_say_that_rows_were_left_out_and_not_how_many():
         for epsilon in (1.0, np.inf):
             result = model.fit(epsilon, rng=np.random.default_rng(1))
             text = " ".join(str(result.summary()).split())
-            assert f"a secret random draw kept 2 answers at most{words} how many" in text
+            assert f"a secret random draw kept at most 2 answers{words} how many" in text
             assert ("with all their rows, however many, changes" in text) == (epsilon == 1.0)
             assert pr.from_json(result.to_json()).to_json() == result.to_json()
 
