@@ -28,7 +28,7 @@ from privrank.release.release import (
     Release,
     check_release,
 )
-from privrank.release.survey import DesignKind
+from privrank.release.survey import DesignKind, Excess
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances
 from privrank.util.arrays import own
@@ -59,7 +59,7 @@ class PrivateTopK:
         Long comparisons, as for :class:`privrank.PrivateBTL`.
     k : int
         Size of the set, fixed in advance; at most one less than the number of items.
-    item1, item2, outcome, items, respondent, counts, max_rows, distinct_pairs, ties, design
+    item1, item2, outcome, items, respondent, counts, max_rows, excess, distinct_pairs, ties, design
         As for :class:`privrank.PrivateBTL`; `respondent`, whom epsilon protects, has no default.
     pair_counts
         As for :class:`privrank.PrivateBTL`.
@@ -107,6 +107,7 @@ class PrivateTopK:
         respondent: str | None = UNSTATED,
         counts: str | None = None,
         max_rows: int = 1,
+        excess: Excess = "refuse",
         distinct_pairs: bool = True,
         ties: bool = False,
         design: DesignKind = "private",
@@ -117,6 +118,7 @@ class PrivateTopK:
             ComparisonColumns(item1, item2, outcome, respondent, counts),
             items=items,
             max_rows=max_rows,
+            excess=excess,
             distinct_pairs=distinct_pairs,
             ties=ties,
             design=design,

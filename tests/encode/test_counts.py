@@ -102,6 +102,26 @@ def test_counts_count_towards_the_bound_of_a_respondent():
         pr.PrivateBTL(ROWS, counts="n", **PERSON | {"distinct_pairs": True})
 
 
+def test_a_sample_is_drawn_among_the_comparisons_that_rows_stand_for():
+    arguments = PERSON | {"max_rows": 2, "excess": "sample"}
+    rows = repeated(ROWS)[1]
+    counted, plain = (
+        record(pr.PrivateBTL(ROWS, counts="n", **arguments)),
+        record(pr.PrivateBTL(rows, **arguments)),
+    )
+    assert counted == plain
+
+
+def test_the_activity_of_respondents_counts_comparisons():
+    arguments = {key: PERSON[key] for key in ("items", "ties", "distinct_pairs")}
+    arguments |= {"respondent": "who", "for_epsilon": 1.0, "epsilon": 1.0}
+    counted, plain = (
+        pr.contribution_tradeoff(frame, **arguments, **more, rng=np.random.default_rng(0))
+        for frame, more in ((ROWS, {"counts": "n"}), (repeated(ROWS)[1], {}))
+    )
+    pd.testing.assert_frame_equal(counted.to_frame(), plain.to_frame())
+
+
 def test_a_thousand_million_comparisons_take_no_time():
     rng = np.random.default_rng(0)
     names = [f"item {k:02d}" for k in range(30)]
