@@ -13,7 +13,7 @@ from privrank.encode import counting
 from privrank.encode.frames import UNSTATED, check_name, check_stated, with_respondent_column
 from privrank.util.checks import check_items
 
-__all__ = ["ComparisonColumns", "open_comparisons"]
+__all__ = ["ComparisonColumns", "conversion", "open_comparisons"]
 
 _COUNT = "count"
 
@@ -40,7 +40,7 @@ def open_comparisons(
     if isinstance(frame, np.ndarray):
         raise TypeError(
             f"comparisons must be a data frame with a row per comparison, got ndarray: convert a "
-            f"matrix of wins with {_conversion(frame, items)} first."
+            f"matrix of wins with {conversion(frame, items)} first."
         )
     frame = with_respondent_column(frame, columns.respondent)
     view = counting.open_frame(frame, "comparisons")
@@ -56,7 +56,7 @@ def open_comparisons(
     for role, name in roles.items():
         check_name(name, role)
         if name not in present:
-            other = f", or convert data of another form with {_conversion(frame, items)}"
+            other = f", or convert data of another form with {conversion(frame, items)}"
             raise ValueError(
                 f"comparisons has no column {name!r}: name the right one with {role}="
                 f"{other * (role in shaped)}."
@@ -73,7 +73,7 @@ def open_comparisons(
     return frame, view
 
 
-def _conversion(frame: object, items: object) -> str:
+def conversion(frame: object, items: object) -> str:
     """Return the call that converts data of another form to comparisons, as far as can be told.
 
     Looks at what is public: the names of columns, the items, and whether rows are named as columns.

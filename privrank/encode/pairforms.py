@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
+from privrank.encode.comparisoncolumns import conversion
 from privrank.encode.frames import (
     check_filled,
     check_name,
@@ -212,7 +213,11 @@ def _read_rows(
     view = counting.open_frame(frame, "frame")
     present = counting.column_names(view)
     for role, name in given.items():
-        check_present([name], present, role)
+        if name not in present:
+            raise ValueError(
+                f"frame has no column {name!r}: name the right one with {role}=, or the form of "
+                f"the data, as in {conversion(frame, items)}."
+            )
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
     named = list(given.values())[:2]

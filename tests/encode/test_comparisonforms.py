@@ -522,6 +522,7 @@ BAD = {
         ValueError,
         ["'winner'", "winner="],
     ),
+    "another form": (lambda: convert(RANKS, "long"), ValueError, ["'item1'", "'rankings'"]),
     "no items": (lambda: convert(LONG, "long", items=None), ValueError, ["items must be declared"]),
     "unknown item": (
         lambda: convert(altered(LONG, "item1", f"{CANARY}-item"), "long"),
