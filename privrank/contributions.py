@@ -8,7 +8,8 @@ from numbers import Real
 
 import numpy as np
 
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.encode.comparisoncolumns import ComparisonColumns
+from privrank.encode.comparisons import encode_comparisons
 from privrank.encode.frames import UNSTATED
 from privrank.mechanisms.bounding import release_activity
 from privrank.planning.contributions import Activity, planned_fits
@@ -44,6 +45,7 @@ def contribution_tradeoff(
     outcome: str = "outcome",
     items: object = None,
     respondent: str | None = UNSTATED,
+    counts: str | None = None,
     distinct_pairs: bool = True,
     ties: bool = False,
     epsilon: float | None = None,
@@ -67,7 +69,7 @@ def contribution_tradeoff(
         The guarantee of the fit that is planned.
     bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
         Bounds to compare, ascending; respondents are released in the classes between them.
-    item1, item2, outcome, items, respondent, distinct_pairs, ties
+    item1, item2, outcome, items, respondent, counts, distinct_pairs, ties
         As for :class:`privrank.PrivateBTL`.
     epsilon : float, optional
         Privacy budget of releasing the activity.
@@ -131,7 +133,7 @@ def contribution_tradeoff(
         )
     encoded = encode_comparisons(
         comparisons,
-        ComparisonColumns(item1, item2, outcome, respondent),
+        ComparisonColumns(item1, item2, outcome, respondent, counts),
         items=items,
         max_rows=cuts[-1],
         distinct_pairs=distinct_pairs,
