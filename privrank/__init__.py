@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from privrank.distributions.mallows import Mallows as Mallows
     from privrank.distributions.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.distributions.simulate import PlackettLuce as PlackettLuce
-    from privrank.encode.comparisonforms import as_comparisons as as_comparisons
-    from privrank.encode.conversion import as_rankings as as_rankings
-    from privrank.encode.preflib import read_preflib as read_preflib
+    from privrank.encode.forms.comparisonforms import as_comparisons as as_comparisons
+    from privrank.encode.forms.conversion import as_rankings as as_rankings
+    from privrank.encode.forms.preflib import read_preflib as read_preflib
     from privrank.identity import IdentityTest as IdentityTest
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
@@ -58,11 +58,11 @@ _HOME = {
     "Release": "privrank.release.release",
     "TopKResult": "privrank.results",
     "UniformityTest": "privrank.uniformity",
-    "as_comparisons": "privrank.encode.comparisonforms",
+    "as_comparisons": "privrank.encode.forms.comparisonforms",
     "contribution_tradeoff": "privrank.contributions",
-    "as_rankings": "privrank.encode.conversion",
+    "as_rankings": "privrank.encode.forms.conversion",
     "from_json": "privrank.archive",
-    "read_preflib": "privrank.encode.preflib",
+    "read_preflib": "privrank.encode.forms.preflib",
     "summary_col": "privrank.results",
     "tolerance_to_phi": "privrank.distributions.mallows",
 }

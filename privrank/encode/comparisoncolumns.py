@@ -1,19 +1,17 @@
-"""Which columns of a comparisons frame mean what, and which form a frame without them may have."""
+"""Which columns of a comparisons frame mean what."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
-import pandas as pd
 
 from privrank.encode import counting
 from privrank.encode.frames import UNSTATED, check_name, check_stated, with_respondent_column
-from privrank.util.checks import check_items
+from privrank.encode.shapes import comparisons_call
 
-__all__ = ["ComparisonColumns", "conversion", "open_comparisons"]
+__all__ = ["ComparisonColumns", "open_comparisons"]
 
 _COUNT = "count"
 
@@ -40,7 +38,7 @@ def open_comparisons(
     if isinstance(frame, np.ndarray):
         raise TypeError(
             f"comparisons must be a data frame with a row per comparison, got ndarray: convert a "
-            f"matrix of wins with {conversion(frame, items)} first."
+            f"matrix of wins with {comparisons_call(frame, items)} first."
         )
     frame = with_respondent_column(frame, columns.respondent)
     view = counting.open_frame(frame, "comparisons")
@@ -56,7 +54,7 @@ def open_comparisons(
     for role, name in roles.items():
         check_name(name, role)
         if name not in present:
-            other = f", or convert data of another form with {conversion(frame, items)}"
+            other = f", or convert data of another form with {comparisons_call(frame, items)}"
             raise ValueError(
                 f"comparisons has no column {name!r}: name the right one with {role}="
                 f"{other * (role in shaped)}."
@@ -71,41 +69,3 @@ def open_comparisons(
     if len(set(roles.values())) < len(roles):
         raise ValueError(f"{'=, '.join(roles)}= must name different columns.")
     return frame, view
-
-
-def conversion(frame: object, items: object) -> str:
-    """Return the call that converts data of another form to comparisons, as far as can be told.
-
-    Looks at what is public: the names of columns, the items, and whether rows are named as columns.
-    """
-    return f"privrank.as_comparisons(frame, {_form(frame, items)})"
-
-
-def _form(frame: object, items: object) -> str:
-    labels = [] if items is None else [str(label) for label in check_items(items)]
-    if isinstance(frame, np.ndarray):
-        return "'matrix', items=[...]"
-    names = [str(name) for name in counting.column_names(counting.open_frame(frame, "frame"))]
-    rows = list(frame.index[: len(names) + 1]) if isinstance(frame, pd.DataFrame) else []
-    if len(rows) == len(names) and {str(row) for row in rows} == set(names):
-        return "'matrix'"
-    spelled = {name.lower(): name for name in names}
-    for form, roles in (("winner-loser", ("winner", "loser")), ("counts", ("win1", "win2"))):
-        if spelled.keys() >= set(roles):
-            named = [f"{role}={spelled[role]!r}" for role in roles if spelled[role] != role]
-            return ", ".join([repr(form), "items=[...]", *named])
-    if labels and set(labels) <= set(names):
-        return "'rankings', items=[...]"
-    between = _between(names, labels)
-    return "form=..." if between is None else f"'wide', items=[...], sep={between!r}"
-
-
-def _between(names: Sequence[str], labels: Sequence[str]) -> str | None:
-    """Return what stands between two items in the name of a column, None if no name has two."""
-    for name in names:
-        firsts = [label for label in labels if name.startswith(label)]
-        seconds = [label for label in labels if name.endswith(label)]
-        for first, second in product(firsts, seconds):
-            if len(first) + len(second) <= len(name):
-                return name[len(first) : len(name) - len(second)]
-    return None

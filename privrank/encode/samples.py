@@ -21,6 +21,7 @@ from privrank.encode.frames import (
     with_respondent_column,
 )
 from privrank.encode.ranks import Missing, Purpose, check_partial, check_ranks, rank_cells
+from privrank.encode.shapes import rankings_call
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Sample
 from privrank.util.checks import check_choice, check_count, check_items
@@ -183,25 +184,29 @@ def _rank_columns(
         labels = declared
         for label in labels:
             if label not in names:
-                raise ValueError(f"rankings has no column {label!r}: items= names the columns.")
+                raise ValueError(
+                    f"rankings has no column {label!r}: items= names the columns; for data of "
+                    f"another form use {rankings_call(view)}."
+                )
         if respondent in labels:
             raise ValueError("items= and respondent= must name different columns.")
-    _check_labels(labels)
+    _check_labels(labels, f", for orders as text use {rankings_call(view)}")
     numeric = counting.numeric_columns(view, labels)
     for label in labels:
         if label not in numeric:
             raise TypeError(
                 f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
-                f"leave it out with items=[...], or convert the frame with privrank.as_rankings."
+                f"leave it out with items=[...]; for data of another form use "
+                f"{rankings_call(view)}."
             )
     return counting.collect(view, [*labels, *_named(respondent)]), labels
 
 
-def _check_labels(labels: tuple[str, ...]) -> None:
+def _check_labels(labels: tuple[str, ...], other: str = "") -> None:
     if len(labels) < 2:
         raise ValueError(
             "rankings must have a column for each of at least two items, got "
-            f"{len(labels)}: for one column of choices use from_formula('choice ~ 1', data)."
+            f"{len(labels)}: for one column of choices use from_formula('choice ~ 1', data){other}."
         )
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.pairforms import Compared
+from privrank.encode.forms.pairforms import Compared
 from privrank.util.checks import check_items
 
 __all__ = ["read_matrix"]

@@ -15,7 +15,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.comparisoncolumns import conversion
 from privrank.encode.frames import (
     check_filled,
     check_name,
@@ -27,6 +26,7 @@ from privrank.encode.frames import (
     open_wide,
     with_respondent_column,
 )
+from privrank.encode.shapes import comparisons_call
 from privrank.util.checks import check_items
 
 __all__ = [
@@ -216,7 +216,7 @@ def _read_rows(
         if name not in present:
             raise ValueError(
                 f"frame has no column {name!r}: name the right one with {role}=, or the form of "
-                f"the data, as in {conversion(frame, items)}."
+                f"the data, as in {comparisons_call(frame, items)}."
             )
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")

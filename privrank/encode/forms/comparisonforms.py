@@ -14,8 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from privrank.encode.frames import only_for
-from privrank.encode.pairforms import (
+from privrank.encode.forms.pairforms import (
     Compared,
     answered,
     read_counts,
@@ -23,7 +22,7 @@ from privrank.encode.pairforms import (
     read_long,
     read_wide,
 )
-from privrank.encode.rankingforms import (
+from privrank.encode.forms.rankingforms import (
     Rules,
     check_agreement,
     check_bottom,
@@ -31,7 +30,8 @@ from privrank.encode.rankingforms import (
     read_ranks,
     read_ratings,
 )
-from privrank.encode.winmatrix import read_matrix
+from privrank.encode.forms.winmatrix import read_matrix
+from privrank.encode.frames import only_for
 from privrank.util.checks import check_choice, check_flag
 
 __all__ = ["Form", "Missing", "as_comparisons"]

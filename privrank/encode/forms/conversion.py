@@ -17,8 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.simulate import blocks
-from privrank.encode.frames import only_for
-from privrank.encode.rankingforms import (
+from privrank.encode.forms.rankingforms import (
     Rules,
     check_agreement,
     check_bottom,
@@ -26,6 +25,7 @@ from privrank.encode.rankingforms import (
     read_orders,
     read_ranks,
 )
+from privrank.encode.frames import only_for
 from privrank.privacy.noise import draw_orders
 from privrank.util.checks import check_choice, check_rng
 
