@@ -14,6 +14,7 @@ from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.encode.frames import UNSTATED
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.comparisons import Method, Noise, plan_fit
 from privrank.planning.dependence import Dependence
@@ -53,13 +54,14 @@ class PrivateBTL:
     items : sequence of str, optional
         The items, in the order of the report. May be left out when both item columns are
         categorical with declared categories.
-    respondent : str, optional
-        Column (or pandas index level) that names the respondent. Then the unit of privacy is a
-        respondent with all their rows; without it, one row.
+    respondent : str or None
+        Whom epsilon protects; there is no default. The column (or pandas index level) that says who
+        answered: the unit of privacy is a respondent with all their rows. None: the unit is one
+        comparison, and a respondent with r of them is protected at r times epsilon only.
     max_rows : int, default 1
-        Public bound on the rows of one respondent: the length of the questionnaire, no more.
-        Without `respondent` it only serves to say what the guarantee per row means for a
-        respondent.
+        Public bound on the rows of one respondent: the length of the questionnaire, no more. With
+        ``respondent=None`` it bounds nothing, and the summary says what epsilon means for a
+        respondent with so many.
     distinct_pairs : bool, default True
         Promise that a respondent compares each pair at most once.
     ties : bool, default False
@@ -120,7 +122,7 @@ class PrivateBTL:
         item2: str = "item2",
         outcome: str = "outcome",
         items: object = None,
-        respondent: str | None = None,
+        respondent: str | None = UNSTATED,
         max_rows: int = 1,
         distinct_pairs: bool = True,
         ties: bool = False,
@@ -155,7 +157,8 @@ class PrivateBTL:
         data : data frame
             Frame with these columns; covariates are constant within a respondent.
         **arguments
-            The other arguments of :class:`PrivateBTL`, such as ``items=`` and ``respondent=``, and
+            The other arguments of :class:`PrivateBTL`, ``respondent=`` among them, which has no
+            default, and
 
             levels : mapping of str to sequence
                 Levels of covariates whose columns do not declare them (as categoricals do).

@@ -13,6 +13,7 @@ from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.moments import independent_scores
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.encode.frames import UNSTATED
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice
 from privrank.planning.comparisons import Noise, noises_left, side_shares
@@ -58,7 +59,7 @@ class PrivateTopK:
     k : int
         Size of the set, fixed in advance; at most one less than the number of items.
     item1, item2, outcome, items, respondent, max_rows, distinct_pairs, ties, design, pair_counts
-        As for :class:`privrank.PrivateBTL`.
+        As for :class:`privrank.PrivateBTL`; `respondent`, whom epsilon protects, has no default.
 
     Raises
     ------
@@ -100,7 +101,7 @@ class PrivateTopK:
         item2: str = "item2",
         outcome: str = "outcome",
         items: object = None,
-        respondent: str | None = None,
+        respondent: str | None = UNSTATED,
         max_rows: int = 1,
         distinct_pairs: bool = True,
         ties: bool = False,
@@ -132,7 +133,7 @@ class PrivateTopK:
         k : int
             Size of the set.
         **arguments
-            The other arguments of :class:`PrivateTopK`.
+            The other arguments of :class:`PrivateTopK`; ``respondent=`` has no default.
 
         Returns
         -------

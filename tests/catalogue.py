@@ -122,7 +122,8 @@ def links(people, public_people):
 def winners():
     """Formulas with 1 on their right."""
     long, short = {"formula": "item1 + item2 + outcome ~ 1"}, {"formula": "winner + loser ~ 1"}
-    row, person = {"items": ITEMS}, {"items": ITEMS, "respondent": "respondent", "max_rows": 6}
+    row = {"items": ITEMS, "respondent": None}
+    person = {"items": ITEMS, "respondent": "respondent", "max_rows": 6}
     btl, decided = pr.PrivateBTL, surveys.decided
     people = surveys.private_respondents()
     return [
@@ -178,7 +179,7 @@ def top():
     twice, released = {"k": 2, "distinct_pairs": False}, {"k": 2, **RELEASED}
     person, formula = {"k": 2, "items": ITEMS}, "item1 + item2 + outcome ~ 1"
     person |= {"respondent": "respondent", "max_rows": 6, "ties": False}
-    winner = {"formula": "winner + loser ~ 1"}
+    winner, row = {"formula": "winner + loser ~ 1"}, {"k": 1, "items": ITEMS, "respondent": None}
     return [
         *fits("top of rows", topk, rows, ROW | two, some),
         *fits("top of tied rows, released", topk, tied, ROW | TIED | released, [{}, gaussian]),
@@ -188,7 +189,7 @@ def top():
         *fits("top of people, released", topk, people, PERSON | RELEASED | two, [{}]),
         *fits("top of public people", topk, fixed, PERSON | PUBLIC | TIED | two, some),
         *fits("top by formula", topk, people, person, [{}], formula=formula),
-        *fits("top of winners", topk, surveys.decided(), {"k": 1, "items": ITEMS}, [{}], **winner),
+        *fits("top of winners", topk, surveys.decided(), row, [{}], **winner),
     ]
 
 

@@ -51,7 +51,7 @@ def has_canary(item):
 
 
 def check_refusal(call, error, words, leave_out=(CANARY, "7731")):
-    """`call` raises `error` with one sentence that holds `words` and no cell of the data."""
+    """The one sentence of the `error` that `call` raises, with `words` and no cell of the data."""
     with pytest.raises(error) as caught:
         call()
     message = str(caught.value)
@@ -63,3 +63,4 @@ def check_refusal(call, error, words, leave_out=(CANARY, "7731")):
     while error is not None:
         assert not any(cell in str(error) for cell in leave_out)
         error = error.__cause__ or error.__context__
+    return message

@@ -92,7 +92,7 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
     size = np.linalg.norm(theta)
     frame = pr.simulate.bradley_terry(theta, share=share, rng=rng)
     tally = Tally(*(frame[name].to_numpy() for name in ("item1", "item2", "outcome")), items)
-    facts = {"items": range(items), "ties": False}
+    facts = {"items": range(items), "respondent": None, "ties": False}
     private = pr.PrivateBTL(frame, **facts)
     public = pr.PrivateBTL(frame, design="public", **facts)
     private_counts = pr.PrivateTopK(frame, k, **facts)

@@ -83,9 +83,9 @@ def one(rng: np.random.Generator, survey: str, share: float, epsilons: tuple) ->
     tally = Tally(*(code.astype(np.int64) for code in codes), frame["outcome"], len(items))
     declared = frame.groupby(["item1", "item2"], observed=True).size().to_dict()
     asked = {"respondent": "respondent", "max_rows": QUESTIONS[survey], "ties": True}
-    public = pr.PrivateBTL(frame, ties=True, design="public")
+    public = pr.PrivateBTL(frame, ties=True, design="public", respondent=None)
     models = {
-        PRIVATE: (pr.PrivateBTL(frame, ties=True, pair_counts=declared), "auto"),
+        PRIVATE: (pr.PrivateBTL(frame, ties=True, pair_counts=declared, respondent=None), "auto"),
         PUBLIC: (public, "auto"),
         RESPONDENT: (pr.PrivateBTL(frame, design="public", **asked), "auto"),
         WHOLE: (pr.PrivateBTL(frame, design="public", **asked), "none"),

@@ -106,7 +106,7 @@ def model_of(frame: pd.DataFrame, cell: Cell, **options: Any) -> pr.PrivateBTL:
         f"item1 + item2 + outcome ~ {cell.formula}",
         frame,
         **{"items": ITEMS, "ties": False, "design": cell.design}
-        | (people if cell.unit == "respondent" else {})
+        | (people if cell.unit == "respondent" else {"respondent": None})
         | cell.options
         | options,
     )

@@ -49,7 +49,9 @@ def one(
     while True:
         frame = pr.simulate.bradley_terry(theta, repeats=repeats, share=share, rng=rng)
         try:
-            fitted = pr.PrivateBTL(frame, items=range(items), ties=False, design=design, **model)
+            fitted = pr.PrivateBTL(
+                frame, items=range(items), respondent=None, ties=False, design=design, **model
+            )
         except ValueError:  # a public graph that falls apart is drawn again
             continue
         break

@@ -47,7 +47,9 @@ def one(
     theta = ScoreFunction(find(link)).spread * rng.standard_normal(items)
     theta -= theta.mean()
     frame = pr.simulate.bradley_terry(theta, repeats=repeats, link=link, rng=rng)
-    fitted = pr.PrivateBTL(frame, items=range(items), ties=False, design=design, link=link, **model)
+    fitted = pr.PrivateBTL(
+        frame, items=range(items), respondent=None, ties=False, design=design, link=link, **model
+    )
     result = fitted.fit(epsilon=epsilon, method=method, rng=rng)
     covariance = result._inference().errors
     error = np.sqrt(np.diag(covariance.total))

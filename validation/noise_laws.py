@@ -29,7 +29,11 @@ def options(noise: str) -> dict[str, object]:
 
 def model(frame: pd.DataFrame, unit: str) -> pr.PrivateBTL:
     items = pr.datasets.load_university().items
-    people = {"respondent": "respondent", "max_rows": 15} if unit == "respondent" else {}
+    people = (
+        {"respondent": "respondent", "max_rows": 15}
+        if unit == "respondent"
+        else {"respondent": None}
+    )
     return pr.PrivateBTL(frame, items=items, ties=True, design="public", **people)
 
 

@@ -77,7 +77,11 @@ def simulated(rng: np.random.Generator, cell: Setting) -> tuple[np.ndarray, pr.P
 
 def model(frame: pd.DataFrame, items: object, cell: Setting, *, ties: bool) -> pr.PrivateBTL:
     rows = cell.items * (cell.items - 1) // 2
-    people = {"respondent": "respondent", "max_rows": rows} if cell.unit == "respondent" else {}
+    people = (
+        {"respondent": "respondent", "max_rows": rows}
+        if cell.unit == "respondent"
+        else {"respondent": None}
+    )
     return pr.PrivateBTL(frame, items=items, ties=ties, pair_counts="release", **people)
 
 

@@ -52,7 +52,7 @@ def tied(
     theta[:above] = 1.5
     theta[above + block :] = -1.5
     frame = pr.simulate.bradley_terry(theta, repeats=repeats, rng=rng)
-    model = pr.PrivateTopK(frame, k, items=range(items), ties=False, design=design)
+    model = pr.PrivateTopK(frame, k, items=range(items), respondent=None, ties=False, design=design)
     return model.fit(epsilon=epsilon, rng=rng, **law(noise)).pvalue
 
 
@@ -92,7 +92,7 @@ def laws(replicates: int) -> None:
 def equal(rng: np.random.Generator, items: int, repeats: int, epsilon: float, design: str) -> float:
     """Return the homogeneity p-value with all worths equal."""
     frame = pr.simulate.bradley_terry(np.zeros(items), repeats=repeats, rng=rng)
-    model = pr.PrivateBTL(frame, items=range(items), ties=False, design=design)
+    model = pr.PrivateBTL(frame, items=range(items), respondent=None, ties=False, design=design)
     return model.fit(epsilon=epsilon, rng=rng).test_homogeneity().pvalue
 
 
@@ -105,7 +105,7 @@ def spread(
     truth = (rate.sum(axis=1) - 0.5) / (items - 1)
     rank = 1 + (theta[None, :] > theta[:, None]).sum(axis=1)
     frame = pr.simulate.bradley_terry(theta, repeats=repeats, rng=rng)
-    model = pr.PrivateTopK(frame, 1, items=range(items), ties=False, design=design)
+    model = pr.PrivateTopK(frame, 1, items=range(items), respondent=None, ties=False, design=design)
     top = model.fit(epsilon=epsilon, rng=rng)
     sides = top.conf_int()
     covered = (sides["lower"] <= truth) & (truth <= sides["upper"])

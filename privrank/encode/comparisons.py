@@ -7,7 +7,7 @@ wins minus losses, an integer per item. Messages name columns and rules, never a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.encode import counting
-from privrank.encode.formula import parse
+from privrank.encode.formula import factors_of, parse
 from privrank.encode.frames import (
+    UNSTATED,
     check_respondents,
+    check_stated,
     declared_items,
     refuse_copy,
     with_respondent_column,
@@ -140,7 +142,7 @@ def encode_comparisons(
     unit: Unit = "row" if columns.respondent is None else "respondent"
     frame = with_respondent_column(frame, columns.respondent)
     view = counting.open_frame(frame, "comparisons")
-    _check_columns(counting.column_names(view), columns)
+    _check_columns(frame, counting.column_names(view), columns)
     if columns.outcome is not None and not counting.numeric_columns(view, [columns.outcome]):
         raise TypeError(
             f"column {columns.outcome!r} must be numeric with 1 = first item preferred, 0 = tie, "
@@ -300,23 +302,23 @@ def _sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:
     return np.bincount(index, values, minlength=size).astype(np.int64)
 
 
-def _check_columns(present: list[str], columns: ComparisonColumns) -> None:
-    roles = {
-        "item1": columns.item1,
-        "item2": columns.item2,
-        "outcome": columns.outcome,
-        "respondent": columns.respondent,
-    }
-    optional = ("outcome", "respondent") if columns.decided else ("respondent",)
-    named = {role: name for role, name in roles.items() if name is not None or role not in optional}
-    for role, name in named.items():
+def _check_columns(
+    frame: object, present: list[str], columns: ComparisonColumns, covariates: Sequence[str] = ()
+) -> None:
+    roles: dict[str, str | None] = {"item1": columns.item1, "item2": columns.item2}
+    if not columns.decided:
+        roles["outcome"] = columns.outcome
+    if columns.respondent is not None and columns.respondent is not UNSTATED:
+        roles["respondent"] = columns.respondent
+    for role, name in roles.items():
         if not isinstance(name, str):
             raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
         if name not in present:
             raise ValueError(
                 f"comparisons has no column {name!r}: name the right one with {role}=."
             )
-    if len(set(named.values())) < len(named):
+    check_stated(columns.respondent, frame, (*roles.values(), *covariates))
+    if len(set(roles.values())) < len(roles):
         raise ValueError("item1=, item2=, outcome= and respondent= must name different columns.")
 
 
@@ -396,18 +398,17 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"and data."
         )
     decided = len(parsed.left) == 2
-    respondent = arguments.get("respondent")
+    respondent = arguments.get("respondent", UNSTATED)
     item1, item2 = parsed.left[:2]
+    outcome = None if decided else parsed.left[2]
+    columns = ComparisonColumns(item1, item2, outcome, respondent, decided)
     predictor = None
     given = {name: arguments.get(name) for name in sorted(extra)}
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
         frame = with_respondent_column(data, respondent)
-        _check_columns(
-            counting.column_names(counting.open_frame(frame, "data")),
-            ComparisonColumns(
-                item1, item2, None if decided else parsed.left[2], respondent, decided
-            ),
-        )
+        covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
+        present = counting.column_names(counting.open_frame(frame, "data"))
+        _check_columns(frame, present, columns, covariates)
         labels = declared_items(frame, (item1, item2), arguments.get("items"))
         predictor = read_predictor(parsed.right_text, frame, labels, **given)
         if {*parsed.left, respondent} & set(predictor.columns):
@@ -422,7 +423,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             )
     return encode_comparisons(
         data,
-        ComparisonColumns(item1, item2, None if decided else parsed.left[2], respondent, decided),
+        columns,
         items=arguments.get("items"),
         max_rows=arguments.get("max_rows", 1),
         distinct_pairs=arguments.get("distinct_pairs", True),

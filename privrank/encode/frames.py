@@ -13,7 +13,9 @@ from privrank.encode import counting
 from privrank.util.checks import check_items
 
 __all__ = [
+    "UNSTATED",
     "check_respondents",
+    "check_stated",
     "declared_items",
     "item_codes",
     "numbers",
@@ -23,6 +25,19 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+
+class _Unstated:
+    """The default of an argument that has to be stated."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Say so in the signature."""
+        return "<to be stated>"
+
+
+UNSTATED: Any = _Unstated()
 
 
 def refuse_copy(*_: object) -> NoReturn:
@@ -43,6 +58,21 @@ def with_respondent_column(frame: object, respondent: str | None) -> object:
     ):
         return frame.reset_index(respondent)
     return frame
+
+
+def check_stated(respondent: object, frame: object, used: Sequence[str | None]) -> None:
+    """Refuse a unit of privacy that was left open, and name the columns that nothing else uses."""
+    if respondent is not UNSTATED:
+        return
+    names = counting.column_names(counting.open_frame(frame, "comparisons"))
+    levels = frame.index.names if isinstance(frame, pd.DataFrame) else []
+    left = [repr(name) for name in (*names, *levels) if name is not None and name not in used]
+    shown = ", ".join(left[:8]) + ", ..." * (len(left) > 8)
+    raise TypeError(
+        f"respondent= must be stated, because it says whom epsilon protects: the column that says "
+        f"who answered{f' (not used so far: {shown})' * bool(left)}, or None if each comparison is "
+        f"a unit of its own."
+    )
 
 
 def check_respondents(person: IntArray, size: IntArray | None, column: str, max_rows: int) -> None:

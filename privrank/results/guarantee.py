@@ -263,16 +263,21 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
 
 
 def level_notes(release: Release, row: str) -> list[str]:
-    """Return what epsilon is for a respondent, where it is per row and a respondent may have more.
+    """Return what epsilon is for a respondent, where it is per row. Given what a row is called.
 
-    Given what a row is called.
+    **Privacy.** What is (epsilon, delta)-private for one row is (r epsilon, delta')-private for r
+    rows, with delta' = delta (1 + exp(epsilon) + ... + exp((r - 1) epsilon)): replace one after
+    another.
     """
-    survey = release.survey
-    if release.source == "none" or survey.unit != "row" or survey.max_rows == 1:
+    survey, most = release.survey, release.survey.max_rows
+    if release.source == "none" or survey.unit != "row":
         return []
+    whole, several = "r times that", "r"
+    if most > 1:
+        whole, several = f"{release.epsilon * most:g}", f"up to {most}"
     return [
-        f"Epsilon {release.epsilon:g} is per {row}; a respondent with up to {survey.max_rows} rows "
-        f"is protected at {release.epsilon * survey.max_rows:g}."
+        f"Epsilon {release.epsilon:g} is per {row}, {whole} for a respondent with {several}"
+        f"{', whose delta is larger' * bool(release.delta)}."
     ]
 
 

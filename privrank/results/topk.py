@@ -323,9 +323,9 @@ class TopKResult(Result):
         verdict = "is" if self.pvalue <= self.alpha else "is not"
         other = " H1: the selected items have the k highest." if details else ""
         return [
-            f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} "
-            f"between ranks {self.k} and {self.k + 1}, {format_pvalue(self.pvalue)} under H0, "
-            f"that an item left out has at least the win rate of a selected one.{other}",
+            f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
+            f"rank {self.k + 1}, {format_pvalue(self.pvalue)} under H0, that one left out has at "
+            f"least the win rate of one selected.{other}",
             f"With {100 * (1 - self.alpha):g}% confidence each interval covers the item's win rate "
             f"against the opponents it met, {allowance(self.release)}; the rank sets hold for all "
             f"items at once.",

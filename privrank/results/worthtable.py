@@ -87,7 +87,7 @@ def _tests_note(release: Release, tests: HomogeneityResult | pd.DataFrame) -> st
         )
         return f"Wald tests of terms (Monte Carlo): {terms}."
     return (
-        f"Test of equal worths: statistic {tests.statistic:.2f} on {tests.df} degrees of freedom, "
+        f"Test of equal worths: statistic {tests.statistic:.2f} on {tests.df} df, "
         f"{format_pvalue(tests.pvalue)} (Monte Carlo)."
     )
 

@@ -150,7 +150,7 @@ def test_every_interval_is_at_the_level_of_its_test(formula, noise):
 def test_heavy_noise_has_heavier_tails_than_normal():
     rows = [(k, "ab"[k % 2], "ba"[k % 2], 1.0 if k % 4 < 2 else -1.0) for k in range(400)]
     frame = pd.DataFrame(rows, columns=["respondent", "item1", "item2", "outcome"])
-    fit = pr.PrivateBTL(frame, items=["a", "b"], design="public", ties=False).fit(
+    fit = pr.PrivateBTL(frame, items=["a", "b"], respondent=None, design="public", ties=False).fit(
         0.02, noise="laplace", rng=np.random.default_rng(3)
     )
     half = np.diff(fit.conf_int(0.01).to_numpy())[:, 0] / 2

@@ -195,7 +195,7 @@ def test_the_summary_of_a_non_private_fit_shows_it():
 def test_what_is_no_fit_is_named_by_its_type():
     fit = pr.PrivateBTL(
         pr.datasets.load_university().comparisons, items=pr.datasets.load_university().items,
-        ties=True, design="public",
+        respondent=None, ties=True, design="public",
     ).fit(np.inf, penalty=0)  # fmt: skip
     with pytest.raises(TypeError, match="got DataFrame") as refusal:
         fit.compare_lr_test(fit.pairwise())

@@ -63,7 +63,9 @@ def model(name="university", *, unit="respondent", **arguments):
     survey = SURVEYS[name]
     if unit == "respondent":
         arguments = {"respondent": "respondent", "max_rows": ROWS[name]} | arguments
-    return pr.PrivateBTL(survey.comparisons, **{"items": survey.items, "ties": True} | arguments)
+    return pr.PrivateBTL(
+        survey.comparisons, **{"items": survey.items, "respondent": None, "ties": True} | arguments
+    )
 
 
 # --- the laws ---
@@ -252,7 +254,7 @@ def test_maximum_likelihood_equals_glm(name, design, link, solver):
     # without respondents, and from the formula
     survey = pr.PrivateBTL.from_formula(
         "item1 + item2 + outcome ~ 1", SURVEYS[name].comparisons, items=SURVEYS[name].items,
-        ties=True, design=design, link=link,
+        respondent=None, ties=True, design=design, link=link,
     )  # fmt: skip
     np.testing.assert_allclose(survey.fit(np.inf, penalty=0).params, worths, atol=1e-7)
 
@@ -392,7 +394,9 @@ def test_fits_solve_their_score_equations(monkeypatch, link, gamma):
 def test_separable_data_fall_back_on_the_ridge(link, solver):
     rows = [("a", "b", 1.0), ("b", "c", 1.0), ("a", "c", 1.0)] * 20
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
-    survey = pr.PrivateBTL(frame, items="a b c".split(), design="public", link=link)
+    survey = pr.PrivateBTL(
+        frame, items="a b c".split(), respondent=None, design="public", link=link
+    )
     for epsilon in (np.inf, 1e6):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -406,7 +410,7 @@ def test_separable_data_fall_back_on_the_ridge(link, solver):
 def test_extreme_but_finite_worths_are_no_reason_to_fall_back(link):
     rows = [("a", "b", 1.0)] * 9_999 + [("a", "b", -1.0)]
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
-    survey = pr.PrivateBTL(frame, items=["a", "b"], design="public", link=link)
+    survey = pr.PrivateBTL(frame, items=["a", "b"], respondent=None, design="public", link=link)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivrankWarning)
         result = survey.fit(np.inf, penalty=0)
@@ -501,8 +505,8 @@ def test_what_is_no_archive_is_refused(text):
 @by_other
 def test_a_release_of_counts_is_read_under_another_link(link):
     release = pr.PrivateTopK(
-        SURVEYS["university"].comparisons, k=2, items=SURVEYS["university"].items, ties=True,
-        design="public",
+        SURVEYS["university"].comparisons, k=2, items=SURVEYS["university"].items,
+        respondent=None, ties=True, design="public",
     ).fit(2.0, rng=seeded()).release  # fmt: skip
     direct = model(unit="row", design="public", link=link).fit(2.0, method="counts", rng=seeded())
     read = pr.PrivateBTL.from_release(release, link=link)

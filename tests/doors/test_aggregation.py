@@ -312,7 +312,9 @@ def test_more_refusals():
     uniform = pr.UniformityTest(good[list("abc")]).fit(1.0, rng=seeded())
     with pytest.raises(ValueError, match="release must hold an order"):
         pr.PrivateRankAggregation.from_release(uniform.release)
-    btl = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True).fit(1.0, rng=seeded())
+    btl = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, respondent=None, ties=True).fit(
+        1.0, rng=seeded()
+    )
     with pytest.raises(ValueError, match="paired comparisons"):
         pr.PrivateRankAggregation.from_release(btl.release)
 

@@ -48,7 +48,9 @@ def model(name="university", *, unit="respondent", frame=None, **arguments):
     if unit == "respondent":
         arguments = {"respondent": "respondent", "max_rows": ROWS[name]} | arguments
     frame = survey.comparisons if frame is None else frame
-    return pr.PrivateBTL(frame, **{"items": survey.items, "ties": True} | arguments)
+    return pr.PrivateBTL(
+        frame, **{"items": survey.items, "respondent": None, "ties": True} | arguments
+    )
 
 
 def long_frame(rows):
@@ -209,7 +211,7 @@ def test_fits_are_not_biased_by_pairs_that_were_never_compared():
 def test_many_items_release_net_wins_and_pair_counts_apart():
     # nine items are beyond the win matrix
     frame, items = sparse_survey(9, 400)
-    survey = pr.PrivateBTL(frame, items=items, pair_counts="release")
+    survey = pr.PrivateBTL(frame, items=items, respondent=None, pair_counts="release")
     private = survey.fit(1e6, penalty=1.0, method="counts")
     assert set(private.release.parts) == {"net wins", "pair_counts"}
     plain = survey.fit(np.inf, penalty=1.0)
@@ -266,7 +268,7 @@ def test_solvers_agree(name, case):
 @pytest.mark.parametrize("gamma", [0.0, 1e-3, 2.0])
 def test_conjugate_gradients_agree_with_the_dense_factor(monkeypatch, gamma):
     frame, items = sparse_survey(600, 24_000)
-    survey = pr.PrivateBTL(frame, items=items, design="public")
+    survey = pr.PrivateBTL(frame, items=items, respondent=None, design="public")
 
     def fit(limit, solver="newton"):
         monkeypatch.setattr(linear, "DENSE_LIMIT", limit)
@@ -322,7 +324,7 @@ SEPARABLE = {
 def test_separable_data_fall_back_on_the_ridge(rows, solver):
     frame = long_frame(rows)
     items = sorted(set(frame["item1"]) | set(frame["item2"]))
-    survey = pr.PrivateBTL(frame, items=items, design="public")
+    survey = pr.PrivateBTL(frame, items=items, respondent=None, design="public")
     with pytest.warns(PrivrankWarning, match="not finite"):
         result = survey.fit(np.inf, penalty=0, solver=solver, rng=seeded())
     automatic = survey.fit(np.inf, rng=seeded())
@@ -337,9 +339,9 @@ def test_extreme_but_finite_worths_are_no_reason_to_fall_back():
     rows = [("a", "b", 1.0)] * 9_999 + [("a", "b", -1.0)]
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivrankWarning)
-        result = pr.PrivateBTL(long_frame(rows), items=["a", "b"], design="public").fit(
-            np.inf, penalty=0
-        )
+        result = pr.PrivateBTL(
+            long_frame(rows), items=["a", "b"], respondent=None, design="public"
+        ).fit(np.inf, penalty=0)
     assert result.params["a"] - result.params["b"] == pytest.approx(math.log(9_999), abs=1e-6)
 
 
@@ -429,7 +431,9 @@ def test_a_hypothesis_that_cannot_be_read_gets_one_sentence(private, wrong):
 
 def test_names_that_no_formula_could_spell():
     frame = long_frame([("St. Gallen", "A&B", 1.0), ("A&B", "1st", -1.0), ("1st", "A&B", -1.0)] * 9)
-    result = pr.PrivateBTL(frame, items=["St. Gallen", "A&B", "1st"], design="public").fit(np.inf)
+    result = pr.PrivateBTL(
+        frame, items=["St. Gallen", "A&B", "1st"], respondent=None, design="public"
+    ).fit(np.inf)
     test = result.t_test([[1.0, -1.0, 0.0]])
     assert float(np.squeeze(test.effect)) == pytest.approx(
         result.params.iloc[0] - result.params.iloc[1]
@@ -467,7 +471,9 @@ def test_worth_and_ranks_follow_params(private):
 
 def test_equal_worths_are_ordered_by_the_coin():
     frame = long_frame([("a", "b", 0.0), ("b", "c", 0.0), ("a", "c", 0.0)] * 5)
-    survey = pr.PrivateBTL(frame, items=["a", "b", "c"], ties=True, design="public")
+    survey = pr.PrivateBTL(
+        frame, items=["a", "b", "c"], respondent=None, ties=True, design="public"
+    )
     orders = set()
     for seed in range(30):
         result = survey.fit(np.inf, rng=seeded(seed))
@@ -518,7 +524,9 @@ def test_homogeneity_without_noise_is_nearly_the_chi_square_test():
     # coin tosses: the score test of equal worths, by hand from the net wins
     rng = np.random.default_rng(12)
     rows = [(i, j, o) for i, j in combinations("abcd", 2) for o in rng.choice([1.0, -1.0], 50)]
-    result = pr.PrivateBTL(long_frame(rows), items=list("abcd"), design="public").fit(np.inf)
+    result = pr.PrivateBTL(
+        long_frame(rows), items=list("abcd"), respondent=None, design="public"
+    ).fit(np.inf)
     test = result.test_homogeneity()
     net = result.release.parts["net wins"].values
     # every item met three others 50 times: covariance of net is 50 (4 I - J)
@@ -535,7 +543,7 @@ def test_two_items_work_everywhere(case):
     arguments, options = SOLVED[case]
     frame = long_frame([("a", "b", 1.0)] * 30 + [("b", "a", 1.0)] * 20 + [("a", "b", 0.0)] * 5)
     frame["respondent"] = np.arange(len(frame))
-    for unit in ({}, {"respondent": "respondent"}):
+    for unit in ({"respondent": None}, {"respondent": "respondent"}):
         survey = pr.PrivateBTL(frame, items=["a", "b"], ties=True, **unit, **arguments)
         result = survey.fit(**options, rng=seeded())
         assert np.isfinite(result.params).all() and result.params.sum() == pytest.approx(0)
@@ -549,7 +557,9 @@ def test_two_items_work_everywhere(case):
 
 def test_two_items_by_hand():
     frame = long_frame([("a", "b", 1.0)] * 30 + [("a", "b", -1.0)] * 10)
-    result = pr.PrivateBTL(frame, items=["a", "b"], design="public").fit(np.inf, penalty=0)
+    result = pr.PrivateBTL(frame, items=["a", "b"], respondent=None, design="public").fit(
+        np.inf, penalty=0
+    )
     assert result.params["a"] == pytest.approx(math.log(3) / 2)
     (row,) = result.pairwise().itertuples()
     assert row.probability == pytest.approx(0.75)
@@ -615,9 +625,11 @@ def test_from_formula_with_winner_and_loser(design):
     )
     items = SURVEYS["university"].items
     one = pr.PrivateBTL.from_formula(
-        "Q('the winner') + loser ~ 1", games, items=items, design=design
+        "Q('the winner') + loser ~ 1", games, items=items, respondent=None, design=design
     ).fit(0.7, rng=seeded())
-    other = pr.PrivateBTL(decided, items=items, ties=False, design=design).fit(0.7, rng=seeded())
+    other = pr.PrivateBTL(decided, items=items, respondent=None, ties=False, design=design).fit(
+        0.7, rng=seeded()
+    )
     assert one.to_json() == other.to_json()
     assert one.release.design.ties is False
 
@@ -803,7 +815,7 @@ def test_shares_add_up_to_epsilon(unit):
 
 def test_auto_leaves_objective_perturbation_out_when_the_ridge_is_too_small():
     rows = pr.datasets.load_university().comparisons
-    model = pr.PrivateBTL(rows, ties=True, pair_counts="equal")
+    model = pr.PrivateBTL(rows, ties=True, pair_counts="equal", respondent=None)
     rng = np.random.default_rng(0)
     assert model.fit(1.0, rng=rng).release.mechanism == "objective perturbation"
     assert model.fit(1.0, penalty=0, rng=rng).release.mechanism == "net wins"

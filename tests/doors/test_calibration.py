@@ -25,7 +25,7 @@ def coverage(items, repeats, epsilon, replicates, design="public", seed=1, **fit
         theta = rng.standard_normal(items)
         theta -= theta.mean()
         frame = comparisons(rng, theta, repeats)
-        model = pr.PrivateBTL(frame, items=range(items), ties=False, design=design)
+        model = pr.PrivateBTL(frame, items=range(items), respondent=None, ties=False, design=design)
         result = model.fit(epsilon=epsilon, rng=rng, **fit)
         sides = result.conf_int()
         covered.append(((sides["lower"] <= theta) & (theta <= sides["upper"])).mean())
@@ -60,7 +60,9 @@ def test_separation_and_homogeneity_hold_their_level():
     separated, unequal = [], []
     for _ in range(400):
         frame = comparisons(rng, np.zeros(3), 10)
-        model = pr.PrivateTopK(frame, 1, items=range(3), ties=False, design="public")
+        model = pr.PrivateTopK(
+            frame, 1, items=range(3), respondent=None, ties=False, design="public"
+        )
         top = model.fit(epsilon=0.5, rng=rng)
         separated.append(top.pvalue <= 0.05)
         unequal.append(pr.PrivateBTL.from_release(top.release).test_homogeneity().pvalue <= 0.05)
@@ -72,7 +74,7 @@ def test_separation_and_homogeneity_hold_their_level():
 def test_the_warning_fires_where_intervals_undercover():
     rng = np.random.default_rng(5)
     frame = comparisons(rng, rng.standard_normal(20), 1)
-    model = pr.PrivateBTL(frame, items=range(20), ties=False, design="public")
+    model = pr.PrivateBTL(frame, items=range(20), respondent=None, ties=False, design="public")
     with pytest.warns(pr.PrivrankWarning, match="information per contrast"):
         model.fit(epsilon=0.2, rng=rng)
     with warnings.catch_warnings():

@@ -30,10 +30,13 @@ def chain(items, outcome=(1.0, -1.0)):
     return frame.assign(outcome=np.resize(outcome, rows))
 
 
+def people(unit):
+    return {"respondent": "who", "max_rows": 2} if unit == "respondent" else {"respondent": None}
+
+
 def comparisons(kind, unit, **facts):
     def build(items):
-        people = {"respondent": "who", "max_rows": 2} if unit == "respondent" else {}
-        given = {"items": names(items)} | people | facts
+        given = {"items": names(items)} | people(unit) | facts
         return kind(chain(items), *([1] if kind is pr.PrivateTopK else []), **given)
 
     return build
@@ -41,13 +44,12 @@ def comparisons(kind, unit, **facts):
 
 def by_group(unit, design):
     def build(items):
-        people = {"respondent": "who", "max_rows": 2} if unit == "respondent" else {}
         frame = chain(items)
         # a public graph connects the items within each group
         both = pd.concat((frame.assign(group="x"), frame.assign(group="y", who=frame["who"] + 1e6)))
         return pr.PrivateBTL.from_formula(
             "item1 + item2 + outcome ~ group", both, items=names(items), design=design,
-            levels={"group": ["x", "y"]}, **people,
+            levels={"group": ["x", "y"]}, **people(unit),
         )  # fmt: skip
 
     return build
@@ -55,11 +57,10 @@ def by_group(unit, design):
 
 def by_item(unit, design):
     def build(items):
-        people = {"respondent": "who", "max_rows": 2} if unit == "respondent" else {}
         table = pd.DataFrame({"x": np.arange(items) ** 0.5}, index=names(items))
         return pr.PrivateBTL.from_formula(
             "item1 + item2 + outcome ~ 1", chain(items), items=names(items), design=design,
-            item_formula="x", item_data=table, **people,
+            item_formula="x", item_data=table, **people(unit),
         )  # fmt: skip
 
     return build

@@ -32,7 +32,10 @@ STEEP = pr.Link(
     kappa2=1.0,
 )
 LINKS = {"logit": "logit", "probit": "probit", "a link of your own": STEEP}
-UNITS = ("row", "respondent")
+UNITS = {
+    "row": {"respondent": None},
+    "respondent": {"respondent": "respondent", "max_rows": 6},
+}
 DESIGNS = {
     "public": [{"design": "public"}],
     "private": [{"pair_counts": "equal"}, {"pair_counts": dict.fromkeys(PAIRS, 30)}],
@@ -63,8 +66,7 @@ def survey():
 
 
 def model(unit, **arguments):
-    people = {"respondent": "respondent", "max_rows": 6} if unit == "respondent" else {}
-    return pr.PrivateBTL(survey(), items=ITEMS, ties=True, **people, **arguments)
+    return pr.PrivateBTL(survey(), items=ITEMS, ties=True, **UNITS[unit], **arguments)
 
 
 def outcome(fit, law):
@@ -148,7 +150,6 @@ def test_covariates_are_what_the_page_says(row, link, unit):
     frame["age"] = 20 + frame["respondent"] % 21
     turned = frame["respondent"] % 3 == 0
     frame.loc[turned, ["item1", "item2"]] = frame.loc[turned, ["item2", "item1"]].to_numpy()
-    people = {"respondent": "respondent", "max_rows": 6} if unit == "respondent" else {}
     laws = [each["noise"] for each in table("method") if each["method"] == "counts"]
     for design in ("public", "private"):
         for law in laws if row["covariates"] != "numbers" else ["laplace"]:
@@ -161,7 +162,7 @@ def test_covariates_are_what_the_page_says(row, link, unit):
                     ties=True,
                     link=LINKS[link],
                     design=design,
-                    **people,
+                    **UNITS[unit],
                     **options,
                 ).fit(1.0, delta, noise=law, rng=np.random.default_rng(0))
 
@@ -180,6 +181,7 @@ def test_numeric_covariates_take_laplace_noise_only():
         "item1 + item2 + outcome ~ age",
         frame,
         items=ITEMS,
+        respondent=None,
         ties=True,
         design="public",
         bounds={"age": (20, 40)},

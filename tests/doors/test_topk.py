@@ -77,7 +77,9 @@ def test_unequal_degrees_rank_by_rate_and_not_by_wins():
     rows = [("a", "c", 1.0)] * 9 + [("a", "c", -1.0)]
     rows += [("b", "c", 1.0)] * 60 + [("b", "c", -1.0)] * 40
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
-    result = pr.PrivateTopK(frame, 1, items=["a", "b", "c"], design="public").fit(np.inf)
+    result = pr.PrivateTopK(frame, 1, items=["a", "b", "c"], respondent=None, design="public").fit(
+        np.inf
+    )
     assert result.selected == ("a",)
     np.testing.assert_allclose(result.params, [0.9, 0.6, 41 / 110])
     # the interval of the item met ten times is the widest
@@ -142,7 +144,9 @@ def test_intervals_invert_the_noisy_binomial(epsilon):
 def test_intervals_without_noise_are_wilson_intervals():
     rows = [("a", "b", 1.0)] * 14 + [("a", "b", -1.0)] * 6
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
-    result = pr.PrivateTopK(frame, 1, items=["a", "b"], design="public").fit(np.inf)
+    result = pr.PrivateTopK(frame, 1, items=["a", "b"], respondent=None, design="public").fit(
+        np.inf
+    )
     z, n, p = norm.isf(0.025), 20, 0.7
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
@@ -256,7 +260,7 @@ def test_gap_variance_is_that_of_the_net_wins():
 def test_equal_counts_are_ordered_by_the_coin():
     rows = [(*pair, 0.0) for pair in combinations("abc", 2)] * 4
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
-    model = pr.PrivateTopK(frame, 1, items=list("abc"), ties=True, design="public")
+    model = pr.PrivateTopK(frame, 1, items=list("abc"), respondent=None, ties=True, design="public")
     chosen = []
     for seed in range(60):
         result = model.fit(np.inf, rng=seeded(seed))
@@ -301,7 +305,7 @@ def test_from_release_checks_k(k):
 @quiet
 def test_objective_perturbation_holds_no_counts():
     release = (
-        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True)
+        pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, respondent=None, ties=True)
         .fit(1.0, method="objective", rng=seeded())
         .release
     )
@@ -310,7 +314,9 @@ def test_objective_perturbation_holds_no_counts():
 
 
 def test_from_a_win_matrix():
-    model = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, pair_counts="release")
+    model = pr.PrivateBTL(
+        CEMS.comparisons, items=CEMS.items, respondent=None, ties=True, pair_counts="release"
+    )
     release = release_comparisons(
         model._encoded,
         plan_comparisons(model._encoded.design, Choice("win matrix"), 1e6, 0.0, "a test"),
@@ -347,7 +353,9 @@ def test_relabelling_items_permutes_the_selection():
 
 
 def test_standard_errors_hold_the_noise_of_a_win_matrix():
-    model = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, pair_counts="release")
+    model = pr.PrivateBTL(
+        CEMS.comparisons, items=CEMS.items, respondent=None, ties=True, pair_counts="release"
+    )
     release = model.fit(0.5, method="counts", rng=seeded()).release
     result = pr.PrivateTopK.from_release(release, 2)
     part = release.parts["win matrix"]
@@ -380,7 +388,7 @@ def strong_and_weak(opponents):
 @pytest.mark.parametrize(("opponents", "warned"), [({}, False), ({(0, 2): 5, (1, 3): 5}, True)])
 def test_unequal_opponents_are_warned_of_from_public_counts(opponents, warned):
     frame = strong_and_weak(opponents)
-    model = pr.PrivateTopK(frame, 2, items=range(4), ties=False, design="public")
+    model = pr.PrivateTopK(frame, 2, items=range(4), respondent=None, ties=False, design="public")
     text = str(model.fit(1.0, rng=seeded()).summary())
     assert "against the opponents it met" in " ".join(text.split())
     assert ("did not meet all opponents equally often" in text) == warned
@@ -388,7 +396,7 @@ def test_unequal_opponents_are_warned_of_from_public_counts(opponents, warned):
 
 def test_win_rates_that_noise_carries_away_are_printed_as_rates():
     frame = pr.simulate.bradley_terry([1.0, 0, -1.0], repeats=1, rng=seeded())
-    model = pr.PrivateTopK(frame, 1, items=range(3), ties=False, design="public")
+    model = pr.PrivateTopK(frame, 1, items=range(3), respondent=None, ties=False, design="public")
     result = model.fit(0.05, rng=seeded())
     assert np.abs(result.win_rate - 0.5).max() > 0.5
     assert result.params.between(0, 1).all() and result.to_frame()["win_rate"].between(0, 1).all()
@@ -409,7 +417,9 @@ def test_a_summary_of_six_items_fits_a_page_and_more_is_asked_for(design):
 
 
 def test_a_release_is_read_once_for_all_numbers_of_a_result(monkeypatch):
-    fit = pr.PrivateTopK(strong_and_weak({}), 2, items=range(4), ties=False).fit(1.0, rng=seeded())
+    fit = pr.PrivateTopK(strong_and_weak({}), 2, items=range(4), respondent=None, ties=False).fit(
+        1.0, rng=seeded()
+    )
     calls, module = [], sys.modules[type(fit).__module__]
     honest = module.score_equations
     monkeypatch.setattr(

@@ -258,7 +258,9 @@ def test_more_refusals():
         pr.UniformityTest(consensus(50, 7)).fit(1.0, method="omnibus")
     with pytest.raises(ValueError, match="at no tolerance"):
         pr.UniformityTest(consensus(2, 20)).fit(np.inf, method="two-sample")
-    btl = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True).fit(1.0, rng=seeded())
+    btl = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, respondent=None, ties=True).fit(
+        1.0, rng=seeded()
+    )
     with pytest.raises(ValueError, match="paired comparisons"):
         pr.UniformityTest.from_release(btl.release)
     test = pr.UniformityTest(consensus()).fit(1.0, rng=seeded())

@@ -1,5 +1,6 @@
 """Bad input is refused in one sentence before anything is spent; good input always counts alike."""
 
+import inspect
 import warnings
 from itertools import combinations
 
@@ -36,7 +37,7 @@ def changed(column, value, row=0):
 
 
 def btl(frame=GOOD, **arguments):
-    return pr.PrivateBTL(frame, **{"items": ITEMS, "ties": True} | arguments)
+    return pr.PrivateBTL(frame, **{"items": ITEMS, "respondent": None, "ties": True} | arguments)
 
 
 def people(frame=GOOD, **arguments):
@@ -44,11 +45,13 @@ def people(frame=GOOD, **arguments):
 
 
 def top(k, frame=GOOD):
-    return pr.PrivateTopK(frame, k, items=ITEMS, ties=True)
+    return pr.PrivateTopK(frame, k, items=ITEMS, respondent=None, ties=True)
 
 
 def formula(text, frame=GOOD, **arguments):
-    return pr.PrivateBTL.from_formula(text, frame, **{"items": ITEMS, "ties": True} | arguments)
+    return pr.PrivateBTL.from_formula(
+        text, frame, **{"items": ITEMS, "respondent": None, "ties": True} | arguments
+    )
 
 
 def twice(name):
@@ -613,7 +616,11 @@ def surveys(draw):
 
 
 def survey_model(frame, items, unit):
-    arguments = {"respondent": "respondent", "max_rows": 10} if unit == "respondent" else {}
+    arguments = (
+        {"respondent": "respondent", "max_rows": 10}
+        if unit == "respondent"
+        else {"respondent": None}
+    )
     return pr.PrivateBTL(frame, items=items, ties=True, **arguments)
 
 
@@ -772,7 +779,7 @@ FRAMES = {
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 def test_every_engine_counts_alike(frame, design):
     def counts(data, respondent):
-        rows = {"respondent": "respondent", "max_rows": 6} if respondent else {}
+        rows = {"respondent": "respondent", "max_rows": 6} if respondent else {"respondent": None}
         facts = {"items": CHOSEN.items, "ties": True, "design": design}
         return counts_of(pr.PrivateBTL(data, **facts, **rows))
 
@@ -783,29 +790,33 @@ def test_every_engine_counts_alike(frame, design):
 
 @pytest.mark.parametrize("frame", [lambda: CHOSEN.comparisons, polars_enum], ids=["pandas", "Enum"])
 def test_declared_categories_are_the_items(frame):
-    model = pr.PrivateBTL(frame(), ties=True, design="public")
+    model = pr.PrivateBTL(frame(), ties=True, design="public", respondent=None)
     assert model.fit(np.inf).items == CHOSEN.items
 
 
 def test_categories_that_polars_learned_are_not_declared():
     # a polars Categorical collects the values it meets
     frame = polars_frame(item1=pl.Categorical, item2=pl.Categorical)
-    check_refusal(lambda: pr.PrivateBTL(frame), ValueError, ["items must be declared"])
-    model = pr.PrivateBTL(frame, items=CHOSEN.items, ties=True)
+    check_refusal(
+        lambda: pr.PrivateBTL(frame, respondent=None), ValueError, ["items must be declared"]
+    )
+    model = pr.PrivateBTL(frame, items=CHOSEN.items, respondent=None, ties=True)
     assert model.fit(np.inf).items == CHOSEN.items
 
 
 def test_unused_categories_are_items_too():
     kind = pd.CategoricalDtype(["d", "c", "b", "a"])
     frame = GOOD.astype({"item1": kind, "item2": kind})
-    fit = pr.PrivateBTL(frame, ties=True).fit(1.0, rng=np.random.default_rng(0))
+    fit = pr.PrivateBTL(frame, ties=True, respondent=None).fit(1.0, rng=np.random.default_rng(0))
     assert fit.items == ("d", "c", "b", "a")
 
 
 def test_numbers_as_items():
     numbers = {"a": 3, "b": 1, "c": 2}
     frame = GOOD.assign(item1=GOOD["item1"].map(numbers), item2=GOOD["item2"].map(numbers))
-    result = pr.PrivateBTL(frame, items=[3, 1, 2], ties=True).fit(np.inf, penalty=1)
+    result = pr.PrivateBTL(frame, items=[3, 1, 2], respondent=None, ties=True).fit(
+        np.inf, penalty=1
+    )
     assert result.items == ("3", "1", "2")
     np.testing.assert_array_equal(result.params, btl().fit(np.inf, penalty=1).params)
 
@@ -849,10 +860,12 @@ def test_a_zero_needs_ties_declared(made, outcome):
     # as a tie it would halve the worths of a 0/1 coding without a word
     frame, formula = coded(outcome), "item1 + item2 + outcome ~ 1"
     call = {
-        "class": lambda: pr.PrivateBTL(frame, items=ITEMS),
-        "formula": lambda: pr.PrivateBTL.from_formula(formula, frame, items=ITEMS),
-        "selection": lambda: pr.PrivateTopK(frame, 1, items=ITEMS),
-        "selection by formula": lambda: pr.PrivateTopK.from_formula(formula, frame, 1, items=ITEMS),
+        "class": lambda: pr.PrivateBTL(frame, items=ITEMS, respondent=None),
+        "formula": lambda: pr.PrivateBTL.from_formula(formula, frame, items=ITEMS, respondent=None),
+        "selection": lambda: pr.PrivateTopK(frame, 1, items=ITEMS, respondent=None),
+        "selection by formula": lambda: pr.PrivateTopK.from_formula(
+            formula, frame, 1, items=ITEMS, respondent=None
+        ),
     }[made]
     check_refusal(call, ValueError, ["'outcome'", "ties=True", "2 * x - 1"])
 
@@ -867,3 +880,82 @@ def test_no_answer_of_one_person_decides_whether_a_frame_with_ties_is_taken(answ
 @pytest.mark.parametrize("name", [["respondent"], 3, b"respondent"])
 def test_a_respondent_that_is_no_column_name(name):
     check_refusal(lambda: btl(respondent=name), TypeError, ["respondent", "column name"])
+
+
+# --- the unit of privacy ---
+
+FRAMES_UNSTATED = {
+    "pandas": lambda frame: frame,
+    "index level": lambda frame: frame.set_index("respondent"),
+    "polars": pl.from_pandas,
+    "lazy": lambda frame: pl.from_pandas(frame).lazy(),
+    "pyarrow": lambda frame: pyarrow.Table.from_pandas(frame, preserve_index=False),
+}
+UNSTATED_CALLS = {
+    "class": lambda frame: pr.PrivateBTL(frame, items=ITEMS, ties=True),
+    "selection": lambda frame: pr.PrivateTopK(frame, 1, items=ITEMS, ties=True),
+    "formula": lambda frame: pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ 1", frame, items=ITEMS
+    ),
+    "covariates": lambda frame: pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ C(age) + first", frame, items=ITEMS, levels={"age": [1, 2]}
+    ),
+    "selection by formula": lambda frame: pr.PrivateTopK.from_formula(
+        "item1 + item2 + outcome ~ 1", frame, 1, items=ITEMS
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", FRAMES_UNSTATED)
+@pytest.mark.parametrize("made", UNSTATED_CALLS)
+def test_the_unit_has_to_be_stated_and_unused_columns_are_named(made, engine):
+    # cells that nothing may be said of: they break every other rule
+    broken = GOOD.assign(age=9, item1=CANARY, outcome=7.0)
+    frame = FRAMES_UNSTATED[engine](broken)
+    words = ["respondent= must be stated", "'respondent'", "or None if each comparison"]
+    text = check_refusal(lambda: UNSTATED_CALLS[made](frame), TypeError, words)
+    assert ("'age'" in text) == (made != "covariates")
+    assert not any(f"'{used}'" in text for used in ("item1", "item2", "outcome"))
+
+
+@pytest.mark.parametrize("made", UNSTATED_CALLS)
+def test_no_cell_is_read_and_nothing_spent_before_the_unit_is_stated(made, monkeypatch):
+    def read(*_):
+        raise AssertionError("a cell was read")
+
+    for reader in ("tally", "numeric_columns", "collect", "factorize"):
+        monkeypatch.setattr(f"privrank.encode.counting.{reader}", read)
+    budget = pr.Budget(epsilon=1.0)
+    words = ["respondent= must be stated"]
+    frame = GOOD.assign(age=1)
+    call = UNSTATED_CALLS[made]
+    check_refusal(lambda: call(frame).fit(1.0, budget=budget), TypeError, words)
+    assert budget.spent == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("made", ["class", "selection", "formula", "selection by formula"])
+def test_where_no_column_is_left_none_is_named(made):
+    frame = GOOD.drop(columns="respondent")
+    call = UNSTATED_CALLS[made]
+    text = check_refusal(lambda: call(frame), TypeError, ["respondent= must be stated"])
+    assert "not used so far" not in text
+
+
+def test_of_many_columns_some_are_named():
+    frame = GOOD.assign(**{f"column {k}": 1 for k in range(20)})
+    text = check_refusal(lambda: UNSTATED_CALLS["class"](frame), TypeError, ["'respondent'", "..."])
+    assert "column 6" in text and "column 7" not in text
+
+
+def test_winners_and_losers_need_a_unit_too():
+    call = lambda **unit: pr.PrivateBTL.from_formula(  # noqa: E731
+        "winner + loser ~ 1", WORDS.assign(who=[1, 2]), items=ITEMS, **unit
+    )
+    check_refusal(call, TypeError, ["respondent= must be stated", "'who'"])
+    assert repr(call(respondent=None)) == "<PrivateBTL: 3 items, 2 rows>"
+    assert repr(call(respondent="who")) == "<PrivateBTL: 3 items, 2 respondents>"
+
+
+def test_the_signature_says_that_the_unit_is_to_be_stated():
+    for model in (pr.PrivateBTL, pr.PrivateTopK):
+        assert "respondent: 'str | None' = <to be stated>" in str(inspect.signature(model))

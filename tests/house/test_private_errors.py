@@ -138,9 +138,9 @@ def test_a_graph_that_falls_apart_costs_nothing(design):
     for budget, error in ((pr.Budget(np.inf), ValueError), (pr.Budget(1.0), pr.BudgetExceeded)):
         if design == "public":
             with pytest.raises(ValueError, match="connect all items"):
-                pr.PrivateBTL(frame, items=list("abcd"), design=design)
+                pr.PrivateBTL(frame, items=list("abcd"), respondent=None, design=design)
             continue
-        model = pr.PrivateBTL(frame, items=list("abcd"), design=design)
+        model = pr.PrivateBTL(frame, items=list("abcd"), respondent=None, design=design)
         with pytest.raises(error) as caught:
             model.fit(np.inf, budget=budget)
         # a finite budget refuses before anything of a private graph is said

@@ -38,8 +38,10 @@ FITS = {
 
 def build(name, respondent):
     kind, arguments, options = FITS[name]
-    rows = {"respondent": respondent, "max_rows": 2} if respondent else {}
-    return kind(COMPARISONS, items=["a", "b", "c"], ties=True, **rows, **arguments), options
+    rows = {"max_rows": 2} if respondent else {}
+    return kind(
+        COMPARISONS, items=["a", "b", "c"], respondent=respondent, ties=True, **rows, **arguments
+    ), options
 
 
 def test_ten_tenths_are_one():

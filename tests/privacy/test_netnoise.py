@@ -338,7 +338,9 @@ def test_auto_takes_the_least_and_says_so():
     laplace = " ".join(str(other.summary(details=True)).split())
     assert "permutohedron" in laplace and "the least of" not in laplace
     # an answer that is a unit by itself: the l1 norm is the shape of what it can change
-    rows = pr.PrivateBTL(CEMS.comparisons, items=CEMS.items, ties=True, design="public")
+    rows = pr.PrivateBTL(
+        CEMS.comparisons, items=CEMS.items, respondent=None, ties=True, design="public"
+    )
     law = rows.fit(1.0, rng=np.random.default_rng(1)).release.parts["net wins"].law
     assert isinstance(law, ZeroSumLaplace)
     # many items and a delta: the l2 norm grows slowest
@@ -464,7 +466,9 @@ def test_what_does_not_apply_is_refused_before_spending(arguments, message):
 def test_more_items_than_can_be_drawn_are_refused(name, items):
     rows = [(f"i{k}", f"i{k + 1}", 1.0) for k in range(items - 1)]
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
-    model = pr.PrivateBTL(frame, items=[f"i{k}" for k in range(items)], design="public")
+    model = pr.PrivateBTL(
+        frame, items=[f"i{k}" for k in range(items)], respondent=None, design="public"
+    )
     with pytest.raises(ValueError, match=f"at most {items - 1} items, got {items}: use"):
         model.fit(1.0, noise=name)
 

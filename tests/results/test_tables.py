@@ -29,12 +29,14 @@ def frame():
 
 @pytest.fixture(scope="module")
 def worths(frame):
-    return pr.PrivateBTL(frame, items=NASTY, design="public").fit(1.0, rng=np.random.default_rng(3))
+    return pr.PrivateBTL(frame, items=NASTY, respondent=None, design="public").fit(
+        1.0, rng=np.random.default_rng(3)
+    )
 
 
 @pytest.fixture(scope="module")
 def selection(frame):
-    return pr.PrivateTopK(frame, 2, items=NASTY, design="public").fit(
+    return pr.PrivateTopK(frame, 2, items=NASTY, respondent=None, design="public").fit(
         1.0, rng=np.random.default_rng(3)
     )
 
@@ -58,7 +60,7 @@ def university(epsilon, **options):
 
 def all_tables():
     cems = university(0.5)
-    top = pr.PrivateTopK(CEMS.comparisons, 2, items=CEMS.items, ties=True).fit(
+    top = pr.PrivateTopK(CEMS.comparisons, 2, items=CEMS.items, respondent=None, ties=True).fit(
         0.5, rng=np.random.default_rng(1)
     )
     budget = pr.Budget(2.0, 1e-6, unit="respondent")
@@ -257,11 +259,11 @@ def test_summary_states_the_guarantee():
 
 def test_row_level_epsilon_is_converted_for_respondents():
     model = pr.PrivateBTL(
-        CEMS.comparisons, items=CEMS.items, max_rows=15, ties=True, design="public"
+        CEMS.comparisons, items=CEMS.items, respondent=None, max_rows=15, ties=True, design="public"
     )
     result = model.fit(0.5, rng=np.random.default_rng(1))
     text = " ".join(str(result.summary()).split())
-    assert "Epsilon 0.5 is per comparison" in text and "protected at 7.5" in text
+    assert "Epsilon 0.5 is per comparison, 7.5 for a respondent with up to 15." in text
 
 
 def test_summary_col_sets_results_side_by_side():
@@ -297,7 +299,11 @@ def test_summary_col_refuses_mixes(worths, selection):
 def test_columns_with_different_items_leave_gaps():
     cems, immigration = university(1.0), pr.datasets.load_immigration()
     other = pr.PrivateBTL(
-        immigration.comparisons, items=immigration.items, ties=True, design="public"
+        immigration.comparisons,
+        items=immigration.items,
+        respondent=None,
+        ties=True,
+        design="public",
     )
     table = pr.summary_col([cems, other.fit(1.0, rng=np.random.default_rng(1))])
     rows = {row[0]: row for row in table.rows}
@@ -322,7 +328,8 @@ def formats():
 before = formats()
 assert ("statsmodels.iolib.tableformatting", "fmt_2cols") in before
 cems = pr.datasets.load_university()
-model = pr.PrivateBTL(cems.comparisons, items=cems.items, ties=True, design="public")
+model = pr.PrivateBTL(cems.comparisons, items=cems.items, respondent=None, ties=True,
+                      design="public")
 fit = model.fit(np.inf)
 for made in (fit.summary(), pr.summary_col([fit, fit])):
     made.as_text(), made.as_html(), made.as_latex(), made.as_csv()
@@ -416,7 +423,8 @@ import sys
 import numpy as np
 import privrank as pr
 cems = pr.datasets.load_university()
-model = pr.PrivateBTL(cems.comparisons, items=cems.items, ties=True, design="public")
+model = pr.PrivateBTL(cems.comparisons, items=cems.items, respondent=None, ties=True,
+                      design="public")
 fit = model.fit(np.inf)
 fit.summary().as_html()
 assert not any(name.startswith("matplotlib") for name in sys.modules)
