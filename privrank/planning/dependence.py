@@ -96,9 +96,10 @@ def choose_form(
     **Statistic.** For two worths that are equal, in units of the variance that independent answers
     would give their net wins, a fit has an interval of half width w(d) for the design effect d
     (:func:`_half_width`). The form of the least w(1.5)^2 w(D) is taken: 1.5 stands for an ordinary
-    survey, and D for one whose respondents are of two minds about one pair; the second moments of
-    all pairs keep to that pair what the largest design effect spreads to all. Covariates and
-    objective perturbation have one form.
+    survey, and D for one whose respondents, with questions spread evenly over the pairs, are of two
+    minds about one pair of items: all answers to either of them say so, which counts by half. The
+    second moments of all pairs keep to that pair what the largest design effect spreads to all.
+    Covariates and objective perturbation have one form.
 
     Raises
     ------
@@ -131,8 +132,8 @@ def _cost(
     reach, n = design.reach, design.nobs
     if taken + share >= 1.0:  # without room for it
         return math.inf
-    rows = reach.effective_rows
-    independent = 2.0 * reach.items * rows / reach.pairs
+    rows, pairs = reach.effective_rows, reach.pairs
+    independent = 2.0 * reach.items * rows / pairs
     # answering the pair itself, and then either of its items with a third
     largest = (2 * rows if not reach.distinct else 2 + min(rows - 1, 2 * (reach.items - 2))) ** 2
     noise = 2.0 * deviation**2
@@ -140,7 +141,10 @@ def _cost(
     moved = largest if form == "worst" else reach.second_moments_l1
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
-    divided = max(TYPICAL_EFFECT, 0.5 * largest / independent)
+    # how probable it is that a respondent has two answers, of all that can say the same
+    both = rows * (rows - 1) / (pairs * max(pairs - 1, 1) if reach.distinct else pairs**2)
+    others = 4 * (reach.items - 1) ** 2 - (2 * reach.items if reach.distinct else 0)
+    divided = max(TYPICAL_EFFECT, 0.5 * (1.0 + both * others / independent))
     return even**2 * (_half_width(divided, side, noise, n) if form == "worst" else even)
 
 

@@ -265,6 +265,16 @@ def test_the_form_is_chosen_from_public_numbers(m, n):
     assert found == CHOSEN[m, n]
 
 
+@pytest.mark.parametrize("distinct", [True, False])
+@pytest.mark.parametrize("rows", [5, 20])
+def test_few_questions_of_many_pairs_are_not_taken_to_ask_for_one_item_alone(rows, distinct):
+    # of two answers of a respondent hardly ever both are about one item, so no pair of items can
+    # divide respondents much, and second moments of all pairs would cost more than they tell
+    names = tuple(f"item {k}" for k in range(60))
+    survey = Design(names, 50_000, "respondent", rows, distinct, True, "private", None)
+    assert [choose_form(survey, epsilon, 0.0, 0.5)[0] for epsilon in (1, 4)] == ["worst"] * 2
+
+
 def test_noise_of_second_moments_is_that_of_its_scale_in_every_direction():
     rng, m = np.random.default_rng(5), 4
     first, second = np.triu_indices(m, 1)
