@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
     from privrank.closeness import ClosenessTest as ClosenessTest
+    from privrank.contributions import contribution_tradeoff as contribution_tradeoff
     from privrank.distributions import simulate as simulate
     from privrank.distributions.links import Link as Link
     from privrank.distributions.mallows import Mallows as Mallows
@@ -56,6 +57,7 @@ _HOME = {
     "Release": "privrank.release.release",
     "TopKResult": "privrank.results",
     "UniformityTest": "privrank.uniformity",
+    "contribution_tradeoff": "privrank.contributions",
     "as_rankings": "privrank.encode.conversion",
     "from_json": "privrank.archive",
     "read_preflib": "privrank.encode.preflib",

@@ -19,7 +19,7 @@ from privrank.mechanisms.comparisons import plan_comparisons, release_comparison
 from privrank.planning.comparisons import Method, Noise, plan_fit
 from privrank.planning.dependence import Dependence
 from privrank.release.release import WORTHS, Release, check_release
-from privrank.release.survey import DesignKind
+from privrank.release.survey import DesignKind, Excess
 from privrank.results.btl import BTLResult
 from privrank.results.fitwarnings import fit_warnings
 from privrank.results.ledger import Budget
@@ -62,8 +62,15 @@ class PrivateBTL:
         Public bound on the rows of one respondent: the length of the questionnaire, no more. With
         ``respondent=None`` it bounds nothing, and the summary says what epsilon means for a
         respondent with so many.
+    excess : {"refuse", "sample"}, default "refuse"
+        What becomes of rows beyond the bounds. ``"refuse"``: a frame in which a respondent has more
+        than `max_rows` rows, or repeats a pair that `distinct_pairs` promises only once, is an
+        error. ``"sample"``, under a private design: each `fit` keeps a secret, uniformly random
+        choice of `max_rows` answers of every respondent with more, and one of each repeated pair
+        where pairs are distinct.
     distinct_pairs : bool, default True
-        Promise that a respondent compares each pair at most once.
+        Promise that a respondent compares each pair at most once; a bound that the draw keeps under
+        ``excess="sample"``.
     ties : bool, default False
         Whether the questionnaire allows ties: declared, never inferred from the answers.
     design : {"private", "public"}, default "private"
@@ -124,6 +131,7 @@ class PrivateBTL:
         items: object = None,
         respondent: str | None = UNSTATED,
         max_rows: int = 1,
+        excess: Excess = "refuse",
         distinct_pairs: bool = True,
         ties: bool = False,
         design: DesignKind = "private",
@@ -136,6 +144,7 @@ class PrivateBTL:
             ComparisonColumns(item1, item2, outcome, respondent),
             items=items,
             max_rows=max_rows,
+            excess=excess,
             distinct_pairs=distinct_pairs,
             ties=ties,
             design=design,

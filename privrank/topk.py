@@ -27,7 +27,7 @@ from privrank.release.release import (
     Release,
     check_release,
 )
-from privrank.release.survey import DesignKind
+from privrank.release.survey import DesignKind, Excess
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances
 from privrank.util.arrays import own
@@ -58,8 +58,10 @@ class PrivateTopK:
         Long comparisons, as for :class:`privrank.PrivateBTL`.
     k : int
         Size of the set, fixed in advance; at most one less than the number of items.
-    item1, item2, outcome, items, respondent, max_rows, distinct_pairs, ties, design, pair_counts
+    item1, item2, outcome, items, respondent, max_rows, excess, distinct_pairs, ties, design
         As for :class:`privrank.PrivateBTL`; `respondent`, whom epsilon protects, has no default.
+    pair_counts
+        As for :class:`privrank.PrivateBTL`.
 
     Raises
     ------
@@ -103,6 +105,7 @@ class PrivateTopK:
         items: object = None,
         respondent: str | None = UNSTATED,
         max_rows: int = 1,
+        excess: Excess = "refuse",
         distinct_pairs: bool = True,
         ties: bool = False,
         design: DesignKind = "private",
@@ -113,6 +116,7 @@ class PrivateTopK:
             ComparisonColumns(item1, item2, outcome, respondent),
             items=items,
             max_rows=max_rows,
+            excess=excess,
             distinct_pairs=distinct_pairs,
             ties=ties,
             design=design,

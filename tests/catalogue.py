@@ -62,6 +62,8 @@ def _words(options):
 
 ROW = {"items": ITEMS, "respondent": None, "ties": False}
 PERSON = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "ties": False}
+SAMPLED = {"excess": "sample", "max_rows": 3}
+REPEATS = {"distinct_pairs": False}
 TIED = {"ties": True}
 PUBLIC = {"design": "public"}
 RELEASED = {"pair_counts": "release"}
@@ -98,7 +100,12 @@ def bradley_terry():
         *fits("BTL of people with ties", btl, tied_people, PERSON | TIED, some),
         *fits("BTL of people, counts released", btl, tied_people, PERSON | TIED | RELEASED, some),
         *fits("BTL of people, counts declared", btl, people, PERSON | DECLARED, some),
-        *fits("BTL of repeats", btl, repeats, PERSON | {"distinct_pairs": False}, some),
+        *fits("BTL of repeats", btl, repeats, PERSON | REPEATS, some),
+        *fits("BTL of drawn rows", btl, repeats, PERSON | SAMPLED, some),
+        *fits("BTL of drawn repeats", btl, repeats, PERSON | SAMPLED | REPEATS, some),
+        *fits(
+            "BTL of drawn rows, counts declared", btl, repeats, PERSON | SAMPLED | DECLARED, [{}]
+        ),
         *fits("BTL of public rows", btl, all_public, ROW | PUBLIC | TIED, [{}, *COUNTS, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [{}, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [GAUSSIAN]),
@@ -155,6 +162,7 @@ def covariates():
         *fits("groups of rows", btl, groups, row, [*noisy, {"penalty": 0.5}], **both),
         *fits("groups of rows, crossed", btl, groups, row, [{}], **one),
         *fits("groups of people", btl, people, person, [*noisy, {"alpha": 0.2}], **both),
+        *fits("groups of people, drawn", btl, people, person | SAMPLED, [{}], **both),
         *fits("groups of people, declared", btl, people, person | DECLARED, [{}], **both),
         *fits("items' covariates", btl, groups, ROW | gender | items, [{}], **by_gender),
         *fits("groups of public rows", btl, fixed, row | PUBLIC, noisy, **both),
@@ -186,6 +194,7 @@ def top():
         *fits("top of rows, declared", topk, rows, ROW | DECLARED | two, [{}]),
         *fits("top of people", topk, people, PERSON | two, [*some, *effects]),
         *fits("top of repeats", topk, repeats, PERSON | twice, [{}]),
+        *fits("top of drawn rows", topk, repeats, PERSON | SAMPLED | two, [{}]),
         *fits("top of people, released", topk, people, PERSON | RELEASED | two, [{}]),
         *fits("top of public people", topk, fixed, PERSON | PUBLIC | TIED | two, some),
         *fits("top by formula", topk, people, person, [{}], formula=formula),

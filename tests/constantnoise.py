@@ -70,6 +70,11 @@ def uniforms(rows, columns, rng):
     return np.resize(np.linspace(0.02, 0.98, 37), (rows, columns))
 
 
+def first_rows(group, size, most, rng):
+    before = np.array([size[:k][group[:k] == group[k]].sum() for k in range(len(size))], dtype=int)
+    return np.clip(most - before, 0, size)
+
+
 SOURCES = {
     "draw_below": lambda total, rng: total // 3,
     "draw_bit": bit,
@@ -78,6 +83,7 @@ SOURCES = {
     "draw_one_each": lambda sizes, rng: np.zeros(len(sizes), dtype=np.int64),
     "draw_orders": shuffled,
     "draw_permutation": lambda size, rng: tuple(int(k) for k in np.roll(np.arange(size), 1)),
+    "draw_rows": first_rows,
     "draw_shuffles": partial(shuffled, dtype=np.int32),
     "draw_uniforms": uniforms,
     "secret_generator": lambda: np.random.default_rng(20011998),

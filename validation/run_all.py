@@ -12,6 +12,7 @@ STUDIES = (
     "links",
     "covariates",
     "dependence",
+    "activity",
     "ccw_experiments",
     "ccw_surveys",
     "selection",

@@ -117,7 +117,7 @@ print(pd.DataFrame(rows, columns=["epsilon", "sampling", "privacy"]).set_index("
 #
 # ## A guarantee for comparisons is not one for students
 #
-# Without `respondent=` the unit is a single comparison. The noise looks far smaller at the same epsilon, but a student is then protected only at `max_rows` times epsilon. To protect a student that way, epsilon must be divided by the number of rows, and then the noise is larger than that of the fit above, which counts what a student can really change. Such a fit also takes the answers of one student for independent, so that its sampling errors are too small. A ledger of respondents refuses it (below the table).
+# With `respondent=None` the unit is a single comparison. The noise looks far smaller at the same epsilon, but a student is then protected only at `max_rows` times epsilon. To protect a student that way, epsilon must be divided by the number of rows, and then the noise is larger than that of the fit above, which counts what a student can really change. Such a fit also takes the answers of one student for independent, so that its sampling errors are too small. A ledger of respondents refuses it (below the table).
 
 # %%
 by_row = pr.PrivateBTL(cems.comparisons, **data | {"respondent": None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,8 @@ __all__ = ["groups", "pair_counts", "unbiased"]
 FloatArray = NDArray[np.float64]
 
 LEAST_TOTAL = 0.01
-"""Share of the nominal total below which released counts say nothing."""
+"""Share of the nominal total below which released counts say nothing, if it is within a standard
+deviation of noise."""
 
 LEAST_GROUP = 1.0
 """Units that every group is taken to have at least."""
@@ -38,7 +40,8 @@ def unbiased(
     first, second = np.triu_indices(len(design.items), 1)
     count = np.maximum(noisy, 0.0)
     surplus = count - noisy
-    if noisy.sum() < LEAST_TOTAL * design.nominal_total:
+    # respondents may have far fewer rows than they are allowed: few is not none
+    if noisy.sum() <= min(LEAST_TOTAL * design.nominal_total, math.sqrt(len(noisy) * variance)):
         # noise has left no comparisons at all: fall back on the nominal number
         count = np.full(len(noisy), design.nominal_total / len(noisy))
         surplus = np.zeros(len(noisy))

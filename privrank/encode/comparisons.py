@@ -7,6 +7,7 @@ wins minus losses, an integer per item. Messages name columns and rules, never a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,13 +18,13 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.encode import counting
+from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.encode.formula import factors_of, parse
 from privrank.encode.frames import (
     UNSTATED,
     check_respondents,
     check_stated,
     declared_items,
-    refuse_copy,
     with_respondent_column,
 )
 from privrank.encode.paircounts import public_pairs
@@ -31,17 +32,18 @@ from privrank.encode.predictor import Predictor, check_constant, patterns_of, re
 from privrank.privacy.budget import Unit
 from privrank.release.connected import check_connected
 from privrank.release.covariates import Covariates
-from privrank.release.survey import Design, DesignKind
+from privrank.release.survey import Design, DesignKind, Excess
 from privrank.util.checks import check_choice, check_count, check_flag
 
 __all__ = [
     "ComparisonColumns",
-    "Encoded",
     "encode_comparisons",
     "formula_columns",
 ]
 
 IntArray = NDArray[np.int64]
+
+_DRAW = "let excess='sample' keep a secret random choice of each respondent's rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,47 +57,6 @@ class ComparisonColumns:
     decided: bool = False
 
 
-class Encoded:
-    """Sensitive counts of a comparisons frame, and the public facts about them.
-
-    Holds the comparisons per pair, the net wins per item and, where the unit is a respondent, the
-    answers by respondent and pair; the frame itself is gone. It prints only its shape and refuses
-    to be pickled or copied.
-
-    Parameters
-    ----------
-    design : Design
-        Public facts.
-    pairs : tuple of ndarray of int64
-        First item, second item, comparisons, and wins minus losses of the first, per pair met.
-    answers : tuple of ndarray of int64 or None
-        Respondent, pair, comparisons, and wins minus losses, per respondent and pair.
-    units : ndarray of int64 or None
-        Units per pattern of covariates; None without covariates. With them item i with pattern s
-        has the number s m + i in `pairs`.
-    """
-
-    __slots__ = ("_answers", "_pairs", "_units", "design")
-
-    def __init__(
-        self,
-        design: Design,
-        pairs: tuple[IntArray, IntArray, IntArray, IntArray],
-        answers: tuple[IntArray, IntArray, IntArray, IntArray] | None,
-        units: IntArray | None = None,
-    ) -> None:
-        self.design = design
-        self._pairs = pairs
-        self._answers = answers
-        self._units = units
-
-    def __repr__(self) -> str:
-        """Show the shape only."""
-        return f"<Encoded comparisons: {len(self.design.items)} items, {self.design.nobs} units>"
-
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
-
-
 def encode_comparisons(
     frame: object,
     columns: ComparisonColumns,
@@ -106,6 +67,7 @@ def encode_comparisons(
     ties: object,
     design: object,
     pair_counts: object,
+    excess: object = "refuse",
     predictor: Predictor | None = None,
 ) -> Encoded:
     """Validate and count a comparisons frame.
@@ -127,6 +89,8 @@ def encode_comparisons(
     pair_counts : None, "release", "equal", mapping or data frame
         Under a private design, what the public may know of the comparisons per pair; None is
         ``"release"``.
+    excess : {"refuse", "sample"}
+        What to do about rows beyond the bounds: refuse the frame, or let every fit draw rows.
     predictor : Predictor or None
         The covariates, if the model has any.
 
@@ -136,6 +100,7 @@ def encode_comparisons(
         One sentence, for every way a frame can break the rules above.
     """
     kind: DesignKind = check_choice("design", design, DesignKind)
+    sampled = _check_excess(excess, columns.respondent, kind) == "sample"
     rows = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
@@ -143,12 +108,7 @@ def encode_comparisons(
     frame = with_respondent_column(frame, columns.respondent)
     view = counting.open_frame(frame, "comparisons")
     _check_columns(frame, counting.column_names(view), columns)
-    if columns.outcome is not None and not counting.numeric_columns(view, [columns.outcome]):
-        raise TypeError(
-            f"column {columns.outcome!r} must be numeric with 1 = first item preferred, 0 = tie, "
-            f"-1 = second item preferred, missing = not answered: recode it, or convert numbers "
-            f"held as objects with pandas.to_numeric."
-        )
+    _check_numeric(view, columns.outcome)
     labels = declared_items(frame, (columns.item1, columns.item2), items)
     read = _read(view, columns, labels, () if predictor is None else predictor.columns, ties=tied)
     described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
@@ -157,12 +117,19 @@ def encode_comparisons(
             predictor, read.keys, read.first_named, columns.respondent, kind
         )
     pairs, edge, place = _by_pair(read, pattern, len(labels))
-    answers, person, nobs = None, None, int(read.size.sum())
+    answers, person, drawn, nobs = None, None, None, int(read.size.sum())
     if columns.respondent is not None:
         key = read.keys[columns.respondent]
         person, nobs = key.codes, len(key.values)
-        _check_answers(person, place, read.size, columns.respondent, rows, distinct)
-        answers = _by_person(read, person, edge, len(pairs[0]))
+        most = math.inf if sampled else rows
+        remedy = f", or {_DRAW}" if kind == "private" else ""
+        check_respondents(person, read.size, columns.respondent, most, remedy)
+        if sampled:
+            drawn = _drawn(read, _by_name(key), edge, pairs)
+        else:
+            if distinct:
+                _check_distinct(person, place, read.size, remedy)
+            answers = answers_by_person(person, edge, read.comparisons, read.net, len(pairs[0]))
     facts = Design(
         items=tuple(str(label) for label in labels),
         nobs=nobs,
@@ -172,19 +139,22 @@ def encode_comparisons(
         ties=tied,
         kind=kind,
         pairs=None,
+        excess="sample" if sampled else "refuse",
     )
     public = public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
         check_connected(public, facts.items)
     facts = replace(facts, pairs=public)
-    if described is None:
-        return Encoded(facts, pairs, answers)
-    units = _units(described.kinds[pattern], read.size, person, described)
-    if kind == "public":
-        facts = replace(facts, covariates=replace(described, units=units))
-        check_identified(facts)
-        return Encoded(facts, pairs, answers, units)
-    return Encoded(replace(facts, covariates=described), pairs, answers, units)
+    units = None
+    if described is not None:
+        units = _units(described.kinds[pattern], read.size, person, described)
+        known = replace(described, units=units) if kind == "public" else described
+        facts = replace(facts, covariates=known)
+        if kind == "public":
+            check_identified(facts)
+    if drawn is not None:
+        return Encoded.unbounded(facts, drawn, units)
+    return Encoded(facts, pairs, answers, units)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,17 +208,29 @@ def _by_pair(
         span = (int(pattern.max()) + 1) * len(seen)
         edges, edge = counting.distinct_codes(pattern * len(seen) + place, span)
     start, pair = edges // len(seen) * items, seen[edges % len(seen)]
-    counts = _sum_by(edge, read.comparisons, len(edges)), _sum_by(edge, read.net, len(edges))
+    counts = sum_by(edge, read.comparisons, len(edges)), sum_by(edge, read.net, len(edges))
     return (start + pair // items, start + pair % items, *counts), edge, place
 
 
-def _by_person(
-    read: _Rows, person: IntArray, edge: IntArray, edges: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return the counts per respondent and pair."""
-    cells, cell = np.unique(person * edges + edge, return_inverse=True)
-    counts = _sum_by(cell, read.comparisons, len(cells)), _sum_by(cell, read.net, len(cells))
-    return (cells // edges, cells % edges, *counts)
+def _by_name(key: counting.Key) -> IntArray:
+    """Return respondents by the order of their names, or as they appear if these have no order."""
+    try:
+        order = np.argsort(key.values, kind="stable")
+    except TypeError:
+        return key.codes
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[key.codes]
+
+
+def _drawn(read: _Rows, person: IntArray, edge: IntArray, pairs: tuple[IntArray, ...]) -> Rows:
+    """Return the answers from which fits draw, in an order that is not that of the frame's rows."""
+    answered = np.flatnonzero(read.comparisons)
+    code = 3 * (person * len(pairs[0]) + edge) + np.sign(read.net) + 1
+    cells, place = np.unique(code[answered], return_inverse=True)
+    cell, size = cells // 3, sum_by(place, read.comparisons[answered], len(cells))
+    whose, pair = cell // len(pairs[0]), cell % len(pairs[0])
+    return Rows(pairs[0], pairs[1], whose, pair, cells % 3 - 1, size)
 
 
 def _patterns(
@@ -292,14 +274,9 @@ def _units(
     by_pattern = covariates.kinds
     kinds = int(by_pattern.max()) + 1
     if person is None:
-        return _sum_by(kind, size, kinds)[by_pattern]
+        return sum_by(kind, size, kinds)[by_pattern]
     each = np.unique(person * kinds + kind) % kinds
     return np.bincount(each, minlength=kinds).astype(np.int64)[by_pattern]
-
-
-def _sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:
-    """Return integer sums by group; float64 sums of integers below 2^53 are exact."""
-    return np.bincount(index, values, minlength=size).astype(np.int64)
 
 
 def _check_columns(
@@ -320,6 +297,15 @@ def _check_columns(
     check_stated(columns.respondent, frame, (*roles.values(), *covariates))
     if len(set(roles.values())) < len(roles):
         raise ValueError("item1=, item2=, outcome= and respondent= must name different columns.")
+
+
+def _check_numeric(view: counting.Frame, outcome: str | None) -> None:
+    if outcome is not None and not counting.numeric_columns(view, [outcome]):
+        raise TypeError(
+            f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
+            f"second item preferred, missing = not answered: recode it, or convert numbers held as "
+            f"objects with pandas.to_numeric."
+        )
 
 
 def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntArray:
@@ -358,23 +344,29 @@ def _outcomes(
     return (~missing).astype(np.int64), np.where(missing, 0.0, codes).astype(np.int64)
 
 
-def _check_answers(
-    person: IntArray,
-    pair: IntArray,
-    size: IntArray,
-    column: str,
-    max_rows: int,
-    distinct_pairs: bool,
-) -> None:
-    check_respondents(person, size, column, max_rows)
-    if distinct_pairs:
-        cell = person * (int(pair.max()) + 1) + pair
-        _, place = np.unique(cell, return_inverse=True)
-        if np.bincount(place, size).max() > 1:
-            raise ValueError(
-                "distinct_pairs=True promises that a respondent compares each pair at most once, "
-                "and at least one repeats a pair: use distinct_pairs=False or aggregate first."
-            )
+def _check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
+    chosen: Excess = check_choice("excess", excess, Excess)
+    if chosen == "sample" and respondent is None:
+        raise ValueError(
+            "excess='sample' draws among the rows of a respondent: name the column that says whose "
+            "they are with respondent=, or leave excess= out."
+        )
+    if chosen == "sample" and kind == "public":
+        raise ValueError(
+            "excess='sample' needs design='private', because which rows are kept has to stay "
+            "secret: use that, or choose each respondent's rows by a rule that was fixed before "
+            "the answers were known."
+        )
+    return chosen
+
+
+def _check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: str) -> None:
+    _, place = np.unique(person * (int(pair.max()) + 1) + pair, return_inverse=True)
+    if np.bincount(place, size).max() > 1:
+        raise ValueError(
+            f"distinct_pairs=True promises that a respondent compares each pair at most once, and "
+            f"at least one repeats a pair: use distinct_pairs=False, aggregate first{remedy}."
+        )
 
 
 def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> Encoded:
@@ -391,6 +383,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"its left, got {formula!r}."
         )
     known = {"items", "respondent", "max_rows", "distinct_pairs", "ties", "design", "pair_counts"}
+    known |= {"excess"}
     extra = {"levels", "bounds", "item_formula", "item_data"}
     if not arguments.keys() <= known | extra:
         raise TypeError(
@@ -430,5 +423,6 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         ties=arguments.get("ties", False),
         design=arguments.get("design", "private"),
         pair_counts=arguments.get("pair_counts"),
+        excess=arguments.get("excess", "refuse"),
         predictor=predictor,
     )

@@ -75,10 +75,13 @@ def check_stated(respondent: object, frame: object, used: Sequence[str | None]) 
     )
 
 
-def check_respondents(person: IntArray, size: IntArray | None, column: str, max_rows: int) -> None:
+def check_respondents(
+    person: IntArray, size: IntArray | None, column: str, max_rows: float, remedy: str = ""
+) -> None:
     """Refuse rows without a respondent, and respondents with more than `max_rows` rows.
 
-    Given a respondent's code per group of rows, -1 where missing, and the groups' sizes.
+    Given a respondent's code per group of rows, -1 where missing, the groups' sizes, and what else
+    can be done about more rows.
     """
     if (person < 0).any():
         raise ValueError(
@@ -87,7 +90,7 @@ def check_respondents(person: IntArray, size: IntArray | None, column: str, max_
     if np.bincount(person, size).max(initial=0) > max_rows:
         raise ValueError(
             f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
-            f"more: state the largest number of rows the questionnaire allows."
+            f"more: state the largest number of rows the questionnaire allows{remedy}."
         )
 
 

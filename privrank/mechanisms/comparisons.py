@@ -18,7 +18,8 @@ from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
-from privrank.encode.comparisons import Encoded
+from privrank.encode.encoded import Encoded
+from privrank.mechanisms.bounding import bounded
 from privrank.mechanisms.dependence import STEPS, pair_moments, round_directions, strongest
 from privrank.mechanisms.objective import Perturbation, draw_worths, perturbation
 from privrank.mechanisms.spend import draw, spend
@@ -143,15 +144,18 @@ def release_comparisons(
     Notes
     -----
     **Privacy.** What is released, and by which noise, is the plan's
-    (:func:`plan_comparisons`); it is spent before a count is read. Groups of respondents have
-    independent noise each (:mod:`privrank.privacy.netnoise`).
+    (:func:`plan_comparisons`); it is spent before a count is read. Rows beyond the bounds are left
+    out by a secret draw then (:func:`privrank.mechanisms.bounding.bounded`). Groups of respondents
+    have independent noise each (:mod:`privrank.privacy.netnoise`).
     """
     design, exact = encoded.design, math.isinf(plan.epsilon)
     moments = MOMENTS[0] in plan.parts
     if exact and (budget is None or math.isinf(budget.epsilon)):
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
+        encoded = bounded(encoded, rng)
         design = _observed(encoded, always=moments or plan.mechanism == WINS)
     spend(budget, plan, design)
+    encoded = bounded(encoded, rng)
 
     values: dict[str, IntArray] = {}
     if WORTHS in plan.parts:

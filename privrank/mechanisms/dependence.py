@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.directions import Directions
-from privrank.encode.comparisons import Encoded
+from privrank.encode.encoded import Encoded
 from privrank.release.survey import Design
 
 __all__ = ["STEPS", "Contrasts", "pair_moments", "round_directions", "strongest"]

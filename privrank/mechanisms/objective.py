@@ -15,7 +15,7 @@ from privrank.bradley_terry.fit import Solver, fit_ridge
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
-from privrank.encode.comparisons import Encoded
+from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import draw
 from privrank.mechanisms.tallies import met, net_wins, wins_met
 from privrank.planning.choice import LEAST_RIDGE, OUTPUT

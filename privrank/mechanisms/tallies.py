@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import blocks
-from privrank.encode.comparisons import Encoded
+from privrank.encode.encoded import Encoded
 from privrank.release.release import (
     GROUP_SIZES,
     MOMENTS,

@@ -331,9 +331,16 @@ def _objective_ridge(design: Design, epsilon: float, plan: Choice) -> float:
 
 
 def predicted_error(
-    design: Design, epsilon: float, delta: float, plan: Choice, penalty: float | None = None
+    design: Design,
+    epsilon: float,
+    delta: float,
+    plan: Choice,
+    penalty: float | None = None,
+    total: float | None = None,
 ) -> float:
     """Predict the mean squared error of a contrast of length 1 of the worths.
+
+    From as many comparisons as the public facts suggest, or from `total`.
 
     Notes
     -----
@@ -348,7 +355,8 @@ def predicted_error(
     else is in the shares.
     """
     score, m = _score(plan), len(design.items)
-    information = nominal_information(m, design.nominal_total, score)
+    total = design.nominal_total if total is None else total
+    information = nominal_information(m, total, score)
     share, reach = _main_epsilon(_whole(epsilon, delta, plan), plan), design.reach
     sampling = information * (score.mean_variance / score.mean_curvature)
     if plan.mechanism == "objective perturbation":

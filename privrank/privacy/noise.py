@@ -34,8 +34,9 @@ __all__ = [
     "draw_one_each",
     "draw_orders",
     "draw_permutation",
-    "draw_uniforms",
+    "draw_rows",
     "draw_shuffles",
+    "draw_uniforms",
     "secret_generator",
     "source_of",
 ]
@@ -310,7 +311,7 @@ def draw_uniforms(rows: int, columns: int, rng: np.random.Generator | None) -> F
 def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:
     """Return for each group a uniform position in 0..size - 1, independently.
 
-    Given the group sizes, at least 1 and below 2^31. Secure draws take 64 bits of the operating
+    Given the group sizes, at least 1 and below 2^62. Secure draws take 64 bits of the operating
     system each and reject what would favour small positions, so they are exactly uniform.
     """
     sizes = np.asarray(sizes, dtype=np.int64)
@@ -326,6 +327,40 @@ def draw_one_each(sizes: IntArray, rng: np.random.Generator | None) -> IntArray:
         # a run of positions that would pass 2^63 is incomplete, and drawn again
         todo = todo[bits - position > np.uint64(2**63) - size]
     return out
+
+
+def draw_rows(
+    group: IntArray, size: IntArray, most: int, rng: np.random.Generator | None
+) -> IntArray:
+    """Return how many of each kind of rows are kept where `most` rows of every group are drawn.
+
+    Given the group of each kind of rows, not negative, groups in one piece; and how many rows of a
+    kind there are. Of a group with no more than `most` rows all are kept.
+
+    Notes
+    -----
+    **Statistic.** Rows are numbered, kind after kind. Uniform numbers of a group are drawn until
+    the wanted number of them differ. Nothing but how many differ decides when that ends, so every
+    permutation of a group's rows leaves the distribution of the drawn set as it is: all sets of
+    that size are equally likely, and so are their complements. What is drawn is whichever is
+    smaller, the rows that are kept or those that are left out. Groups are independent.
+    """
+    last = np.flatnonzero(np.diff(group, append=-1))
+    place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
+    ends = np.cumsum(size)
+    total = np.diff(ends[last], prepend=0)
+    kept = np.minimum(total, most)
+    few = np.minimum(kept, total - kept)
+    drawn, missing = np.zeros(0, dtype=np.int64), few
+    while missing.any():
+        who = np.repeat(np.arange(len(last)), missing)
+        fresh = (ends[last] - total)[who] + draw_one_each(total[who], rng)
+        drawn = np.sort(np.concatenate((drawn, fresh)))
+        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
+        found = np.searchsorted(ends[last], drawn, side="right")
+        missing = few - np.bincount(found, minlength=len(last))
+    taken = np.bincount(np.searchsorted(ends, drawn, side="right"), minlength=len(size))
+    return np.where((few == kept)[place], taken, size - taken)
 
 
 def draw_orders(rows: int, columns: int, rng: np.random.Generator | None) -> IntArray:

@@ -23,6 +23,7 @@ from privrank.release.survey import Design, Sample
 from privrank.util.arrays import own
 
 __all__ = [
+    "ACTIVITY",
     "DECISION",
     "DEPENDENCE",
     "GROUP_SIZES",
@@ -58,7 +59,7 @@ WINS = "win matrix"
 WORTHS = "worths"
 DEPENDENCE, LARGEST = "dependence", "largest design effect"
 PAIR_COUNTS = "pair_counts"
-GROUP_SIZES, ORDER_EFFECT = "group_sizes", "order_effect"
+GROUP_SIZES, ORDER_EFFECT, ACTIVITY = "group_sizes", "order_effect", "activity"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")

@@ -14,12 +14,13 @@ from privrank.privacy.sensitivity import Adjacency, Reach
 from privrank.release.covariates import Covariates
 from privrank.util.arrays import own
 
-__all__ = ["Design", "DesignKind", "PairCounts", "Sample", "SampleKind"]
+__all__ = ["Design", "DesignKind", "Excess", "PairCounts", "Sample", "SampleKind"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 DesignKind = Literal["public", "private"]
+Excess = Literal["refuse", "sample"]
 SampleKind = Literal["rankings", "choices"]
 Origin = Literal["observed", "declared", "equal", "released"]
 
@@ -118,6 +119,8 @@ class Design:
         public design, per pattern and pair: item i with pattern s has the number s m + i.
     covariates : Covariates or None
         The linear predictor, where the model has covariates.
+    excess : {"refuse", "sample"}
+        Whether respondents keep the bounds by themselves, or a secret draw of their rows does.
     """
 
     items: tuple[str, ...]
@@ -129,6 +132,7 @@ class Design:
     kind: DesignKind
     pairs: PairCounts | None
     covariates: Covariates | None = None
+    excess: Excess = "refuse"
 
     @property
     def adjacency(self) -> Adjacency:
@@ -159,6 +163,7 @@ class Design:
             "ties": self.ties,
             "kind": self.kind,
             "pairs": None if self.pairs is None else self.pairs.to_record(),
+            "excess": self.excess,
         }
         if self.covariates is not None:
             record["covariates"] = self.covariates.to_record()

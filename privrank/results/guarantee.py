@@ -30,6 +30,7 @@ __all__ = [
     "allowance",
     "UNCERTAIN",
     "UNFINISHED",
+    "bound_notes",
     "caption",
     "column_name",
     "count_notes",
@@ -249,7 +250,7 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
         if design.kind == "public"
         else "the answers and who compared which pairs"
     )
-    notes = [promise(release, what), *level_notes(release, "comparison")]
+    notes = [promise(release, what), *level_notes(release, "comparison"), *bound_notes(design)]
     if not details:
         return notes
     shares = [
@@ -260,6 +261,18 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     if shares:
         notes.append(f"Epsilon includes {' and '.join(shares)}.")
     return notes + _choice_notes(release) + seed_notes([release])
+
+
+def bound_notes(design: Design) -> list[str]:
+    """Return what is said of rows that were left out so that respondents keep the bounds."""
+    if design.excess == "refuse":
+        return []
+    pairs = ", one of each pair" * design.distinct_pairs
+    groups = "" if design.covariates is None else "; groups are taken to answer equally often"
+    return [
+        f"Of every respondent a secret random draw kept {design.max_rows} answers at most{pairs}; "
+        f"how many it left out is not told{groups}."
+    ]
 
 
 def level_notes(release: Release, row: str) -> list[str]:
@@ -289,7 +302,9 @@ def promise(release: Release, what: str) -> str:
     factor = f"exp({release.epsilon:g})"
     slack = f", up to a probability of {release.delta:g}" if release.delta else ""
     whom = f"one {survey.unit}"
-    if survey.unit == "respondent" and survey.max_rows > 1:
+    if isinstance(survey, Design) and survey.excess == "sample":
+        whom += " with all their rows, however many,"
+    elif survey.unit == "respondent" and survey.max_rows > 1:
         whom += f" with all their rows (at most {survey.max_rows})"
     return (
         f"Privacy: replacing {whom} changes the probability of any output by a factor of at "

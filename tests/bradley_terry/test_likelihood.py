@@ -38,9 +38,8 @@ def survey(rows=900, ties=False):
 def model(frame, right="1", **arguments):
     if "age" in right:
         arguments["bounds"] = {"age": (20, 60)}
-    return pr.PrivateBTL.from_formula(
-        f"item1 + item2 + outcome ~ {right}", frame, items=ITEMS, design="public", **arguments
-    )
+    arguments = {"items": ITEMS, "respondent": None, "design": "public"} | arguments
+    return pr.PrivateBTL.from_formula(f"item1 + item2 + outcome ~ {right}", frame, **arguments)
 
 
 def exact(frame, right="1", **arguments):

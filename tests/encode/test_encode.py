@@ -126,6 +126,37 @@ BAD_FRAMES = {
         ValueError,
         ["distinct_pairs=True"],
     ),
+    "too many rows, with a remedy": (
+        lambda: people(max_rows=2),
+        ValueError,
+        ["excess='sample'", "questionnaire allows"],
+    ),
+    "too many rows where no draw can be secret": (
+        lambda: people(max_rows=2, design="public"),
+        ValueError,
+        ["the questionnaire allows."],
+    ),
+    "pair twice, with a remedy": (
+        lambda: people(pd.concat([GOOD, GOOD.head(1)]), max_rows=4),
+        ValueError,
+        ["aggregate first, or let excess='sample'"],
+    ),
+    "rows drawn of nobody": (
+        lambda: btl(excess="sample"),
+        ValueError,
+        ["excess='sample'", "respondent="],
+    ),
+    "rows drawn in public": (
+        lambda: people(excess="sample", design="public"),
+        ValueError,
+        ["excess='sample'", "design='private'", "secret"],
+    ),
+    "a word for excess": (lambda: people(excess="drop"), ValueError, ["excess", "'drop'"]),
+    "rows drawn, one of nobody's": (
+        lambda: people(changed("respondent", None), excess="sample"),
+        ValueError,
+        ["'respondent'", "every row"],
+    ),
     "disconnected": (
         lambda: btl(items=("a", "b", "c", "d"), design="public"),
         ValueError,

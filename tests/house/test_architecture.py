@@ -35,11 +35,12 @@ ROOMS = (
     "report",
 )
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
-DOORS = {"aggregation", "archive", "btl", "closeness", "datasets", "identity", "topk", "uniformity"}
+DOORS = {"aggregation", "archive", "btl", "closeness", "contributions", "datasets", "identity"}
+DOORS |= {"topk", "uniformity"}
 
 # Rooms mirror each other by family; else no two modules have one name.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
-FAMILIES |= {"dependence", "topk"}
+FAMILIES |= {"contributions", "dependence", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
@@ -55,12 +56,14 @@ HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
+DRAWN = {"_rows", "_units"}
 HELD = COMPARISONS | SAMPLES | GROUPS
 OPENED = {
-    "encode.comparisons": COMPARISONS,
+    "encode.encoded": COMPARISONS | DRAWN,
     "encode.groups": GROUPS,
     "encode.samples": SAMPLES,
     "mechanisms.aggregation": SAMPLES,
+    "mechanisms.bounding": DRAWN,
     "mechanisms.closeness": GROUPS | SAMPLES,
     "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES,

@@ -15,7 +15,7 @@ import pytest
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank.encode.comparisons import Encoded
+from privrank.encode.encoded import Encoded
 from privrank.planning.comparisons import plan_choices
 from privrank.privacy.radius import Radius
 

@@ -27,7 +27,7 @@ from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
 from privrank.encode import paircounts
-from privrank.encode.comparisons import Encoded
+from privrank.encode.encoded import Encoded
 from privrank.planning import aggregation as rankplan
 from privrank.planning import comparisons as plan
 from privrank.planning import dependence
@@ -241,7 +241,8 @@ def contents(found):
 def private(encoded):
     """The arrays of encoded data that hold answers."""
     if isinstance(encoded, Encoded):
-        return [*encoded._pairs[2:], *(encoded._answers or ())]
+        rows = [] if encoded._rows is None else arrays(encoded._rows)
+        return [*rows, *encoded._pairs[2:], *(encoded._answers or ())]
     return [part._rows for part in getattr(encoded, "_parts", (encoded,))]
 
 
@@ -268,6 +269,8 @@ OPTIONS = [
     ("solver", fit.Solver, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[1:]),
+    ("excess", design.Excess, PAIRED[:1]),
+    ("excess", design.Excess, PAIRED[1:]),
     ("pair_counts", paircounts.PairCountChoice, PAIRED[:1]),
     ("method", rankplan.AggregationMethod, (pr.PrivateRankAggregation,)),
     ("target", intervals.Target, (pr.PrivateRankAggregation,)),

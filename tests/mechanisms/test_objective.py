@@ -19,7 +19,7 @@ from privrank.bradley_terry import losses
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions import links
 from privrank.distributions.links import PROBIT, Link
-from privrank.encode.comparisons import Encoded
+from privrank.encode.encoded import Encoded
 from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice

@@ -8,11 +8,13 @@ releases is then counted over all outcomes, exactly.
 import math
 from collections import Counter
 from itertools import combinations, permutations, product
+from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
+from outcomes import Outcomes
 
 import privrank as pr
 from privrank.closeness import ClosenessMethod
@@ -20,58 +22,11 @@ from privrank.encode.samples import encode_rankings
 from privrank.identity import IdentityMethod
 from privrank.mechanisms import samples
 from privrank.mechanisms.capped import capped_norm
-from privrank.mechanisms.statistics import permutation
 from privrank.planning.aggregation import AggregationMethod
 from privrank.planning.comparisons import Method, Noise
-from privrank.published import asz18
 from privrank.uniformity import UniformityMethod, ask
 
 ITEMS = list("abc")
-
-
-class Outcomes:
-    """All outcomes of secret draws: each run makes the choices of one path through their tree."""
-
-    def __init__(self, patch):
-        self.path, self.seen = [], []
-        patch.setattr(samples, "draw_one_each", self.one_each)
-        patch.setattr(samples, "draw_orders", self.orders)
-        patch.setattr(permutation, "draw_shuffles", self.shuffles)
-        patch.setattr(samples, "draw_bit", self.bit)
-        patch.setattr(asz18, "draw_bit", self.bit)
-
-    def choose(self, options):
-        if self.depth == len(self.path):
-            self.path.append([0, options])
-        self.depth += 1
-        return self.path[self.depth - 1][0]
-
-    def one_each(self, sizes, rng):
-        return np.array([self.choose(size) if size > 1 else 0 for size in sizes.tolist()])
-
-    def orders(self, rows, columns, rng):
-        every = list(permutations(range(columns)))
-        return np.array([every[self.choose(len(every))] for _ in range(rows)])
-
-    def shuffles(self, rows, columns, rng):
-        # independent and alike: what holds of one, and all others equal to it, holds of them all
-        return np.repeat(self.orders(1, columns, rng), rows, axis=0)
-
-    def bit(self, probability, rng):
-        self.seen.append(probability)
-        return 0
-
-    def all(self, run):
-        """Return what `run` returns and the probabilities of its bits, for every outcome."""
-        found, self.path = [], []
-        while True:
-            self.depth, self.seen = 0, []
-            found.append((run(), tuple(self.seen)))
-            while self.path and self.path[-1][0] + 1 == self.path[-1][1]:
-                self.path.pop()
-            if not self.path:
-                return found
-            self.path[-1][0] += 1
 
 
 @pytest.fixture
@@ -98,6 +53,8 @@ COMPARED = pd.DataFrame(
         "who": [0, 1, 2, 3, 2, 0, 1],
     }
 )
+# the third respondent answers one pair twice, in both ways
+BUSY = pd.concat((COMPARED, COMPARED[4:5].assign(outcome=[-1])), ignore_index=True)
 MALLOWS = pr.Mallows(ITEMS, phi=0.7)
 TABLE = pd.DataFrame(list(permutations([1, 2, 3])), columns=ITEMS).assign(
     probability=np.array([1, 2, 3, 4, 5, 6]) / 21
@@ -136,11 +93,11 @@ def partial_consensus(frame, people, options):
     return pr.PrivateRankAggregation(frame, items=ITEMS, ties=True, missing="half", **unit)
 
 
-def compared(make, **extra):
+def compared(make, given=MappingProxyType({}), **extra):
     def build(frame, people, options):
         unit = {"respondent": "who", "max_rows": 2} if people else {"respondent": None}
         declared = {"ties": True, "distinct_pairs": False}
-        return make(frame, **extra, **unit, **declared)
+        return make(frame, **{**unit, **declared, **(given if people else {})}, **extra)
 
     return build
 
@@ -157,8 +114,12 @@ identity_table = sample_test(pr.IdentityTest, "a + b + c ~ 1", null=TABLE)
 closeness_choices = closeness_test("choice ~ group")
 closeness_rankings = closeness_test("a + b + c ~ group")
 bradley_terry = compared(pr.PrivateBTL)
+sampled = compared(pr.PrivateBTL, {"max_rows": 1, "excess": "sample"})
+sampled_pairs = compared(pr.PrivateBTL, {"max_rows": 1, "excess": "sample", "distinct_pairs": True})
 top = compared(pr.PrivateTopK, k=1)
+top_sampled = compared(pr.PrivateTopK, {"max_rows": 1, "excess": "sample"}, k=1)
 
+SAMPLED = (sampled, sampled_pairs, top_sampled)
 NOISES = [{"noise": name, "delta": 1e-3 * (name == "gaussian")} for name in get_args(Noise)]
 CASES = {
     "uniformity": [
@@ -216,8 +177,14 @@ CASES = {
         *((bradley_terry, COMPARED, "counts", noise) for noise in NOISES),
         (bradley_terry, COMPARED, "objective", {}),
         (bradley_terry, COMPARED, "auto", {"epsilon": math.inf}),
+        (sampled, COMPARED, "counts", {}),
+        (sampled, COMPARED, "objective", {}),
+        (sampled_pairs, BUSY, "counts", {}),
     ],
-    "top-k": [(top, COMPARED, None, noise) for noise in NOISES],
+    "top-k": [
+        *((top, COMPARED, None, noise) for noise in NOISES),
+        (top_sampled, COMPARED, None, {}),
+    ],
 }
 KNOWN = {
     "uniformity": UniformityMethod,
@@ -263,14 +230,16 @@ def test_releases_have_the_same_law_in_every_order(outcomes, name, case, people)
     if method in ("chi-square", "sigmoid") and name == "closeness":
         frame = frame.head(4)  # one row each, and two samples of the same size
     expected = releases(outcomes, case, frame, people)
-    assert sum(expected.values()) > 1 or not secret_by_unit(name, method, people)
+    assert sum(expected.values()) > 1 or not secret_by_unit(name, case, people)
     for order in orders_of(frame):
         assert releases(outcomes, case, frame.iloc[order], people) == expected
 
 
-def secret_by_unit(name, method, people):
+def secret_by_unit(name, case, people):
     return (
-        name == "closeness" or method == "bucket" or (people and name in ("uniformity", "identity"))
+        name == "closeness"
+        or case[2] == "bucket"
+        or (people and (name in ("uniformity", "identity") or case[0] in SAMPLED))
     )
 
 

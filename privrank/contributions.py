@@ -1,0 +1,178 @@
+"""What a bound on the rows of a respondent costs, before a fit is paid for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+
+import numpy as np
+
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.encode.frames import UNSTATED
+from privrank.mechanisms.bounding import release_activity
+from privrank.planning.contributions import Activity, planned_fits
+from privrank.release.release import ACTIVITY
+from privrank.release.survey import Design
+from privrank.results.contributions import ContributionTradeoff
+from privrank.results.ledger import Budget
+from privrank.util.checks import (
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_flag,
+    check_items,
+    check_rng,
+)
+
+__all__ = ["contribution_tradeoff"]
+
+BOUNDS = (1, 2, 5, 10, 20, 50)
+
+MOST_RESPONDENTS = 1e15
+
+
+def contribution_tradeoff(
+    comparisons: object = None,
+    *,
+    activity: Mapping[int, float] | None = None,
+    for_epsilon: float,
+    for_delta: float = 0.0,
+    bounds: Sequence[int] = BOUNDS,
+    item1: str = "item1",
+    item2: str = "item2",
+    outcome: str = "outcome",
+    items: object = None,
+    respondent: str | None = UNSTATED,
+    distinct_pairs: bool = True,
+    ties: bool = False,
+    epsilon: float | None = None,
+    budget: Budget | None = None,
+    rng: np.random.Generator | None = None,
+) -> ContributionTradeoff:
+    """Show what each bound ``max_rows=`` would cost a fit with ``excess="sample"``.
+
+    A small bound leaves out rows of active respondents, a large one needs more noise. What is best
+    depends on how many respondents have how many answers. That is private: either it is released,
+    with noise, from comparisons, or it is declared.
+
+    Parameters
+    ----------
+    comparisons : data frame, optional
+        Long comparisons, as for :class:`privrank.PrivateBTL`; their activity is released.
+    activity : mapping of int to number, optional
+        Instead of comparisons, the number of respondents by the number of their answers, such as
+        ``{1: 4000, 2: 900, 30: 100}``: a guess, or what is public. Nothing is spent.
+    for_epsilon, for_delta : float
+        The guarantee of the fit that is planned.
+    bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
+        Bounds to compare, ascending; respondents are released in the classes between them.
+    item1, item2, outcome, items, respondent, distinct_pairs, ties
+        As for :class:`privrank.PrivateBTL`.
+    epsilon : float, optional
+        Privacy budget of releasing the activity.
+    budget : Budget, optional
+        Ledger to reserve it from.
+    rng : numpy.random.Generator, optional
+        Seeded noise for studies.
+
+    Returns
+    -------
+    ContributionTradeoff
+
+    Raises
+    ------
+    ValueError, TypeError, BudgetExceeded
+        In one sentence, before any budget is spent.
+
+    Notes
+    -----
+    **Privacy.** Activity is released with the guarantee that is proved in
+    :func:`privrank.mechanisms.bounding.release_activity`; all else is computed from it and public
+    facts. A bound that was chosen by this table is public.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> votes = {1: 2000, 3: 500, 40: 100}
+    >>> found = pr.contribution_tradeoff(activity=votes, items=list("abcdef"), for_epsilon=1.0)
+    >>> int(found.to_frame()["std_err"].idxmin())
+    2
+    """
+    epsilon_of_fit, delta_of_fit = check_epsilon(for_epsilon), check_delta(for_delta)
+    if math.isinf(epsilon_of_fit):
+        raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
+    cuts = _check_bounds(bounds)
+    check_rng(rng)
+    if (comparisons is None) == (activity is None):
+        raise ValueError(
+            "contribution_tradeoff needs either comparisons, whose activity is released for "
+            "epsilon=, or activity=, a declared table."
+        )
+    if activity is not None:
+        if epsilon is not None or budget is not None:
+            raise ValueError("epsilon= and budget= must be left out where activity= is declared.")
+        known = _declared(activity)
+        design = Design(
+            items=check_items(items), nobs=max(round(known.respondents.sum()), 1),
+            unit="respondent", max_rows=cuts[-1], ties=check_flag("ties", ties),
+            distinct_pairs=check_flag("distinct_pairs", distinct_pairs), kind="private",
+            pairs=None, excess="sample",
+        )  # fmt: skip
+        fits = planned_fits(design, cuts, epsilon_of_fit, delta_of_fit)
+        return ContributionTradeoff(
+            fits=tuple(fits), epsilon=epsilon_of_fit, delta=delta_of_fit, activity=known
+        )
+    spent = check_epsilon(epsilon)
+    if respondent is None:
+        raise ValueError(
+            "respondent must name the column that says whose rows they are: a bound is on the rows "
+            "of a respondent."
+        )
+    encoded = encode_comparisons(
+        comparisons,
+        ComparisonColumns(item1, item2, outcome, respondent),
+        items=items,
+        max_rows=cuts[-1],
+        distinct_pairs=distinct_pairs,
+        ties=ties,
+        design="private",
+        pair_counts=None,
+        excess="sample",
+    )
+    fits = planned_fits(encoded.design, cuts, epsilon_of_fit, delta_of_fit)
+    release = release_activity(encoded, cuts, spent, budget=budget, rng=rng)
+    part = release.parts[ACTIVITY]
+    nobs, variance = release.design.nobs, part.noise_variance
+    return ContributionTradeoff(
+        fits=tuple(fits),
+        epsilon=epsilon_of_fit,
+        delta=delta_of_fit,
+        activity=Activity.released(cuts, part.values, nobs, variance),
+        release=release,
+    )
+
+
+def _check_bounds(bounds: object) -> tuple[int, ...]:
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or not bounds:
+        raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
+    cuts = tuple(check_count("bounds", bound) for bound in bounds)
+    if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
+        raise ValueError("bounds must ascend, each larger than the one before it.")
+    return cuts
+
+
+def _declared(activity: object) -> Activity:
+    rule = (
+        "activity must be a mapping from numbers of answers, whole and not negative, to numbers of "
+        "respondents, at least one in all, such as {1: 4000, 30: 100}"
+    )
+    if not isinstance(activity, Mapping) or not activity:
+        raise TypeError(f"{rule}.")
+    answers = [check_count("activity", each, low=0) for each in activity]
+    if not all(isinstance(many, Real) for many in activity.values()):
+        raise TypeError(f"{rule}.")
+    respondents = np.array([float(many) for many in activity.values()])
+    if not ((respondents >= 0).all() and 1 <= respondents.sum() <= MOST_RESPONDENTS):
+        raise ValueError(f"{rule}.")
+    return Activity(np.array(answers, dtype=np.float64), respondents, 0.0)

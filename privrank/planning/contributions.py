@@ -1,0 +1,92 @@
+"""What a bound on the rows of a respondent costs a fit of comparisons, from public numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.planning.choice import Choice
+from privrank.planning.comparisons import plan_fit, predicted_error
+from privrank.release.survey import Design, PairCounts
+
+__all__ = ["Activity", "difference_errors", "planned_fits"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Activity:
+    """Respondents by the number of their answers, as far as the public knows them.
+
+    Parameters
+    ----------
+    answers : ndarray of float64
+        Answers of a respondent of each class; of a class of several numbers their mean.
+    respondents : ndarray of float64
+        Respondents in each class.
+    variance : float
+        Variance of their number.
+    """
+
+    answers: FloatArray
+    respondents: FloatArray
+    variance: float
+
+    @classmethod
+    def released(
+        cls, bounds: Sequence[int], noisy: IntArray, nobs: int, variance: float
+    ) -> Activity:
+        """Read noisy numbers of respondents without answers, up to each bound, and beyond the last.
+
+        As if all numbers of answers within a class were equally frequent.
+        """
+        upper = np.array([0, *bounds], dtype=np.float64)
+        answers = np.array([0.0, *(upper[:-1] + 1.0 + upper[1:]) / 2.0, math.inf])
+        found = np.maximum(noisy, 0).astype(np.float64)
+        found = found if found.any() else np.ones(len(found))
+        return cls(answers, found * (nobs / found.sum()), variance)
+
+    def kept(self, bound: int) -> tuple[float, float]:
+        """Return the rows that a bound keeps, and their standard error."""
+        each = np.minimum(self.answers, bound)
+        return float(each @ self.respondents), math.sqrt(self.variance * float(each @ each))
+
+    def beyond(self, bound: int) -> float:
+        """Return the respondents with more answers than a bound."""
+        return float(self.respondents[self.answers > bound].sum())
+
+
+def planned_fits(
+    design: Design, bounds: Sequence[int], epsilon: float, delta: float
+) -> list[tuple[Design, Choice]]:
+    """Return what a fit at each bound is going to release, by its public facts.
+
+    Raises
+    ------
+    ValueError
+        If a fit at one of the bounds is refused.
+    """
+    designs = [replace(design, max_rows=bound) for bound in bounds]
+    return [
+        (each, plan_fit(each, epsilon, "auto", None, "auto", None, delta=delta)) for each in designs
+    ]
+
+
+def difference_errors(
+    design: Design, choice: Choice, rows: float, epsilon: float, delta: float
+) -> tuple[float, float]:
+    """Predict the root mean squared error of a difference of two worths, and what samples add.
+
+    Given a fit and the rows it keeps (:func:`privrank.planning.comparisons.predicted_error`, here
+    of a contrast of squared length 2); samples alone are those of a fit without privacy.
+    """
+    some = max(rows, 1.0)
+    whole = predicted_error(design, epsilon, delta, choice, total=some)
+    known = replace(design, pairs=PairCounts.equal(len(design.items), 1.0))
+    alone = predicted_error(known, math.inf, 0.0, Choice("net wins"), total=some)
+    return math.sqrt(2.0 * whole), math.sqrt(2.0 * min(alone, whole))
