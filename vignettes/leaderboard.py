@@ -41,7 +41,9 @@ print(log.head(3))
 
 # %%
 number = np.maximum(np.round(votes * share), 1).astype(int)
-activity = dict(zip(*(each.tolist() for each in np.unique(number, return_counts=True)), strict=True))
+activity = dict(
+    zip(*(each.tolist() for each in np.unique(number, return_counts=True)), strict=True)
+)
 tradeoff = pr.contribution_tradeoff(
     activity=activity, items=models, distinct_pairs=False, for_epsilon=1.0
 )
@@ -104,8 +106,12 @@ apart = ((pairs["lower"] > 0.5) | (pairs["upper"] < 0.5)).to_numpy()
 first, second = np.triu_indices(len(models), 1)
 place = fit.params.rank(ascending=False).to_numpy()
 for near, far in ((1, 1), (2, 5), (6, 15), (16, 59)):
-    here = (np.abs(place[first] - place[second]) >= near) & (np.abs(place[first] - place[second]) <= far)
-    print(f"{near:2} to {far:2} places apart on the board: {apart[here].mean():.2f} of pairs are told apart")
+    here = (np.abs(place[first] - place[second]) >= near) & (
+        np.abs(place[first] - place[second]) <= far
+    )
+    print(
+        f"{near:2} to {far:2} places apart on the board: {apart[here].mean():.2f} of pairs are told apart"
+    )
 
 # %% [markdown]
 # Neighbours on the board are mostly open, while models ten places apart are not. As the log was simulated, the intervals can be checked: in how many pairs does the better model have the larger worth, among those told apart and among the rest?

@@ -23,6 +23,9 @@ SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (
 MOST_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""
 
+TYPICAL_SQUARE = 2.25
+"""Largest square of an answer less what is expected of it, where that is a half either way."""
+
 TYPICAL_EFFECT = 1.5
 """Design effect of a survey whose respondents differ, but not in one direction."""
 
@@ -51,7 +54,7 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
     rows, facts = design.reach.effective_rows, design.covariates
-    if design.nobs * rows**2 > 2**48:
+    if design.nobs * rows**2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence by: state the length "
             f"of the questionnaire, or use dependence='none'."
@@ -138,7 +141,9 @@ def _cost(
     largest = (2 * rows if not reach.distinct else 2 + min(rows - 1, 2 * (reach.items - 2))) ** 2
     noise = 2.0 * deviation**2
     noise /= (1.0 - taken - share) ** 2 * n * independent
-    moved = largest if form == "worst" else reach.second_moments_l1
+    moved = float(largest if form == "worst" else reach.second_moments_l1)
+    if design.varied:
+        moved = TYPICAL_SQUARE * (largest if form == "worst" else reach.convex_moments_l1)
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
     # how probable it is that a respondent has two answers, of all that can say the same
