@@ -114,7 +114,7 @@ for near, far in ((1, 1), (2, 5), (6, 15), (16, 59)):
     )
 
 # %% [markdown]
-# Neighbours on the board are mostly open, while models ten places apart are not. As the log was simulated, the intervals can be checked: in how many pairs does the better model have the larger worth, among those told apart and among the rest?
+# Neighbours on the board stay open, models far apart are all told apart. As the log was simulated, the intervals can be checked: in how many pairs does the better model have the larger worth, among those told apart and among the rest?
 
 # %%
 # models are numbered by quality, best first
@@ -125,14 +125,16 @@ figure = fit.plot_worth()
 # %% [markdown]
 # ## What epsilon buys
 #
-# Half of it, and without privacy, both from votes bounded in the same way:
+# Half of it, beside the fit above and the one without privacy, all from votes bounded in the same way:
 
 # %%
-for epsilon in (0.5, np.inf):
-    other = model.fit(epsilon, budget=budget if np.isfinite(epsilon) else None, rng=rng)
-    parts = other.bse_sampling.mean(), other.bse_privacy.mean()
-    print(f"epsilon {epsilon}: standard errors by sampling {parts[0]:.3f}, by noise {parts[1]:.3f}")
-head(other, 12)
+half = model.fit(epsilon=0.5, budget=budget, rng=rng)
+for one in (half, fit, model.fit(epsilon=np.inf, rng=rng)):
+    parts = one.bse_sampling.mean(), one.bse_privacy.mean()
+    print(
+        f"epsilon {one.epsilon}: standard errors by sampling {parts[0]:.3f}, by noise {parts[1]:.3f}"
+    )
+head(half, 16)
 
 # %% [markdown]
 # ## For publication: secure noise
