@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privrank.distributions.mallows import Mallows as Mallows
     from privrank.distributions.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.distributions.simulate import PlackettLuce as PlackettLuce
+    from privrank.encode.comparisonforms import as_comparisons as as_comparisons
     from privrank.encode.conversion import as_rankings as as_rankings
     from privrank.encode.preflib import read_preflib as read_preflib
     from privrank.identity import IdentityTest as IdentityTest
@@ -57,6 +58,7 @@ _HOME = {
     "Release": "privrank.release.release",
     "TopKResult": "privrank.results",
     "UniformityTest": "privrank.uniformity",
+    "as_comparisons": "privrank.encode.comparisonforms",
     "contribution_tradeoff": "privrank.contributions",
     "as_rankings": "privrank.encode.conversion",
     "from_json": "privrank.archive",

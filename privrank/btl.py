@@ -13,7 +13,8 @@ from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.encode.comparisoncolumns import ComparisonColumns
+from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.comparisons import Method, Noise, plan_fit
@@ -46,7 +47,7 @@ class PrivateBTL:
     ----------
     comparisons : data frame
         Long comparisons, one row per comparison; pandas, polars, pyarrow, duckdb, dask or any
-        other frame that narwhals supports.
+        other frame that narwhals supports. :func:`privrank.as_comparisons` converts other forms.
     item1, item2, outcome : str
         Column names. `outcome` is 1 when item1 is preferred, 0 for a tie, -1 when item2 is
         preferred, missing when not answered; recode a 0/1 column x as 2 * x - 1. A 0 is refused
@@ -58,6 +59,10 @@ class PrivateBTL:
         Whom epsilon protects; there is no default. The column (or pandas index level) that says who
         answered: the unit of privacy is a respondent with all their rows. None: the unit is one
         comparison, and a respondent with r of them is protected at r times epsilon only.
+    counts : str, optional
+        Column with how many comparisons a row stands for, 0 included; by default every row is one.
+        Each of these comparisons is a row to the unit of privacy and to `max_rows`. A frame with a
+        column ``count`` is refused unless something uses it.
     max_rows : int, default 1
         Public bound on the rows of one respondent: the length of the questionnaire, no more. With
         ``respondent=None`` it bounds nothing, and the summary says what epsilon means for a
@@ -130,6 +135,7 @@ class PrivateBTL:
         outcome: str = "outcome",
         items: object = None,
         respondent: str | None = UNSTATED,
+        counts: str | None = None,
         max_rows: int = 1,
         excess: Excess = "refuse",
         distinct_pairs: bool = True,
@@ -141,7 +147,7 @@ class PrivateBTL:
         self._link = find(link)
         self._encoded = encode_comparisons(
             comparisons,
-            ComparisonColumns(item1, item2, outcome, respondent),
+            ComparisonColumns(item1, item2, outcome, respondent, counts),
             items=items,
             max_rows=max_rows,
             excess=excess,

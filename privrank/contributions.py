@@ -8,7 +8,8 @@ from numbers import Real
 
 import numpy as np
 
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.encode.comparisoncolumns import ComparisonColumns
+from privrank.encode.comparisons import encode_comparisons
 from privrank.encode.frames import UNSTATED
 from privrank.mechanisms.bounding import release_activity
 from privrank.planning.contributions import Activity, planned_fits
@@ -29,7 +30,7 @@ __all__ = ["contribution_tradeoff"]
 
 BOUNDS = (1, 2, 5, 10, 20, 50)
 
-MOST_RESPONDENTS = 1e15
+MOST_ROWS, MOST_RESPONDENTS = 2**31, 1e15
 
 
 def contribution_tradeoff(
@@ -44,6 +45,7 @@ def contribution_tradeoff(
     outcome: str = "outcome",
     items: object = None,
     respondent: str | None = UNSTATED,
+    counts: str | None = None,
     distinct_pairs: bool = True,
     ties: bool = False,
     epsilon: float | None = None,
@@ -67,7 +69,7 @@ def contribution_tradeoff(
         The guarantee of the fit that is planned.
     bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
         Bounds to compare, ascending; respondents are released in the classes between them.
-    item1, item2, outcome, items, respondent, distinct_pairs, ties
+    item1, item2, outcome, items, respondent, counts, distinct_pairs, ties
         As for :class:`privrank.PrivateBTL`.
     epsilon : float, optional
         Privacy budget of releasing the activity.
@@ -94,10 +96,10 @@ def contribution_tradeoff(
     Examples
     --------
     >>> import privrank as pr
-    >>> votes = {1: 2000, 3: 500, 40: 100}
-    >>> found = pr.contribution_tradeoff(activity=votes, items=list("abcdef"), for_epsilon=1.0)
-    >>> int(found.to_frame()["std_err"].idxmin())
-    2
+    >>> votes, items = {1: 2000, 4: 1500, 9: 100}, list("abcdefghijkl")
+    >>> found = pr.contribution_tradeoff(activity=votes, items=items, for_epsilon=4.0)
+    >>> found.to_frame()["std_err"].round(2).to_list()[:4]
+    [0.13, 0.11, 0.1, 0.14]
     """
     epsilon_of_fit, delta_of_fit = check_epsilon(for_epsilon), check_delta(for_delta)
     if math.isinf(epsilon_of_fit):
@@ -131,7 +133,7 @@ def contribution_tradeoff(
         )
     encoded = encode_comparisons(
         comparisons,
-        ComparisonColumns(item1, item2, outcome, respondent),
+        ComparisonColumns(item1, item2, outcome, respondent, counts),
         items=items,
         max_rows=cuts[-1],
         distinct_pairs=distinct_pairs,
@@ -156,7 +158,7 @@ def contribution_tradeoff(
 def _check_bounds(bounds: object) -> tuple[int, ...]:
     if not isinstance(bounds, Sequence) or isinstance(bounds, str) or not bounds:
         raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
-    cuts = tuple(check_count("bounds", bound) for bound in bounds)
+    cuts = tuple(check_count("bounds", bound, high=MOST_ROWS) for bound in bounds)
     if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
         raise ValueError("bounds must ascend, each larger than the one before it.")
     return cuts

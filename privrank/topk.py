@@ -12,7 +12,8 @@ from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.moments import independent_scores
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.encode.comparisoncolumns import ComparisonColumns
+from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice
@@ -58,7 +59,7 @@ class PrivateTopK:
         Long comparisons, as for :class:`privrank.PrivateBTL`.
     k : int
         Size of the set, fixed in advance; at most one less than the number of items.
-    item1, item2, outcome, items, respondent, max_rows, excess, distinct_pairs, ties, design
+    item1, item2, outcome, items, respondent, counts, max_rows, excess, distinct_pairs, ties, design
         As for :class:`privrank.PrivateBTL`; `respondent`, whom epsilon protects, has no default.
     pair_counts
         As for :class:`privrank.PrivateBTL`.
@@ -104,6 +105,7 @@ class PrivateTopK:
         outcome: str = "outcome",
         items: object = None,
         respondent: str | None = UNSTATED,
+        counts: str | None = None,
         max_rows: int = 1,
         excess: Excess = "refuse",
         distinct_pairs: bool = True,
@@ -113,7 +115,7 @@ class PrivateTopK:
     ) -> None:
         self._encoded = encode_comparisons(
             comparisons,
-            ComparisonColumns(item1, item2, outcome, respondent),
+            ComparisonColumns(item1, item2, outcome, respondent, counts),
             items=items,
             max_rows=max_rows,
             excess=excess,

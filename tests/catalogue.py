@@ -62,6 +62,7 @@ def _words(options):
 
 ROW = {"items": ITEMS, "respondent": None, "ties": False}
 PERSON = {"items": ITEMS, "respondent": "respondent", "max_rows": 6, "ties": False}
+COUNTED = {"counts": "times", "distinct_pairs": False}
 SAMPLED = {"excess": "sample", "max_rows": 3}
 REPEATS = {"distinct_pairs": False}
 TIED = {"ties": True}
@@ -106,6 +107,9 @@ def bradley_terry():
         *fits(
             "BTL of drawn rows, counts declared", btl, repeats, PERSON | SAMPLED | DECLARED, [{}]
         ),
+        *fits("BTL of counted rows", btl, surveys.counted(), ROW | COUNTED, some),
+        *fits("BTL of counted people", btl, surveys.counted(True), PERSON | COUNTED, some),
+        *fits("BTL of drawn counts", btl, surveys.counted(True), PERSON | COUNTED | SAMPLED, [{}]),
         *fits("BTL of public rows", btl, all_public, ROW | PUBLIC | TIED, [{}, *COUNTS, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [{}, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [GAUSSIAN]),
@@ -192,6 +196,7 @@ def top():
         *fits("top of rows", topk, rows, ROW | two, some),
         *fits("top of tied rows, released", topk, tied, ROW | TIED | released, [{}, gaussian]),
         *fits("top of rows, declared", topk, rows, ROW | DECLARED | two, [{}]),
+        *fits("top of counted rows", topk, surveys.counted(), ROW | COUNTED | two, [{}]),
         *fits("top of people", topk, people, PERSON | two, [*some, *effects]),
         *fits("top of repeats", topk, repeats, PERSON | twice, [{}]),
         *fits("top of drawn rows", topk, repeats, PERSON | SAMPLED | two, [{}]),

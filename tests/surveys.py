@@ -139,6 +139,28 @@ def private_respondents(ties=False, distinct=True):
     return with_ties(frames, full.sort_values("item1"), ties)
 
 
+def counted(people=False):
+    """Rows that stand for several comparisons, or none; the total is public, or who is there."""
+    if people:
+        who = np.arange(PEOPLE)
+        full = private_respondents()["full"]
+        at_once = comparisons([("east", "west")] * PEOPLE, 1.0, respondent=who)
+        return {
+            "one by one": full.assign(times=1),
+            "at once": indexed(named(at_once, MIXED)).assign(times=6),
+            "not at all": lazy(named(at_once, NAMES).assign(times=0)),
+            "some": nullable(full.assign(times=np.resize([0, 1, 0, 2, 0, 3], len(full)))),
+        }
+    mixed = comparisons(cycled(ROWS), answers(ROWS))
+    two = comparisons([("north", "east"), ("south", "west")], [-1.0, np.nan])
+    return {
+        "one by one": mixed.assign(times=1),
+        "at once": indexed(two).assign(times=[ROWS, 0]),
+        "half unanswered": polars(two.assign(times=[ROWS // 2] * 2)),
+        "some": lazy(mixed.assign(times=np.resize([0, 2], ROWS))),
+    }
+
+
 def public(people=None, ties=False, **columns):
     """Who compared which pairs, in which order named, and what is missing are the same."""
     if people is None:

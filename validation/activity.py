@@ -115,7 +115,7 @@ def main() -> None:
                 "SE": f"{error:.3f}",
                 "coverage": f"{covered.mean():.3f}",
                 "worst pair": f"{worst:.3f}",
-                "floor by chance": f"{floor:.3f}",
+                "its floor": f"{floor:.3f}",
                 "median width": f"{np.median(widths):.3f}",
             }
         )

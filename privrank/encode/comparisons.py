@@ -8,7 +8,7 @@ wins minus losses, an integer per item. Messages name columns and rules, never a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,15 +18,10 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.encode import counting
+from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.encode.formula import factors_of, parse
-from privrank.encode.frames import (
-    UNSTATED,
-    check_respondents,
-    check_stated,
-    declared_items,
-    with_respondent_column,
-)
+from privrank.encode.frames import UNSTATED, check_respondents, declared_items
 from privrank.encode.paircounts import public_pairs
 from privrank.encode.predictor import Predictor, check_constant, patterns_of, read_predictor
 from privrank.privacy.budget import Unit
@@ -36,7 +31,6 @@ from privrank.release.survey import Design, DesignKind, Excess
 from privrank.util.checks import check_choice, check_count, check_flag
 
 __all__ = [
-    "ComparisonColumns",
     "encode_comparisons",
     "formula_columns",
 ]
@@ -44,17 +38,6 @@ __all__ = [
 IntArray = NDArray[np.int64]
 
 _DRAW = "let excess='sample' keep a secret random choice of each respondent's rows"
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonColumns:
-    """Which columns of a comparisons frame mean what; when `decided`, item1 always wins."""
-
-    item1: str
-    item2: str
-    outcome: str | None
-    respondent: str | None
-    decided: bool = False
 
 
 def encode_comparisons(
@@ -105,12 +88,11 @@ def encode_comparisons(
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
     unit: Unit = "row" if columns.respondent is None else "respondent"
-    frame = with_respondent_column(frame, columns.respondent)
-    view = counting.open_frame(frame, "comparisons")
-    _check_columns(frame, counting.column_names(view), columns)
+    covariates = () if predictor is None else predictor.columns
+    frame, view = open_comparisons(frame, columns, items, covariates)
     _check_numeric(view, columns.outcome)
     labels = declared_items(frame, (columns.item1, columns.item2), items)
-    read = _read(view, columns, labels, () if predictor is None else predictor.columns, ties=tied)
+    read = _read(view, columns, labels, covariates, ties=tied)
     described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
     if predictor is not None:
         pattern, described = _patterns(
@@ -181,9 +163,13 @@ def _read(
     """Count the rows that are alike, items in the order of `labels` within each pair."""
     named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
     by = list(dict.fromkeys(name for name in named if name is not None))
-    keys, size = counting.tally(view, by, columns.outcome)
+    keys, size = counting.tally(view, by, columns.outcome, columns.counts)
+    if columns.respondent is None:
+        # what counts 0 is no unit, whereas a respondent without comparisons is one
+        keys = {name: counting.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
+        size = size[size > 0]
     if not len(size):
-        raise ValueError("comparisons must have at least one row.")
+        raise ValueError("comparisons must have at least one row, and one that counts.")
     first = _item_codes(keys[columns.item1], labels, columns.item1)
     second = _item_codes(keys[columns.item2], labels, columns.item2)
     if (first == second).any():
@@ -279,26 +265,6 @@ def _units(
     return np.bincount(each, minlength=kinds).astype(np.int64)[by_pattern]
 
 
-def _check_columns(
-    frame: object, present: list[str], columns: ComparisonColumns, covariates: Sequence[str] = ()
-) -> None:
-    roles: dict[str, str | None] = {"item1": columns.item1, "item2": columns.item2}
-    if not columns.decided:
-        roles["outcome"] = columns.outcome
-    if columns.respondent is not None and columns.respondent is not UNSTATED:
-        roles["respondent"] = columns.respondent
-    for role, name in roles.items():
-        if not isinstance(name, str):
-            raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
-        if name not in present:
-            raise ValueError(
-                f"comparisons has no column {name!r}: name the right one with {role}=."
-            )
-    check_stated(columns.respondent, frame, (*roles.values(), *covariates))
-    if len(set(roles.values())) < len(roles):
-        raise ValueError("item1=, item2=, outcome= and respondent= must name different columns.")
-
-
 def _check_numeric(view: counting.Frame, outcome: str | None) -> None:
     if outcome is not None and not counting.numeric_columns(view, [outcome]):
         raise TypeError(
@@ -383,7 +349,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"its left, got {formula!r}."
         )
     known = {"items", "respondent", "max_rows", "distinct_pairs", "ties", "design", "pair_counts"}
-    known |= {"excess"}
+    known |= {"counts", "excess"}
     extra = {"levels", "bounds", "item_formula", "item_data"}
     if not arguments.keys() <= known | extra:
         raise TypeError(
@@ -394,20 +360,19 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     respondent = arguments.get("respondent", UNSTATED)
     item1, item2 = parsed.left[:2]
     outcome = None if decided else parsed.left[2]
-    columns = ComparisonColumns(item1, item2, outcome, respondent, decided)
+    counts = arguments.get("counts")
+    columns = ComparisonColumns(item1, item2, outcome, respondent, counts, decided)
     predictor = None
     given = {name: arguments.get(name) for name in sorted(extra)}
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
-        frame = with_respondent_column(data, respondent)
         covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
-        present = counting.column_names(counting.open_frame(frame, "data"))
-        _check_columns(frame, present, columns, covariates)
+        frame, _ = open_comparisons(data, columns, arguments.get("items"), covariates)
         labels = declared_items(frame, (item1, item2), arguments.get("items"))
         predictor = read_predictor(parsed.right_text, frame, labels, **given)
-        if {*parsed.left, respondent} & set(predictor.columns):
+        if {*parsed.left, respondent, counts} & set(predictor.columns):
             raise ValueError(
-                f"formula must not use columns of its left side, nor the respondent's, as "
-                f"covariates, got {formula!r}: they would make the answers public."
+                f"formula must not use columns of its left side, nor those of respondents and "
+                f"counts, as covariates, got {formula!r}: they would make the answers public."
             )
         if decided and predictor.covariates.ordered:
             raise ValueError(

@@ -21,9 +21,12 @@ __all__ = [
     "declared_categories",
     "distinct_codes",
     "factorize",
+    "is_whole",
     "numeric_columns",
     "open_frame",
+    "real_numbers",
     "tally",
+    "whole_counts",
 ]
 
 _COUNT = "privrank_rows"
@@ -116,21 +119,25 @@ class Key:
 
 
 def tally(
-    view: Frame, by: Sequence[str], numeric: str | None
+    view: Frame, by: Sequence[str], numeric: str | None, counts: str | None = None
 ) -> tuple[dict[str, Key], NDArray[np.int64]]:
     """Return the distinct combinations of the columns `by` and how often each occurs.
 
     Given a frame, returns the groups' value of each column (null and NaN kept as missing) and the
-    group sizes. A lazy frame is grouped by its own engine first, so that only groups leave it. The
-    column `numeric` is compared as float64, whatever the engine calls it.
+    group sizes. A row counts once, or as often as its column `counts` says. A lazy frame is grouped
+    by its own engine first, so that only groups leave it. The column `numeric` is compared as
+    float64, whatever the engine calls it.
     """
-    view = view.select(*dict.fromkeys(by))
+    kept = dict.fromkeys(by if counts is None else [*by, counts])
+    view = view.select(*kept)
     size: NDArray[np.int64] | None = None
     if isinstance(view, nw.LazyFrame):
-        frame = view.group_by(*by).agg(nw.len().alias(_COUNT)).collect()
+        frame = view.group_by(*kept).agg(nw.len().alias(_COUNT)).collect()
         size = np.asarray(frame.get_column(_COUNT).to_numpy(), dtype=np.int64)
     else:
         frame = view
+    if counts is not None:
+        size = whole_counts(frame.get_column(counts).to_numpy(), counts, size)
     keys = [_key(frame.get_column(name), numeric=name == numeric) for name in by]
     combined, span = np.zeros(len(frame), dtype=np.int64), 1
     numbered: list[NDArray[np.int64] | None] = []
@@ -145,7 +152,8 @@ def tally(
         numbered.append(table)
         combined = combined * width + (key.codes + 1)
         span *= width
-    groups, totals = _sizes(combined, size, span)
+    groups, place = distinct_codes(combined, span)
+    totals = np.bincount(place, size).astype(np.int64)
     decoded: dict[str, Key] = {}
     for name, key, table in zip(reversed(by), reversed(keys), reversed(numbered), strict=True):
         groups, codes = np.divmod(groups, len(key.values) + 1)
@@ -167,6 +175,40 @@ def factorize(values: pd.Series[Any], column: Any) -> tuple[NDArray[np.int64], N
         ) from None
     # before version 3 pandas counts null among the values of a column of type null
     return codes.astype(np.int64, copy=False), np.asarray(distinct)[: codes.max(initial=-1) + 1]
+
+
+def whole_counts(
+    values: object, column: str, rows: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return how many comparisons rows stand for, each so many times as there are such `rows`.
+
+    Given the entries of a column. Refuses what is no count, and totals that floats cannot hold.
+    """
+    counts = real_numbers(pd.Series(values))
+    totals = counts if rows is None else counts * rows
+    if not (is_whole(counts) and is_whole(totals)):
+        raise ValueError(
+            f"column {column!r} must hold whole numbers of at least 0, below 2^53 in total, that "
+            f"say how many comparisons a row stands for: write 0 where there are none."
+        )
+    return totals.astype(np.int64)
+
+
+def real_numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
+    """Return numbers of any type as floats, NaN where an entry is none."""
+    entries = pd.to_numeric(values, errors="coerce")
+    if entries.dtype.kind == "c":
+        return np.full(len(entries), np.nan)
+    return np.asarray(entries.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def is_whole(counts: NDArray[np.float64]) -> bool:
+    """Return whether all numbers are whole and not negative, with a total below 2^53.
+
+    Floats add whole numbers exactly up to there, and never fall back below once beyond.
+    """
+    bounded = bool(((counts >= 0) & (counts < 2**53)).all())
+    return bounded and bool((counts % 1 == 0).all()) and bool(counts.sum() < 2**53)
 
 
 def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
@@ -194,15 +236,3 @@ def distinct_codes(
     met = np.zeros(span, dtype=np.bool_)
     met[numbers] = True
     return np.flatnonzero(met), (np.cumsum(met) - 1)[numbers]
-
-
-def _sizes(
-    combined: NDArray[np.int64], size: NDArray[np.int64] | None, span: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct values of `combined`, below `span`, and their total sizes."""
-    if span <= max(1_000_000, 4 * len(combined)):
-        totals = np.bincount(combined, size, minlength=span).astype(np.int64)
-        groups = np.flatnonzero(totals)
-        return groups, totals[groups]
-    groups, place = np.unique(combined, return_inverse=True)
-    return groups, np.bincount(place, size).astype(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,11 +14,19 @@ from privrank.util.checks import check_items
 
 __all__ = [
     "UNSTATED",
+    "check_filled",
+    "check_name",
+    "check_numeric",
+    "check_present",
     "check_respondents",
+    "check_rows",
     "check_stated",
+    "collect_wide",
     "declared_items",
     "item_codes",
     "numbers",
+    "only_for",
+    "open_wide",
     "refuse_copy",
     "with_respondent_column",
 ]
@@ -96,6 +104,8 @@ def check_respondents(
 
 def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
     """Return numeric columns as floats, null and NaN both as NaN."""
+    if isinstance(values, pd.DataFrame):
+        return np.column_stack([numbers(values.iloc[:, k]) for k in range(values.shape[1])])
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
@@ -124,3 +134,84 @@ def declared_items(frame: object, columns: Sequence[Any], items: object) -> tupl
             "reveal them."
         )
     return check_items(categories)
+
+
+def open_wide(frame: object, respondent: str | None) -> tuple[counting.Frame, list[Any]]:
+    """Return a view of a wide frame and its columns other than the respondent's."""
+    view = counting.open_frame(frame, "frame")
+    columns = counting.column_names(view)
+    if respondent is not None:
+        check_name(respondent, "respondent")
+        if not (isinstance(frame, pd.DataFrame) and respondent in frame.index.names):
+            check_present([respondent], columns, "respondent")
+    return view, [name for name in columns if name != respondent]
+
+
+def collect_wide(
+    view: counting.Frame, columns: Sequence[Any], respondent: str | None
+) -> tuple[pd.DataFrame, pd.Index]:
+    """Return the columns, and an index with the respondent if there is one."""
+    if respondent in columns:
+        raise ValueError(
+            f"respondent={respondent!r} must name a column of its own: it is listed among the "
+            f"other columns too."
+        )
+    own = respondent is not None and respondent in counting.column_names(view)
+    table = counting.collect(view, [*columns, respondent] if own else columns)
+    check_rows(len(table))
+    index = table.index
+    if own:
+        # takes the respondent's hash, without which no later step could tell respondents apart
+        counting.factorize(table[respondent], respondent)
+        index = pd.Index(table[respondent], name=respondent)
+    if respondent is not None:
+        check_filled(index.get_level_values(respondent).to_series(), respondent)
+    return table, index
+
+
+def check_name(name: object, role: str) -> None:
+    """Refuse what cannot name a column."""
+    if not isinstance(name, str):
+        raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
+
+
+def check_present(names: Sequence[Any], present: Sequence[Any], role: str) -> None:
+    """Refuse names that no column of the frame has; `role` is the argument that gave them."""
+    for name in names:
+        if name not in present:
+            raise ValueError(f"frame has no column {name!r}: name the right one with {role}=.")
+
+
+def check_rows(rows: int) -> None:
+    """Refuse a frame without rows."""
+    if not rows:
+        raise ValueError("frame must have at least one row.")
+
+
+def check_filled(values: pd.Series[Any], name: str) -> None:
+    """Refuse a column of respondents, or of other owners of rows, with missing entries."""
+    if values.isna().any():
+        raise ValueError(
+            f"column {name!r} must say in every row whose it is: fill in the missing entries."
+        )
+
+
+def check_numeric(view: counting.Frame, columns: Sequence[Any], what: str, remedy: str) -> None:
+    """Refuse columns that do not hold numbers by their declared type."""
+    numeric = counting.numeric_columns(view, columns)
+    for name in columns:
+        if name not in numeric:
+            raise TypeError(
+                f"column {name!r} must hold numbers, {what}: name the columns meant with "
+                f"{remedy}, or convert numbers held as objects with pandas.to_numeric."
+            )
+
+
+def only_for(form: str, arguments: Mapping[str, tuple[object, Sequence[str]]]) -> None:
+    """Refuse arguments that belong to other forms: by name, the value (None: not given), forms."""
+    for name, (value, homes) in arguments.items():
+        if value is not None and form not in homes:
+            raise ValueError(
+                f"{name}= belongs to form={' or '.join(map(repr, homes))}: leave it out, or name "
+                f"that form."
+            )

@@ -343,13 +343,14 @@ def draw_rows(
     the wanted number of them differ. Nothing but how many differ decides when that ends, so every
     permutation of a group's rows leaves the distribution of the drawn set as it is: all sets of
     that size are equally likely, and so are their complements. What is drawn is whichever is
-    smaller, the rows that are kept or those that are left out. Groups are independent.
+    smaller, the rows that are kept or those that are left out; memory is needed for no others.
+    Groups are independent.
     """
     last = np.flatnonzero(np.diff(group, append=-1))
     place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
     ends = np.cumsum(size)
     total = np.diff(ends[last], prepend=0)
-    kept = np.minimum(total, most)
+    kept = np.minimum(total, min(most, 2**62))
     few = np.minimum(kept, total - kept)
     drawn, missing = np.zeros(0, dtype=np.int64), few
     while missing.any():

@@ -82,7 +82,7 @@ def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str
     }["released" if design.pairs is None else design.pairs.origin]
     return (
         ("Items:", str(len(design.items))),
-        *units(release),
+        *units(release, "comparison"),
         ("Design:", design.kind),
         ("Pair counts:", counts),
         ("Mechanism:", _mechanism(release)),
@@ -93,12 +93,15 @@ def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str
     )
 
 
-def units(release: Release) -> tuple[tuple[str, str], ...]:
-    """Return the header lines that count the units and say what neighbours are."""
+def units(release: Release, row: str = "row") -> tuple[tuple[str, str], ...]:
+    """Return the header lines that count the units and say what neighbours are.
+
+    Given what a row is called: one of a frame may stand for several comparisons.
+    """
     unit = release.survey.unit
     return (
         (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
-        ("Neighbours:", f"replace one {unit}"),
+        ("Neighbours:", f"replace one {row if unit == 'row' else unit}"),
     )
 
 
@@ -250,7 +253,8 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
         if design.kind == "public"
         else "the answers and who compared which pairs"
     )
-    notes = [promise(release, what), *level_notes(release, "comparison"), *bound_notes(design)]
+    notes = [promise(release, what, "comparison"), *level_notes(release, "comparison")]
+    notes += bound_notes(design)
     if not details:
         return notes
     shares = [
@@ -270,8 +274,8 @@ def bound_notes(design: Design) -> list[str]:
     pairs = ", one of each pair" * design.distinct_pairs
     groups = "" if design.covariates is None else "; groups are taken to answer equally often"
     return [
-        f"Of every respondent a secret random draw kept {design.max_rows} answers at most{pairs}; "
-        f"how many it left out is not told{groups}."
+        f"Of every respondent a secret random draw kept at most {design.max_rows} "
+        f"answer{'s' * (design.max_rows > 1)}{pairs}; how many it left out is not told{groups}."
     ]
 
 
@@ -294,14 +298,14 @@ def level_notes(release: Release, row: str) -> list[str]:
     ]
 
 
-def promise(release: Release, what: str) -> str:
+def promise(release: Release, what: str, row: str = "row") -> str:
     """Return the sentence that says what the guarantee is, `what` being what it protects."""
     survey = release.survey
     if release.source == "none":
         return "Non-private run (epsilon = inf): this table protects nobody."
     factor = f"exp({release.epsilon:g})"
     slack = f", up to a probability of {release.delta:g}" if release.delta else ""
-    whom = f"one {survey.unit}"
+    whom = f"one {row if survey.unit == 'row' else survey.unit}"
     if isinstance(survey, Design) and survey.excess == "sample":
         whom += " with all their rows, however many,"
     elif survey.unit == "respondent" and survey.max_rows > 1:

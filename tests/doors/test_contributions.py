@@ -11,7 +11,8 @@ from constantnoise import VOLUMES, hold_still
 from visible import differences, everything
 
 import privrank as pr
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.encode.comparisoncolumns import ComparisonColumns
+from privrank.encode.comparisons import encode_comparisons
 from privrank.mechanisms import bounding
 
 ITEMS = list("abc")
@@ -149,7 +150,8 @@ REFUSED = {
     "bounds that fall": (lambda: tradeoff(GOOD, bounds=[5, 2]), "bounds must ascend"),
     "bounds twice": (lambda: tradeoff(GOOD, bounds=[2, 2]), "bounds must ascend"),
     "no bounds": (lambda: tradeoff(GOOD, bounds=[]), "bounds must be a sequence"),
-    "a bound of zero": (lambda: tradeoff(GOOD, bounds=[0, 2]), "bounds must be at least 1"),
+    "a bound of zero": (lambda: tradeoff(GOOD, bounds=[0, 2]), "bounds must be between 1 and"),
+    "a bound beyond all rows": (lambda: tradeoff(GOOD, bounds=[10**20]), "bounds must be between"),
     "a seed": (lambda: tradeoff(GOOD, rng=3), "rng must be None"),
     "a row budget": (lambda: tradeoff(GOOD, budget=pr.Budget(1.0)), "unit"),
     "spending on a declaration": (

@@ -24,11 +24,12 @@ def test_docstring_examples_run(name):
 def test_public_classes_have_examples():
     finder = doctest.DocTestFinder(recurse=False)
     models = (privrank.PrivateBTL, privrank.PrivateTopK, privrank.Mallows, privrank.PlackettLuce)
-    for public in (*models, privrank.Budget, privrank.as_rankings):
+    for public in (*models, privrank.Budget, privrank.as_comparisons, privrank.as_rankings):
         assert any(test.examples for test in finder.find(public)), public.__name__
 
 
-def test_readme_code_runs(capsys):
+def test_readme_code_runs(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
     assert blocks
     for block in blocks:

@@ -22,7 +22,8 @@ from scipy.stats import beta
 from privrank import Budget
 from privrank.bradley_terry import linear
 from privrank.distributions.links import LOGIT
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
+from privrank.encode.comparisoncolumns import ComparisonColumns
+from privrank.encode.comparisons import encode_comparisons
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms import comparisons as mechanisms
 from privrank.mechanisms import objective, tallies
