@@ -34,10 +34,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import study
-from respondents import SURVEYS, Population, Questions, available, frame, population, truth
+from respondents import (
+    SURVEYS,
+    Population,
+    Questions,
+    available,
+    frame,
+    logit,
+    population,
+    score_noise,
+    truth,
+)
 
 import privrank as pr
-from privrank.privacy.netnoise import equivalent_variance, noise_choices
 from privrank.privacy.sensitivity import Reach
 
 COMMAND = "python validation/dependence.py"
@@ -101,14 +110,12 @@ class Cell:
 
     def errors(self) -> np.ndarray:
         """Return the standard errors of differences with all of epsilon spent on net wins."""
-        settings, noise = dict(self.fit), 0.0
-        if np.isfinite(self.epsilon):
-            adjacency = "outcome" if self.design == "public" else "replace"
-            reach = Reach(self.items, self.questions.rows(self.items), True, adjacency)
-            choices = noise_choices(reach, self.epsilon, settings.get("delta", 0.0))
-            asked = settings.get("noise", choices[0].name)
-            best = next(choice for choice in choices if choice.name == asked)
-            noise = 0.25 * equivalent_variance(best.law, self.items) / best.fineness**2
+        settings = dict(self.fit)
+        adjacency = "outcome" if self.design == "public" else "replace"
+        reach = Reach(self.items, self.questions.rows(self.items), True, adjacency)
+        noise = score_noise(
+            reach, self.epsilon, settings.get("delta", 0.0), settings.get("noise", "")
+        )
         return truth(self.population, self.questions).errors(self.nobs, noise)
 
 
@@ -244,11 +251,6 @@ def tests() -> list[Cell]:
         )
     ]
     return cells
-
-
-def logit(probability: pd.Series) -> np.ndarray:
-    inside = np.clip(probability.to_numpy(float), 1e-9, 1.0 - 1e-9)
-    return np.log(inside / (1.0 - inside))
 
 
 def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:

@@ -18,6 +18,8 @@ import numpy as np
 import pandas as pd
 
 import privrank as pr
+from privrank.privacy.netnoise import equivalent_variance, noise_choices
+from privrank.privacy.sensitivity import Reach
 
 STRENGTH, CAMPS, PERSONAL, NEAR = 2.0, 1.2, 0.8, 0.1
 ASKED = 49
@@ -29,6 +31,11 @@ MANY = 40_000
 
 def chance(t: np.ndarray) -> np.ndarray:
     return 1.0 / (1.0 + np.exp(-t))
+
+
+def logit(probability: pd.Series) -> np.ndarray:
+    inside = np.clip(probability.to_numpy(float), 1e-9, 1.0 - 1e-9)
+    return np.log(inside / (1.0 - inside))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +257,18 @@ class Truth:
         by = self.response / nobs
         total = nobs * self.scores + noise * np.eye(len(self.worths))
         return np.sqrt(np.diag(by @ total @ by.T))
+
+
+def score_noise(reach: Reach, epsilon: float, delta: float = 0.0, name: str = "") -> float:
+    """Return the variance of the noise of scores with all of epsilon spent on net wins.
+
+    By the distribution of a name, or the best.
+    """
+    if np.isinf(epsilon):
+        return 0.0
+    choices = noise_choices(reach, epsilon, delta)
+    best = next(choice for choice in choices if name in ("", choice.name))
+    return 0.25 * equivalent_variance(best.law, reach.items) / best.fineness**2
 
 
 def differences(items: int) -> np.ndarray:

@@ -12,6 +12,7 @@ STUDIES = (
     "links",
     "covariates",
     "dependence",
+    "ranking_worths",
     "activity",
     "ccw_experiments",
     "ccw_surveys",

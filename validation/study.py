@@ -74,6 +74,16 @@ def least(found: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     return float(found.mean(axis=0).min()), floor(found.shape[1], len(found), level)
 
 
+def most(found: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """Return the most coverage of statements, shape (replicates, number), and its ceiling.
+
+    That is what the most of as many estimates exceeds with probability at most .05.
+    """
+    replicates, number = found.shape
+    ceiling = float(binom.ppf(0.95 ** (1.0 / number), replicates, level)) / replicates
+    return float(found.mean(axis=0).max()), ceiling
+
+
 def arguments(description: str, replicates: int) -> int:
     """Return the number of replicates asked for on the command line."""
     parser = argparse.ArgumentParser(description=description)

@@ -21,7 +21,7 @@ from privrank.bradley_terry.worths import display, groups_at, worth_map
 from privrank.release.release import NET, Release
 from privrank.release.survey import Design
 
-__all__ = ["Directions", "contrast_directions"]
+__all__ = ["Directions", "contrast_directions", "expected_answers"]
 
 FloatArray = NDArray[np.float64]
 
@@ -95,6 +95,12 @@ def contrast_directions(
     return Directions(weights, np.asarray(independent), explained, 1.0 if few else 2.0)
 
 
+def expected_answers(release: Release, worths: FloatArray) -> FloatArray:
+    """Return the expected outcome, wins less losses, of each item against each other."""
+    apart = worths[:, None] - worths
+    return np.asarray(2.0 * ScoreFunction(release.link).mean(apart))
+
+
 def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:
     """Return weights of net wins by kind and item, given those of the scores."""
     facts, m = equations.covariates, len(design.items)
@@ -118,12 +124,16 @@ def _explained(
     scores: FloatArray,
     weights: FloatArray,
 ) -> FloatArray:
-    """Return what mean nets add to sums of squared nets, or less.
+    """Return what mean nets, less expected ones where these vary, add to sums of squares, or less.
 
     With groups of public or released sizes by group, at the released net wins of each; else as if
     all respondents had one mean, which explains less than their own.
     """
     facts, n = equations.covariates, release.design.nobs
+    if release.design.varied:
+        # the fit left nothing but noise of what it expects
+        noise = equations.noise_covariance(b)
+        return np.asarray(4.0 * np.einsum("cp,pq,cq->c", scores, noise, scores, optimize=True) / n)
     if facts is None or facts.bounds or equations.ordered or NET not in release.parts:
         noise = equations.noise_covariance(b)
         variance = np.einsum("cp,pq,cq->c", scores, noise, scores, optimize=True)

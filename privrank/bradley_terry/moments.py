@@ -11,7 +11,7 @@ from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import blocks
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
+from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, RESIDUAL, Release
 from privrank.util.solvers import spectrum
 
 __all__ = [
@@ -70,16 +70,23 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
 
     With q_ij the sums of (net_i - net_j)^2, the sum of net net' is -C q C / 2, C centring. Less
     what the mean explains it estimates the covariance of the net wins without bias, and noise can
-    make it indefinite.
+    make it indefinite. Of nets less expected ones nothing but noise is left in the mean.
     """
     m, n = equations.items, release.design.nobs
     first, second = np.triu_indices(m, 1)
     squares = np.zeros((m, m))
-    squares[first, second] = release.parts[DEPENDENCE].values
+    squares[first, second] = _unit(release) * release.parts[DEPENDENCE].values
     centring = np.eye(m) - 1.0 / m
     total = -0.125 * centring @ (squares + squares.T) @ centring
-    mean = np.outer(equations.score, equations.score) - equations.noise_covariance(b)
+    mean = equations.noise_covariance(b)
+    if not release.design.varied:
+        mean = np.outer(equations.score, equations.score) - mean
     return np.asarray((total - mean / n) * (n / max(n - 1, 1)))
+
+
+def _unit(release: Release) -> float:
+    """Return what one lattice step of the released second moments stands for."""
+    return release.parts[DEPENDENCE].step * release.found.get(RESIDUAL, 1.0) ** 2
 
 
 def floored_moments(
@@ -114,7 +121,7 @@ def single_contrasts(
     return SecondMoments(
         second_moments(equations, release, b),
         independent_scores(equations, release, b),
-        law.variance / 16.0,
+        _unit(release) ** 2 * law.variance / 16.0,
         np.eye(equations.items),
     )
 

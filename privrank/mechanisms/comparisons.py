@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.directions import contrast_directions
+from privrank.bradley_terry.directions import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.linear import check_identified
@@ -20,7 +20,14 @@ from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.bounding import bounded
-from privrank.mechanisms.dependence import STEPS, pair_moments, round_directions, strongest
+from privrank.mechanisms.dependence import (
+    FINE,
+    STEPS,
+    pair_moments,
+    round_directions,
+    round_expected,
+    strongest,
+)
 from privrank.mechanisms.objective import Perturbation, draw_worths, perturbation
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
@@ -38,6 +45,7 @@ from privrank.release.release import (
     NET,
     ORDER_EFFECT,
     PAIR_COUNTS,
+    RESIDUAL,
     WINS,
     WORTHS,
     Release,
@@ -105,6 +113,8 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
         settings[DEPENDENCE] = choice.form
         if choice.form == "worst":
             parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / STEPS)
+        elif design.varied:
+            parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / FINE)
     name = choice.mechanism
     return Plan(by, name, name, epsilon, delta, parts, settings, rho + spent)
 
@@ -182,21 +192,29 @@ def _with_dependence(
 
     Notes
     -----
-    **Privacy.** Contrasts are computed from what is released already and from public facts, and the
-    statistic has its sensitivity whatever they are
-    (:func:`privrank.mechanisms.dependence.strongest`); its noise and its share of epsilon were
+    **Privacy.** Contrasts and expected answers are computed from what is released already and from
+    public facts, and the statistics have their sensitivity whatever these are
+    (:func:`privrank.mechanisms.dependence.strongest`,
+    :func:`privrank.mechanisms.dependence.pair_moments`); their noise and share of epsilon were
     planned, so that both stages compose.
     """
     part, found = release.plan.parts[DEPENDENCE], dict(release.found)
-    if release.plan.settings[DEPENDENCE] == "pairs":
+    pairs, varied = release.plan.settings[DEPENDENCE] == "pairs", release.design.varied
+    if pairs and not varied:
         exact = pair_moments(encoded)
     else:
         equations = score_equations(release)
         fitted = estimate(equations, release)
-        moved = response(equations, fitted)
-        directions = contrast_directions(equations, release, fitted.coefficients, moved)
-        contrasts = round_directions(release.design, directions)
-        exact = np.array([strongest(encoded, contrasts)])
+        b = fitted.coefficients
+        answers = expected_answers(release, b) if varied else None
+        expected = round_expected(release.design, answers)
+    if pairs and varied:
+        exact = pair_moments(encoded, expected)
+        found[RESIDUAL] = expected.farthest / expected.steps
+    elif not pairs:
+        directions = contrast_directions(equations, release, b, response(equations, fitted))
+        contrasts = round_directions(release.design, directions, expected)
+        exact = np.array([strongest(encoded, contrasts, expected)])
         found[LARGEST] = float(directions.others * contrasts.most)
     values = {**release.values, DEPENDENCE: draw(part, exact, rng)}
     return replace(release, values=values, found=found)
@@ -217,8 +235,11 @@ def _noise(
         return cell_noise(reach, law, epsilon, delta, ties=design.ties)
     if name == PAIR_COUNTS:
         return count_noise(reach, epsilon)
+    moments = reach.second_moments_l1
+    if design.varied:
+        moments = FINE * reach.convex_moments_l1 + reach.pairs
     sensitivity = {
-        DEPENDENCE: STEPS if choice.form == "worst" else reach.second_moments_l1,
+        DEPENDENCE: STEPS if choice.form == "worst" else moments,
         GROUP_SIZES: reach.group_sizes_l1,
         ORDER_EFFECT: reach.named_first_l1,
     }[name]

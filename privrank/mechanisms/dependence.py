@@ -1,9 +1,12 @@
 """Two statistics of how answers of one respondent depend on each other.
 
-*Pairs*: the sums over respondents of (net_i - net_j)^2, one for each pair of items.
+*Pairs*: the sums over respondents of (net_i - net_j)^2, one for each pair i < j.
 
 *Worst*: of many contrasts, the largest design effect. Directions come from what the fit has
 released already, so they are public by then, and so is all that is computed from them alone.
+
+Where respondents compared different pairs, and which is part of what varies, a net is that of
+answers less what the fit expects of them (:class:`Expected`).
 """
 
 from __future__ import annotations
@@ -17,13 +20,25 @@ from privrank.bradley_terry.directions import Directions
 from privrank.encode.encoded import Encoded
 from privrank.release.survey import Design
 
-__all__ = ["STEPS", "Contrasts", "pair_moments", "round_directions", "strongest"]
+__all__ = [
+    "FINE",
+    "STEPS",
+    "Contrasts",
+    "Expected",
+    "pair_moments",
+    "round_directions",
+    "round_expected",
+    "strongest",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 STEPS = 2**16
 """Sensitivity of the largest design effect, in lattice steps."""
+
+FINE = 2**8
+"""Lattice steps of sums of squares within their own unit, where answers are less expected ones."""
 
 _FINEST = 10
 """Weights of items are whole numbers of up to this many bits."""
@@ -36,6 +51,40 @@ _MOST_WEIGHTS = 2**20
 
 _BLOCK = 2**22
 """Numbers that are held at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """What is expected of an answer, in whole numbers, by pair.
+
+    Parameters
+    ----------
+    answers : ndarray of int64, shape (m, m)
+        Expected outcome of each item against each other, in steps; zero if nothing is taken off.
+    steps : int
+        Steps in a decided answer.
+    """
+
+    answers: IntArray
+    steps: int = 1
+
+    @property
+    def farthest(self) -> int:
+        """How far an answer can be from what is expected, in steps."""
+        return self.steps + int(np.abs(self.answers).max())
+
+
+def round_expected(design: Design, expected: FloatArray | None) -> Expected:
+    """Bring expected answers to whole numbers, as fine as exact sums of squares allow.
+
+    None where nothing is to be taken off.
+    """
+    m = len(design.items)
+    if expected is None or not np.isfinite(expected).all():
+        return Expected(np.zeros((m, m), dtype=np.int64))
+    room = 2.0**23 / (np.sqrt(design.nobs) * design.reach.effective_rows)
+    steps = 2 ** int(np.clip(np.log2(room), 0, _FINEST - 3))
+    return Expected(np.rint(steps * expected).astype(np.int64), steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,22 +112,23 @@ class Contrasts:
     most: float
 
 
-def round_directions(design: Design, found: Directions) -> Contrasts:
+def round_directions(design: Design, found: Directions, expected: Expected) -> Contrasts:
     """Bring contrasts to whole numbers and bound what one respondent can add to each.
 
     One respondent answers at most `rows` pairs, and an answer adds its contrast's difference of the
-    two items, either way: no more than the `rows` largest differences in all, or `rows` times the
-    largest where pairs may repeat.
+    two items, either way, times how far it can be from what is expected of it: no more than the
+    `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
     """
     rows = design.reach.effective_rows
     room = 2**60 / max(design.nobs, 1)
-    bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows)))))
+    bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
     usable = all(np.isfinite(part).all() for part in (found.weights, found.independent))
     size = np.abs(found.weights).max(axis=(1, 2)) if usable else np.zeros(len(found.weights))
     factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
     weights = found.weights if usable else np.zeros_like(found.weights)
     whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
-    farthest = _farthest(design, whole)
+    farthest = _farthest(design, whole, expected)
+    factor = factor * expected.steps
     squares = [int(far) ** 2 for far in farthest]
     each = np.maximum(factor**2 * np.where(usable, found.independent, 0.0) / design.nobs, 1e-12)
     each = np.maximum(each, [1e-6 * square for square in squares])
@@ -91,30 +141,32 @@ def round_directions(design: Design, found: Directions) -> Contrasts:
     return Contrasts(whole, farthest, scale, centre, most if usable else np.nan)
 
 
-def _farthest(design: Design, weights: IntArray) -> IntArray:
+def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray:
     """Return how far one respondent's answers can reach along each contrast, or a bound."""
     items, named = weights[:, :, :-1], np.abs(weights[:, :, -1])
     m, rows = items.shape[2], design.reach.effective_rows
-    widest = items.max(axis=2) - items.min(axis=2) + named
+    widest = expected.farthest * (items.max(axis=2) - items.min(axis=2) + named)
     if not design.distinct_pairs:
         return np.asarray((rows * widest).max(axis=1))
     if m > _MOST_SORTED or weights.size > _MOST_WEIGHTS:
         # the sum of all differences, by how often each weight is the larger one and the smaller
         order = np.sort(items, axis=2)
         every = order @ (2 * np.arange(m) - (m - 1)) + design.reach.pairs * named
+        every = expected.farthest * every
         return np.asarray(np.minimum(every, rows * widest).max(axis=1))
     first, second = np.triu_indices(m, 1)
+    size = expected.steps + np.abs(expected.answers[first, second])
     out = np.zeros(weights.shape[:2], dtype=np.int64)
     block = max(1, _BLOCK // (len(first) * weights.shape[1]))
     for start in range(0, len(weights), block):
         here = items[start : start + block]
-        apart = np.abs(here[:, :, first] - here[:, :, second])
+        apart = size * np.abs(here[:, :, first] - here[:, :, second])
         largest = np.sort(apart, axis=2)[:, :, len(first) - min(rows, len(first)) :]
         out[start : start + block] = largest.sum(axis=2)
-    return np.asarray((out + rows * named).max(axis=1))
+    return np.asarray((out + rows * expected.farthest * named).max(axis=1))
 
 
-def strongest(encoded: Encoded, contrasts: Contrasts) -> int:
+def strongest(encoded: Encoded, contrasts: Contrasts, expected: Expected) -> int:
     """Return the largest design effect of the contrasts, in lattice steps; sensitive.
 
     Notes
@@ -124,41 +176,56 @@ def strongest(encoded: Encoded, contrasts: Contrasts) -> int:
     replacing one respondent moves Q_p by at most farthest_p^2, the largest square that there is, as
     squares are not negative. That is no more than scale_p, so the fraction moves by at most STEPS,
     a whole number, and so do its floor and the largest of all floors. Hence the sensitivity is
-    STEPS, whatever was released before; contrasts, bounds and centres do not depend on the
-    respondents but through that.
+    STEPS, whatever was released before; contrasts, bounds, centres and expected answers do not
+    depend on the respondents but through that.
     """
     total = np.zeros(len(contrasts.scale), dtype=np.int64)
-    for kind, moments in enumerate(_moments(encoded)):
+    for kind, moments in enumerate(_moments(encoded, expected)):
         weights = contrasts.weights[:, kind]
         total += ((weights @ moments) * weights).sum(axis=1)
     sides = zip(total.tolist(), contrasts.centre, contrasts.scale, strict=True)
     return max(0, *(STEPS * (square - centre) // scale for square, centre, scale in sides))
 
 
-def pair_moments(encoded: Encoded) -> IntArray:
+def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray:
     """Return the sums over respondents of (net_i - net_j)^2, for all pairs i < j; sensitive.
+
+    With expected answers taken off, in units of 1 / FINE of the square of how far answers can be
+    from these, rounded down.
 
     Notes
     -----
-    **Privacy.** :attr:`privrank.privacy.sensitivity.Reach.second_moments_l1`.
+    **Privacy.** :attr:`privrank.privacy.sensitivity.Reach.second_moments_l1`. With expected answers
+    taken off, which do not depend on the respondents but through what was released before, an
+    answer is at most c = `farthest` either way, so that sums of squares move by at most c^2 times
+    :attr:`privrank.privacy.sensitivity.Reach.convex_moments_l1` in l1. Multiplied by FINE / c^2
+    they move by FINE times it; rounding down adds less than 1 for each pair, and the sum is whole.
     """
-    moments = _moments(encoded).sum(axis=0)[:-1, :-1]
+    moments = _moments(encoded, expected).sum(axis=0)[:-1, :-1]
     first, second = np.triu_indices(len(moments), 1)
     square = np.diag(moments)
-    return np.asarray(square[first] + square[second] - 2 * moments[first, second])
+    total = np.asarray(square[first] + square[second] - 2 * moments[first, second])
+    if expected is None:
+        return total
+    unit = expected.farthest**2
+    return np.array([FINE * each // unit for each in total.tolist()], dtype=np.int64)
 
 
-def _moments(encoded: Encoded) -> IntArray:
+def _moments(encoded: Encoded, expected: Expected | None) -> IntArray:
     """Return the sums over respondents of net times net, shape (kinds, m + 1, m + 1); sensitive.
 
-    The last entry of a respondent's net is wins minus losses of the items named first, where that
+    In steps of what is expected of answers, which is taken off; net wins themselves if None. The
+    last entry of a respondent's net is wins minus losses of the items named first, where that
     matters.
     """
     if encoded._answers is None:
         raise ValueError("dependence needs respondents: name them with respondent=.")
-    person, pair, _, net = encoded._answers
+    person, pair, count, net = encoded._answers
     first, second, _, _ = encoded._pairs
     m, facts = len(encoded.design.items), encoded.design.covariates
+    if expected is not None:
+        off = expected.answers[first[pair] % m, second[pair] % m]
+        net = expected.steps * net - off * count
     pattern = first[pair] // m
     kind = np.zeros(len(pair), dtype=np.int64) if facts is None else facts.kinds[pattern]
     named = net if facts is None else facts.first[pattern] * net

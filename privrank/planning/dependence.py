@@ -23,6 +23,9 @@ SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (
 MOST_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""
 
+TYPICAL_SQUARE = 2.25
+"""Largest square of an answer less what is expected of it, where that is a half either way."""
+
 TYPICAL_EFFECT = 1.5
 """Design effect of a survey whose respondents differ, but not in one direction."""
 
@@ -51,7 +54,7 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
     rows, facts = design.reach.effective_rows, design.covariates
-    if design.nobs * rows**2 > 2**48:
+    if design.nobs * rows**2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence by: state the length "
             f"of the questionnaire, or use dependence='none'."
@@ -96,9 +99,10 @@ def choose_form(
     **Statistic.** For two worths that are equal, in units of the variance that independent answers
     would give their net wins, a fit has an interval of half width w(d) for the design effect d
     (:func:`_half_width`). The form of the least w(1.5)^2 w(D) is taken: 1.5 stands for an ordinary
-    survey, and D for one whose respondents are of two minds about one pair; the second moments of
-    all pairs keep to that pair what the largest design effect spreads to all. Covariates and
-    objective perturbation have one form.
+    survey, and D for one whose respondents, with questions spread evenly over the pairs, are of two
+    minds about one pair of items: all answers to either of them say so, which counts by half. The
+    second moments of all pairs keep to that pair what the largest design effect spreads to all.
+    Covariates and objective perturbation have one form.
 
     Raises
     ------
@@ -131,16 +135,21 @@ def _cost(
     reach, n = design.reach, design.nobs
     if taken + share >= 1.0:  # without room for it
         return math.inf
-    rows = reach.effective_rows
-    independent = 2.0 * reach.items * rows / reach.pairs
+    rows, pairs = reach.effective_rows, reach.pairs
+    independent = 2.0 * reach.items * rows / pairs
     # answering the pair itself, and then either of its items with a third
     largest = (2 * rows if not reach.distinct else 2 + min(rows - 1, 2 * (reach.items - 2))) ** 2
     noise = 2.0 * deviation**2
     noise /= (1.0 - taken - share) ** 2 * n * independent
-    moved = largest if form == "worst" else reach.second_moments_l1
+    moved = float(largest if form == "worst" else reach.second_moments_l1)
+    if design.varied:
+        moved = TYPICAL_SQUARE * (largest if form == "worst" else reach.convex_moments_l1)
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
-    divided = max(TYPICAL_EFFECT, 0.5 * largest / independent)
+    # how probable it is that a respondent has two answers, of all that can say the same
+    both = rows * (rows - 1) / (pairs * max(pairs - 1, 1) if reach.distinct else pairs**2)
+    others = 4 * (reach.items - 1) ** 2 - (2 * reach.items if reach.distinct else 0)
+    divided = max(TYPICAL_EFFECT, 0.5 * (1.0 + both * others / independent))
     return even**2 * (_half_width(divided, side, noise, n) if form == "worst" else even)
 
 

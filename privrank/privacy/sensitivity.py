@@ -184,17 +184,25 @@ class Reach:
         4 k^2 for k = 1 .. m - 1, m - k times each: no more than the c largest of these and the
         P - c largest, for some c. Small designs have their exact values, by enumeration.
         """
+        exact = _SECOND_MOMENTS.get(self.items, {}) if self.distinct else {}
+        if self.effective_rows in exact:
+            return exact[self.effective_rows]
+        return min(self.convex_moments_l1, exact.get(self.pairs, self.convex_moments_l1))
+
+    @property
+    def convex_moments_l1(self) -> int:
+        """Bound of :attr:`second_moments_l1` that holds for answers of any size up to 1 as well.
+
+        It was proved by convexity alone: at most `rows` answers anywhere in [-1, 1] give nets in
+        the convex hull of those of decided ones. Answers of a size up to c, squares c^2 times.
+        """
         bound = 2 * self.items * self.longest
         if not self.distinct:
             return bound
-        exact = _SECOND_MOMENTS.get(self.items, {})
-        if self.effective_rows in exact:
-            return exact[self.effective_rows]
         gaps = range(self.items - 1, 0, -1)
         squares = [4 * k * k for k in gaps for _ in range(self.items - k)]
         tops = [0, *accumulate(squares)]
-        both = max(tops[c] + tops[self.pairs - c] for c in range(self.pairs + 1))
-        return min(bound, both, exact.get(self.pairs, both))
+        return min(bound, max(tops[c] + tops[-1 - c] for c in range(self.pairs + 1)))
 
     @property
     def named_first_l1(self) -> int:

@@ -27,6 +27,7 @@ __all__ = [
     "DECISION",
     "DEPENDENCE",
     "GROUP_SIZES",
+    "RESIDUAL",
     "LARGEST",
     "MOMENTS",
     "NET",
@@ -58,6 +59,7 @@ NET = "net wins"
 WINS = "win matrix"
 WORTHS = "worths"
 DEPENDENCE, LARGEST = "dependence", "largest design effect"
+RESIDUAL = "largest residual"
 PAIR_COUNTS = "pair_counts"
 GROUP_SIZES, ORDER_EFFECT, ACTIVITY = "group_sizes", "order_effect", "activity"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"

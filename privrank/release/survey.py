@@ -146,6 +146,17 @@ class Design:
         return Reach(len(self.items), rows, self.distinct_pairs, self.adjacency)
 
     @property
+    def varied(self) -> bool:
+        """Whether who compared which pairs varies between surveys as respondents do.
+
+        Then a respondent's net wins vary with the pairs, too, which the fit allows for by the
+        comparisons of each pair, released or declared. Not so where these are only asserted to be
+        equal; fits with covariates take who compared what as given.
+        """
+        asserted = self.pairs is not None and self.pairs.origin == "equal"
+        return self.kind == "private" and self.covariates is None and not asserted
+
+    @property
     def nominal_total(self) -> float:
         """Comparisons in all, from public numbers alone."""
         if self.pairs is not None:

@@ -17,7 +17,15 @@ from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons
 from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import dependence
-from privrank.mechanisms.dependence import STEPS, pair_moments, round_directions, strongest
+from privrank.mechanisms.dependence import (
+    FINE,
+    STEPS,
+    Expected,
+    pair_moments,
+    round_directions,
+    round_expected,
+    strongest,
+)
 from privrank.planning import dependence as planning
 from privrank.planning.dependence import choose_form
 from privrank.privacy.noise import DiscreteLaplace
@@ -82,6 +90,31 @@ def test_second_moments_of_more_items_keep_their_bound(m, rows):
     assert max(np.abs(q - one).sum(axis=1).max() for one in q) <= stated
 
 
+@pytest.mark.parametrize(("m", "rows"), SMALL)
+def test_answers_of_any_size_move_second_moments_by_no_more_than_their_convex_bound(m, rows):
+    rng, edges = np.random.default_rng(rows), np.array(list(combinations(range(m), 2)))
+    sides = np.eye(m)[edges[:, 0]] - np.eye(m)[edges[:, 1]]
+    asked = np.argsort(rng.random((400, len(edges))), axis=1) < rows
+    size = rng.choice([1.0, 0.9, 0.3], (400, len(edges)))
+    net = (asked * size * rng.choice([-1, 1], (400, len(edges)))) @ sides
+    q = squares(net).T
+    moved = max(np.abs(q - one).sum(axis=1).max() for one in q)
+    reach = Reach(m, rows, True, "replace")
+    assert moved <= reach.convex_moments_l1 + 1e-9
+    assert reach.second_moments_l1 <= reach.convex_moments_l1
+
+
+def expect(seed, m=3, steps=8):
+    """Expected answers of m items, in whole numbers."""
+    above = np.triu(np.random.default_rng(seed).integers(-steps, steps + 1, (m, m)), 1)
+    return Expected(above - above.T, steps)
+
+
+NOTHING = round_expected(
+    Design(tuple("abc"), 3, "respondent", 3, True, True, "private", None), None
+)
+
+
 def design(m, rows, n=5, distinct=True):
     items = tuple("abcdefgh"[:m])
     return Design(items, n, "respondent", rows, distinct, True, "private", None)
@@ -96,7 +129,9 @@ def test_one_respondent_reaches_along_a_contrast_as_far_as_stated(rows, distinct
     weights = rng.normal(size=(20, 1, 5))
     weights[:, :, -1] = 0.0
     rounded = round_directions(
-        design(4, rows, distinct=distinct), Directions(weights, np.ones(20), np.zeros(20))
+        design(4, rows, distinct=distinct),
+        Directions(weights, np.ones(20), np.zeros(20)),
+        Expected(np.zeros((4, 4), dtype=int)),
     )
     reached = np.abs(nets(4, rows, distinct) @ rounded.weights[:, 0, :4].T).max(axis=0)
     np.testing.assert_array_equal(reached, rounded.farthest)
@@ -133,22 +168,51 @@ def largest_move(statistic, rows=3):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_worst_contrast_moves_by_its_sensitivity_at_most(seed):
-    # whatever was released before, and so whatever the contrasts, what they explain, and by how
-    # much answers are supposed to vary
+@pytest.mark.parametrize("taken", ["nothing", "expected answers"])
+def test_the_worst_contrast_moves_by_its_sensitivity_at_most(taken, seed):
+    # whatever was released before, and so whatever the contrasts, what they explain, by how much
+    # answers are supposed to vary, and what is expected of them
     rng = np.random.default_rng(seed)
     found = Directions(rng.normal(size=(6, 1, 4)), rng.exponential(9.0, 6), rng.normal(size=6) * 9)
     found.weights[:, :, -1] = 0.0
-    contrasts = round_directions(design(3, 3, n=3), found)
-    moved = largest_move(lambda encoded: strongest(encoded, contrasts))
-    assert 0.3 * STEPS < moved <= STEPS
+    expected = NOTHING if taken == "nothing" else expect(seed)
+    contrasts = round_directions(design(3, 3, n=3), found, expected)
+    moved = largest_move(lambda encoded: strongest(encoded, contrasts, expected))
+    assert 0.15 * STEPS < moved <= STEPS
 
 
 def test_a_contrast_that_reaches_farther_than_stated_is_found():
-    contrasts = round_directions(
-        design(3, 1, n=3), Directions(np.eye(4)[None, :1], np.ones(1), np.zeros(1))
-    )
-    assert largest_move(lambda encoded: strongest(encoded, contrasts)) > STEPS
+    found = Directions(np.eye(4)[None, :1], np.ones(1), np.zeros(1))
+    contrasts = round_directions(design(3, 1, n=3), found, NOTHING)
+    assert largest_move(lambda encoded: strongest(encoded, contrasts, NOTHING)) > STEPS
+    # nor would it do to take answers for no farther from expected ones than from 0
+    expected = Expected(np.array([[0, 8, 8], [-8, 0, 0], [-8, 0, 0]]), 8)
+    contrasts = round_directions(design(3, 3, n=3), found, NOTHING)
+    assert largest_move(lambda encoded: strongest(encoded, contrasts, expected)) > STEPS
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_second_moments_around_expected_answers_move_by_their_sensitivity_at_most(seed):
+    rest, expected = [(1, 1, 1), (-1, 0, 1)], expect(seed)
+    answers = list(product((1, 0, -1, None), repeat=3))[:-1]  # a respondent has a row at least
+    for rows in (1, 2, 3):
+        units = [unit for unit in answers if 3 - unit.count(None) <= rows]
+        found = np.array([pair_moments(encode([*rest, unit], 3), expected) for unit in units])
+        moved = max(np.abs(found - one).sum(axis=1).max() for one in found)
+        reach = Reach(3, rows, True, "replace")
+        assert moved <= FINE * reach.convex_moments_l1 + reach.pairs
+    assert moved > 0.2 * FINE * reach.convex_moments_l1
+
+
+@pytest.mark.parametrize(("nobs", "rows"), [(10, 3), (3_000, 45), (100_000, 1_770), (2**20, 2**13)])
+def test_sums_of_squares_around_expected_answers_are_exact(nobs, rows):
+    survey = Design(tuple("abc"), nobs, "respondent", rows, False, True, "private", None)
+    expected = round_expected(survey, np.array([[0.0, 1, 1], [-1, 0, 1], [-1, -1, 0]]))
+    assert 1 <= expected.steps <= 128 and expected.farthest == 2 * expected.steps
+    found = Directions(np.eye(4)[None, :1], np.ones(1), np.zeros(1))
+    contrasts = round_directions(survey, found, expected)
+    assert nobs * (rows * expected.farthest) ** 2 <= 2**52
+    assert nobs * int(contrasts.farthest[0]) ** 2 <= 2**62
 
 
 def university(**options):
@@ -193,6 +257,39 @@ def test_without_noise_dependence_is_that_of_the_cluster_robust_covariance(form)
         assert found.design_effect <= robust.design_effect * 1.1
 
 
+def lists(nobs, rng):
+    """The leading three of six items of Plackett-Luce rankings, as pairs of a private design."""
+    ranks = pr.PlackettLuce(np.linspace(1.0, -1.0, 6)).rvs(nobs, rng)
+    place = np.minimum(ranks, 4)
+    first, second = np.triu_indices(6, 1)
+    outcome = np.sign(place[:, second] - place[:, first])
+    person, pair = np.nonzero(outcome)
+    frame = pd.DataFrame({"item1": first[pair], "item2": second[pair], "person": person})
+    frame["outcome"] = outcome[person, pair]
+    return pr.PrivateBTL(frame, items=range(6), respondent="person", max_rows=12)
+
+
+def test_second_moments_of_lists_are_those_of_the_scores():
+    # which pairs a list decides goes with the answers, so net wins alone vary otherwise
+    model = lists(3_000, np.random.default_rng(4))
+    robust, found = (model.fit(np.inf, dependence=form) for form in ("cluster", "pairs"))
+    np.testing.assert_allclose(found.pairwise()["std_err"], robust.pairwise()["std_err"], rtol=0.01)
+    worst = model.fit(np.inf, dependence="worst")
+    assert worst.design_effect == pytest.approx(robust.design_effect, rel=0.05)
+
+
+def test_second_moments_around_expected_answers_are_planned_in_finer_steps():
+    release = (
+        lists(3_000, np.random.default_rng(4))
+        .fit(4.0, dependence="pairs", rng=np.random.default_rng(1))
+        .release
+    )
+    part, reach = release.plan.parts["dependence"], release.design.reach
+    assert part.sensitivity == FINE * reach.convex_moments_l1 + reach.pairs
+    assert part.step == 1 / FINE
+    assert 1.0 < release.found["largest residual"] < 2.0
+
+
 def test_the_floor_is_that_of_independent_answers_in_every_direction():
     result = university().fit(1.0, dependence="pairs", rng=np.random.default_rng(1))
     release, equations = result.release, score_equations(result.release)
@@ -212,7 +309,7 @@ def test_contrasts_depend_on_the_survey_through_the_release_alone():
     found = contrast_directions(
         equations, release, fitted.coefficients, response(equations, fitted)
     )
-    contrasts = round_directions(release.design, found)
+    contrasts = round_directions(release.design, found, round_expected(release.design, None))
     assert contrasts.most == release.found["largest design effect"]
 
 
@@ -264,6 +361,16 @@ def test_the_form_is_chosen_from_public_numbers(m, n):
     survey = Design(names, n, "respondent", m * (m - 1) // 2, True, True, "public", None)
     found = tuple(choose_form(survey, epsilon, 0.0, 0.0) for epsilon in (0.5, 1, 2, 4))
     assert found == CHOSEN[m, n]
+
+
+@pytest.mark.parametrize("distinct", [True, False])
+@pytest.mark.parametrize("rows", [5, 20])
+def test_few_questions_of_many_pairs_are_not_taken_to_ask_for_one_item_alone(rows, distinct):
+    # of two answers of a respondent hardly ever both are about one item, so no pair of items can
+    # divide respondents much, and second moments of all pairs would cost more than they tell
+    names = tuple(f"item {k}" for k in range(60))
+    survey = Design(names, 50_000, "respondent", rows, distinct, True, "private", None)
+    assert [choose_form(survey, epsilon, 0.0, 0.5)[0] for epsilon in (1, 4)] == ["worst"] * 2
 
 
 def test_noise_of_second_moments_is_that_of_its_scale_in_every_direction():

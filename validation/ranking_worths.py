@@ -1,0 +1,243 @@
+"""Bradley-Terry worths of rankings that are broken into pairs: do the intervals of all pairs cover?
+
+Respondents rank all items, or the leading k of them, and every pair whose order a list tells
+becomes a comparison: two items listed, or one listed and one that is not. Models: Plackett and
+Luce's; Mallows'; and mixtures of two of either, camps of .6 and .4 with opposite orders. Complete
+lists have a public design, lists of leading items a private one.
+
+What is true are the worths that solve the score equations of expected wins, each pair with the
+probability that a list tells its order. All these models choose a list item by item, best first,
+each choice depending on the set of items chosen before, so that expected wins follow from the
+probabilities of these sets, without simulation. Under Plackett-Luce the worths are the model's own,
+for complete and for top-k lists: at the stage that chooses the first of items i and j it is i with
+probability theta_i / (theta_i + theta_j), whatever was chosen before, so the same holds given that
+the list tells their order.
+
+Coverage of 95 % intervals for differences of two worths; the unit is a respondent. The average over
+pairs, the pair with the least and the pair with the most. The least of many estimates lies below
+.95 by chance, and the most above: "floor" is what the least of as many independent ones, all of
+.95, falls below with probability .05, "ceiling" what the most exceeds. Width is that of an interval
+over 1.96 standard errors, averaged over replicates: of the sampling error that the population has,
+and of noise that had all of epsilon; for all pairs on average, and for the narrowest and the widest
+pair. Replicates whose fit warns count like all others. Fits "none" take the answers of a respondent
+as independent, which they are not.
+
+`ranking_worths_mle`: fits without privacy beside the maximum-likelihood fits of Plackett-Luce that
+choix computes from the same lists, which are of that model. For differences of two worths: what
+sets the two fits apart, averaged over replicates, in its standard errors, for the pair where that
+is largest, and what the largest of as many normal numbers exceeds with probability .05; what sets
+them apart in one sample, in combined standard errors, the largest of all; and standard deviations
+over replicates, averaged over pairs.
+
+`--only` takes parts of cells' names, as "6 items", runs these cells and writes no table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import study
+from lists import Lists, lists
+from respondents import Questions, Truth, logit, score_noise, truth
+from scipy.stats import norm
+
+import privrank as pr
+from privrank.privacy.sensitivity import Reach
+
+COMMAND = "python validation/ranking_worths.py"
+
+LUCE, MALLOWS, STRONG = "Plackett-Luce", "Mallows .8", "Mallows .7"
+LUCE_CAMPS, MALLOWS_CAMPS = "two Plackett-Luce", "two Mallows .8"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting: who lists how many items, what is fitted."""
+
+    model: str
+    items: int
+    listed: int
+    nobs: int
+    epsilon: float
+    dependence: str = "auto"
+
+    def __str__(self) -> str:
+        what = f"{self.items} items, {self.listed} listed, n {self.nobs}"
+        return f"{self.model}, {what}, epsilon {self.epsilon:g}, {self.dependence}"
+
+    @property
+    def people(self) -> Lists:
+        return lists(self.model, self.items, self.listed)
+
+    @property
+    def true(self) -> Truth:
+        return truth(self.people, Questions())
+
+    @property
+    def design(self) -> str:
+        return "public" if self.listed == self.items else "private"
+
+    def fit(self, ranks: pd.DataFrame, rng: np.random.Generator) -> pr.BTLResult:
+        """Return the fit to the pairs of rankings."""
+        pairs = pr.as_comparisons(ranks, "rankings", missing="bottom")
+        model = pr.PrivateBTL(
+            pairs, respondent="respondent", max_rows=self.people.rows, design=self.design
+        )
+        return model.fit(self.epsilon, dependence=self.dependence, rng=rng)
+
+    def errors(self) -> np.ndarray:
+        """Return the standard errors of differences with all of epsilon spent on net wins."""
+        adjacency = "outcome" if self.design == "public" else "replace"
+        reach = Reach(self.items, self.people.rows, True, adjacency)
+        return self.true.errors(self.nobs, score_noise(reach, self.epsilon))
+
+
+def cells() -> list[Cell]:
+    """Return the cells of the table of intervals."""
+    inf = np.inf
+    return [
+        Cell(*one)
+        for one in (
+            *((LUCE, 4, 4, n, e) for n, e in ((200, 1.0), (1000, 1.0), (200, inf))),
+            *((LUCE, 6, 6, n, e) for n, e in ((200, 4.0), (1000, 1.0), (3000, 1.0), (1000, inf))),
+            *((LUCE, 10, 10, 1000, e) for e in (1.0, 4.0)),
+            *((MALLOWS, 6, 6, n, e) for n, e in ((200, 1.0), (1000, 4.0))),
+            *((STRONG, 10, 10, n, e) for n, e in ((300, 1.0), (1000, inf))),
+            *((MALLOWS_CAMPS, 6, 6, n, e) for n, e in ((200, 4.0), (1000, 1.0))),
+            *((LUCE_CAMPS, 4, 4, 1000, 1.0), (LUCE_CAMPS, 6, 6, 1000, 1.0)),
+            (MALLOWS_CAMPS, 10, 10, 1000, 4.0),
+            *((LUCE, 6, 3, n, e) for n, e in ((300, 4.0), (1000, 1.0), (1000, 4.0), (1000, inf))),
+            *((LUCE, 4, 2, 1000, 1.0), (LUCE, 6, 2, 3000, 4.0), (LUCE, 10, 3, 1000, 4.0)),
+            *((STRONG, 6, 3, n, e) for n, e in ((1000, 4.0), (3000, 1.0), (300, inf))),
+            *((MALLOWS_CAMPS, 6, 3, 1000, 4.0), (LUCE_CAMPS, 6, 3, 1000, 4.0)),
+            *((LUCE, 6, 6, 1000, e, "none") for e in (1.0, inf)),
+            *((MALLOWS_CAMPS, 10, 10, 1000, 4.0, "none"), (LUCE, 6, 3, 1000, 4.0, "none")),
+        )
+    ]
+
+
+def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
+    """Return which intervals of one fit hold, and how wide they are."""
+    first, second = np.triu_indices(cell.items, 1)
+    apart = cell.true.worths[first] - cell.true.worths[second]
+    fit = cell.fit(cell.people.draw(rng, cell.nobs), rng)
+    table = fit.pairwise()
+    low, high = logit(table["lower"]), logit(table["upper"])
+    return {
+        "pairs": (low <= apart) & (apart <= high),
+        "width": 0.5 * (high - low),
+        "error": fit.params.to_numpy() - cell.true.worths,
+        "warned": bool(fit.warnings),
+    }
+
+
+def heads(cell: Cell) -> dict[str, Any]:
+    """Return what says which cell a row is of."""
+    listed = "all" if cell.listed == cell.items else cell.listed
+    names = {"model": cell.model, "items": cell.items, "listed": listed, "design": cell.design}
+    return names | {"n": cell.nobs, "epsilon": cell.epsilon}
+
+
+def summary(cell: Cell, out: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the row of a cell of the table of intervals."""
+    found = {name: np.array([each[name] for each in out]) for name in out[0]}
+    pairs, width = found["pairs"], (found["width"] / (1.959964 * cell.errors())).mean(axis=0)
+    (worst, floor), (best, ceiling) = study.least(pairs), study.most(pairs)
+    effects = cell.true.effects()
+    return {
+        **heads(cell),
+        "fit": cell.dependence,
+        "replicates": len(out),
+        "average": f"{pairs.mean():.3f}",
+        "worst pair": f"{worst:.3f}",
+        "floor": f"{floor:.3f}",
+        "best pair": f"{best:.3f}",
+        "ceiling": f"{ceiling:.3f}",
+        "effects": f"{effects.min():.1f} to {effects.max():.1f}",
+        "width": f"{width.mean():.2f}",
+        "narrowest": f"{width.min():.2f}",
+        "widest": f"{width.max():.2f}",
+        "RMSE": f"{np.sqrt((found['error'] ** 2).mean()):.3f}",
+        "warned": f"{found['warned'].mean():.2f}",
+    }
+
+
+def likelihood_cells() -> list[Cell]:
+    """Return the cells of the comparison with maximum likelihood."""
+    sizes = ((4, 4, 200), (4, 2, 200), (6, 6, 300), (6, 6, 1000), (6, 3, 1000), (10, 10, 300))
+    return [Cell(LUCE, *size, np.inf) for size in sizes]
+
+
+def both(rng: np.random.Generator, cell: Cell) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return differences of two worths by the fit and by likelihood, and the fit's errors."""
+    import choix
+
+    ranks = cell.people.draw(rng, cell.nobs)
+    order = np.argsort(ranks.to_numpy(), axis=1)  # items that are not listed come last
+    stages = range(min(cell.listed, cell.items - 1))
+    chosen = [(row[k], row[k + 1 :]) for row in order for k in stages]
+    likely = choix.ilsr_top1(cell.items, chosen)
+    first, second = np.triu_indices(cell.items, 1)
+    fit = cell.fit(ranks, rng)
+    worths = fit.params.to_numpy()
+    return worths[first] - worths[second], likely[first] - likely[second], fit.pairwise()["std_err"]
+
+
+def agreement(cell: Cell, out: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[str, Any]:
+    """Return the row of a cell of the comparison with maximum likelihood."""
+    fitted, likely, errors = (np.array(each) for each in zip(*out, strict=True))
+    apart = fitted - likely
+    mean, error = apart.mean(axis=0), apart.std(axis=0, ddof=1) / np.sqrt(len(out))
+    combined = np.hypot(errors, likely.std(axis=0, ddof=1))
+    return {
+        **{name: value for name, value in heads(cell).items() if name != "epsilon"},
+        "replicates": len(out),
+        "mean apart": f"{np.abs(mean / error).max():.2f}",
+        "ceiling": f"{norm.ppf(0.5 + 0.5 * 0.95 ** (1 / len(mean))):.2f}",
+        "one sample": f"{np.abs(apart / combined).max():.2f}",
+        "sd of the fit": f"{fitted.std(axis=0, ddof=1).mean():.3f}",
+        "sd of likelihood": f"{likely.std(axis=0, ddof=1).mean():.3f}",
+        "sd apart": f"{apart.std(axis=0, ddof=1).mean():.3f}",
+    }
+
+
+def table(
+    name: str,
+    title: str,
+    cells: list[Cell],
+    run: Callable[..., Any],
+    row: Callable[..., dict[str, Any]],
+    asked: argparse.Namespace,
+    first: int,
+) -> None:
+    """Run the cells whose names hold any of what was asked for; write the table if all were."""
+    started, rows = time.time(), []
+    for number, cell in enumerate(cells):
+        if not any(part in str(cell) for part in asked.only):
+            continue
+        out = study.replicate(run, asked.replicates, cell, cell=first + number)
+        rows.append(row(cell, out))
+        print(f"{cell}: {rows[-1]}", flush=True)
+    if asked.only == [""]:
+        study.write(name, title, COMMAND, rows, started)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME")
+    asked = parser.parse_args()
+    title = "Intervals for worths of rankings that are broken into pairs"
+    table("ranking_worths", title, cells(), one, summary, asked, 14000)
+    title = "Worths of rankings by their pairs, beside maximum likelihood for Plackett-Luce"
+    table("ranking_worths_mle", title, likelihood_cells(), both, agreement, asked, 14500)
+
+
+if __name__ == "__main__":
+    main()
