@@ -24,9 +24,6 @@ of the respondents.
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -292,7 +289,7 @@ def verdict(pairs: np.ndarray, items: np.ndarray) -> str:
     return "below"
 
 
-def summary(cell: Cell, out: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+def summary(cell: Cell, out: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the row of a cell of the table of intervals."""
     found = {name: np.array([each[name] for each in out]) for name in out[0]}
     pairs, items, quiet = found["pairs"], found["items"], ~found["warned"]
@@ -322,7 +319,6 @@ def summary(cell: Cell, out: list[dict[str, Any]], seconds: float) -> dict[str, 
         "unwarned worst pair": f"{unwarned[0]:.3f}" if some else "",
         "unwarned floor": f"{unwarned[1]:.3f}" if some else "",
         "verdict": verdict(pairs[quiet], items[quiet]),
-        "seconds": f"{seconds:.0f}",
     }
 
 
@@ -360,7 +356,7 @@ def wrong(rng: np.random.Generator, cell: Cell) -> bool:
     return fit.wald_test_terms()["pvalue"]["group"] <= 0.05
 
 
-def level(cell: Cell, out: list[bool], seconds: float) -> dict[str, Any]:
+def level(cell: Cell, out: list[bool]) -> dict[str, Any]:
     """Return the row of a cell of the table of tests."""
     rejected, most = np.mean(out), 0.05 + 2 * np.sqrt(0.05 * 0.95 / len(out))
     return {
@@ -370,42 +366,15 @@ def level(cell: Cell, out: list[bool], seconds: float) -> dict[str, Any]:
         "level": f"{rejected:.3f}",
         "most": f"{most:.3f}",
         "verdict": "holds" if rejected <= most else "above",
-        "seconds": f"{seconds:.0f}",
     }
 
 
-def table(
-    name: str,
-    title: str,
-    cells: list[Cell],
-    run: Callable[..., Any],
-    row: Callable[..., dict[str, Any]],
-    asked: argparse.Namespace,
-    first: int,
-) -> None:
-    """Run the cells whose names hold any of what was asked for; write the table if all were."""
-    started, rows = time.time(), []
-    for number, cell in enumerate(cells):
-        if not any(part in str(cell) for part in asked.only):
-            continue
-        start = time.time()
-        out = study.replicate(run, cell.replicates(asked.replicates), cell, cell=first + number)
-        rows.append(row(cell, out, time.time() - start))
-        said = [f"{k} {v}" for k, v in rows[-1].items() if k not in heads(cell) and v != ""]
-        print(f"{cell}: {', '.join(said)}", flush=True)
-    if asked.only == [""]:
-        study.write(name, title, COMMAND, rows, started)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME")
-    asked = parser.parse_args()
+    asked = study.asked(__doc__, 200)
     title = "Intervals for each pair where respondents' answers depend on each other"
-    table("dependence", title, intervals(), one, summary, asked, 8000)
+    study.table("dependence", title, COMMAND, intervals(), one, summary, asked, 8000)
     title = "Level of tests where respondents' answers depend on each other"
-    table("dependence_tests", title, tests(), wrong, level, asked, 8500)
+    study.table("dependence_tests", title, COMMAND, tests(), wrong, level, asked, 8500)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,6 @@ over replicates, averaged over pairs.
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +67,9 @@ class Cell:
     def __str__(self) -> str:
         what = f"{self.items} items, {self.listed} listed, n {self.nobs}"
         return f"{self.model}, {what}, epsilon {self.epsilon:g}, {self.dependence}"
+
+    def replicates(self, whole: int) -> int:
+        return whole
 
     @property
     def people(self) -> Lists:
@@ -207,36 +207,13 @@ def agreement(cell: Cell, out: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) 
     }
 
 
-def table(
-    name: str,
-    title: str,
-    cells: list[Cell],
-    run: Callable[..., Any],
-    row: Callable[..., dict[str, Any]],
-    asked: argparse.Namespace,
-    first: int,
-) -> None:
-    """Run the cells whose names hold any of what was asked for; write the table if all were."""
-    started, rows = time.time(), []
-    for number, cell in enumerate(cells):
-        if not any(part in str(cell) for part in asked.only):
-            continue
-        out = study.replicate(run, asked.replicates, cell, cell=first + number)
-        rows.append(row(cell, out))
-        print(f"{cell}: {rows[-1]}", flush=True)
-    if asked.only == [""]:
-        study.write(name, title, COMMAND, rows, started)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME")
-    asked = parser.parse_args()
+    asked = study.asked(__doc__, 200)
     title = "Intervals for worths of rankings that are broken into pairs"
-    table("ranking_worths", title, cells(), one, summary, asked, 14000)
+    study.table("ranking_worths", title, COMMAND, cells(), one, summary, asked, 14000)
     title = "Worths of rankings by their pairs, beside maximum likelihood for Plackett-Luce"
-    table("ranking_worths_mle", title, likelihood_cells(), both, agreement, asked, 14500)
+    parts = likelihood_cells(), both, agreement
+    study.table("ranking_worths_mle", title, COMMAND, *parts, asked, 14500)
 
 
 if __name__ == "__main__":

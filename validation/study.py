@@ -91,6 +91,41 @@ def arguments(description: str, replicates: int) -> int:
     return int(parser.parse_args().replicates)
 
 
+def asked(description: str, replicates: int) -> argparse.Namespace:
+    """Return the replicates, and the parts of names of cells, asked for on the command line."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--replicates", type=int, default=replicates)
+    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME")
+    return parser.parse_args()
+
+
+def table(
+    name: str,
+    title: str,
+    command: str,
+    cells: Sequence[Any],
+    run: Callable[..., Any],
+    row: Callable[..., dict[str, Any]],
+    asked: argparse.Namespace,
+    first: int,
+) -> None:
+    """Run the cells whose names hold any of what was asked for; write the table if all were.
+
+    `row(cell, found)` makes a row of what `run(rng, cell)` found in all replicates, of which a cell
+    may want fewer.
+    """
+    started, rows = time.time(), []
+    for number, cell in enumerate(cells):
+        if not any(part in str(cell) for part in asked.only):
+            continue
+        start = time.time()
+        found = replicate(run, cell.replicates(asked.replicates), cell, cell=first + number)
+        rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
+        print(f"{cell}: {rows[-1]}", flush=True)
+    if asked.only == [""]:
+        write(name, title, command, rows, started)
+
+
 def write(
     name: str, title: str, command: str, rows: Sequence[dict[str, Any]], started: float
 ) -> None:

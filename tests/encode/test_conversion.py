@@ -1,7 +1,6 @@
 """Every form comes to the same rankings; completions are uniform; bad input gets one sentence."""
 
 import math
-import re
 import time
 from collections import Counter
 from itertools import combinations, permutations, product
@@ -14,6 +13,7 @@ import polars as pl
 import pyarrow
 import pytest
 from scipy.stats import chisquare
+from searching import check_refusal
 
 import privrank as pr
 from privrank.privacy.noise import draw_orders
@@ -619,17 +619,7 @@ BAD = {
 
 @pytest.mark.parametrize(("call", "error", "words"), BAD.values(), ids=BAD)
 def test_refusal(call, error, words):
-    with pytest.raises(error) as caught:
-        call()
-    message = str(caught.value)
-    assert message.endswith(".") and "\n" not in message
-    assert not re.search(r"[.!?] +[A-Z]", message), f"more than one sentence: {message}"
-    assert [word for word in words if word not in message] == [], message
-    # the chain is printed with the message, so it must be silent too
-    error = caught.value
-    while error is not None:
-        assert not any(cell in str(error) for cell in (CANARY, "7731"))
-        error = error.__cause__ or error.__context__
+    check_refusal(call, error, words)
 
 
 @pytest.mark.parametrize("name", ["who", "tea"])
