@@ -165,7 +165,7 @@ def compare(out: list[dict[str, object]]) -> dict[str, object]:
 
 
 def main() -> None:
-    datasets = study.arguments(__doc__, 12)
+    datasets = study.arguments(__doc__, 6)
     started = time.time()
     rows = []
     for number, cell in enumerate(SIMULATED + SURVEYS):
