@@ -14,6 +14,7 @@ from privrank import __version__
 from privrank.report.pages import page
 from privrank.report.spending import MULTIPLES, TOP, Findings, write
 from privrank.results import BTLResult, summary_col
+from privrank.results.guarantee import column_heads
 from privrank.results.tables import Table
 from privrank.topk import PrivateTopK
 
@@ -143,7 +144,7 @@ def _pair_table(fit: BTLResult) -> Table:
     cells = frame.map("{:.3f}".format).to_numpy().tolist()
     rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
     bounds = (f"[{fit.alpha / 2:.3g}", f"{1 - fit.alpha / 2:.4g}]")
-    heads = ("first : second", "difference", "std err", "P(first)", *bounds, "P>|z|")
+    heads = ("first : second", "difference", "std err", "P(first)", *bounds, column_heads(fit.release)[1])
     note = "The interval is that of P(first), the probability that the first is preferred."
     return Table("Pairwise comparisons", (), heads, rows, (note,))
 

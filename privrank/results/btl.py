@@ -28,7 +28,7 @@ from privrank.bradley_terry.worths import (
 from privrank.distributions.links import LOGIT, Link
 from privrank.results import loglikelihood, tables
 from privrank.results.base import Result, once
-from privrank.results.guarantee import caption
+from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.worthtable import fit_table
@@ -185,12 +185,13 @@ class BTLResult(Result):
     @property
     def tvalues(self) -> pd.Series[float]:
         """Estimates over their standard errors."""
-        return (self.params / self.bse).rename("z")
+        return (self.params / self.bse).rename(column_heads(self.release)[0])
 
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for a worth equal to the average, or a coefficient of zero."""
-        return self._named(inversion.pvalues(self._inference(), self._display()), "P>|z|")
+        values = inversion.pvalues(self._inference(), self._display())
+        return self._named(values, column_heads(self.release)[1])
 
     @property
     def design_effect(self) -> float:

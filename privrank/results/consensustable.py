@@ -121,8 +121,8 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         low, high = result.score_conf_int()
         notes.append(
             f"Kemeny score: a ranking differs from the consensus on {result.kemeny_score:.3f} of "
-            f"{len(frame) * (len(frame) - 1) // 2} pairs on average ({level} interval {low:.3f} to "
-            f"{high:.3f})."
+            f"{len(frame) * (len(frame) - 1) // 2} pairs on average (conservative {level} interval "
+            f"{low:.3f} to {high:.3f})."
         )
     if release.plan.method == "exponential mechanism" and release.source != "none":
         notes.append("The privacy of this mechanism assumes idealised arithmetic.")

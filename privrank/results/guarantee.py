@@ -46,6 +46,7 @@ __all__ = [
     "release_facts",
     "seed_notes",
     "spent",
+    "column_heads",
     "title",
     "units",
 ]
@@ -206,6 +207,16 @@ def allowance(release: Release) -> str:
     if release.survey.unit == "row":
         return f"allowing for {noisy}"
     return f"allowing for {noisy}, as if a respondent's answers were independent"
+
+
+def column_heads(release: Release) -> tuple[str, str]:
+    """Return what a fit calls its estimates over their errors, and its p-values.
+
+    With noise p-values are those of score tests, which intervals agree with; else of the first.
+    """
+    if release.source != "none":
+        return "z", "score p"
+    return ("t", "P>|t|") if MOMENTS[0] in release.parts else ("z", "P>|z|")
 
 
 def count_notes(release: Release, estimate: str) -> list[str]:

@@ -302,12 +302,12 @@ class RankTestResult(Result):
                 f"H0 {verb} rejected at level {self.alpha:g}. This method releases the decision "
                 f"alone, so there is no p-value."
             )
-        error = ""
+        noisy, error = " The p-value accounts for the privacy noise.", ""
         if self.draws is not None and self.pvalue_error:
             error = f" (Monte Carlo standard error {self.pvalue_error:.1g})"
         return (
-            f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}{error}. The "
-            f"p-value accounts for the privacy noise."
+            f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}{error}."
+            f"{noisy * (self.release.source != 'none')}"
         )
 
     def _interval_words(self) -> tuple[str, ...]:

@@ -184,7 +184,7 @@ class TopKResult(Result):
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for a win rate of one half."""
-        return self._series(self._tail_at(0.5), "P>|z|")
+        return self._series(self._tail_at(0.5), "p-value")
 
     @property
     def selected(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from privrank.release.release import Release
 from privrank.results.guarantee import (
     UNCERTAIN,
     allowance,
+    column_heads,
     count_notes,
     format_pvalue,
     guarantee,
@@ -56,6 +57,7 @@ def fit_table(
         notes += _zero_notes(release) + counts + _group_notes(release)
     limits = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]")
     ranks = ("rank",) if "rank" in frame else ()
+    heads = column_heads(release)
     return Table(
         title=title(f"{link.model} {kind}", release),
         header=(
@@ -65,7 +67,7 @@ def fit_table(
             ("Penalty:", penalty),
             *likelihood,
         ),
-        columns=("", "coef", "std err", "sampling", "privacy", "z", "P>|z|", *limits, *ranks),
+        columns=("", "coef", "std err", "sampling", "privacy", *heads, *limits, *ranks),
         rows=_rows(frame),
         notes=(
             _coverage_note(release, alpha),
