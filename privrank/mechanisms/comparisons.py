@@ -7,6 +7,7 @@ reserve the budget, and only then read the counts and draw.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -56,6 +57,9 @@ __all__ = ["plan_comparisons", "release_comparisons"]
 
 IntArray = NDArray[np.int64]
 
+_LARGEST = 2**61
+"""Statistics stay below this, which leaves room for noise in 64 bits."""
+
 
 def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: float, by: str) -> Plan:
     """Calibrate the noise of all that a fit is going to release, from public numbers.
@@ -91,6 +95,8 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     by :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
     privacy of all parts too: a^2 / 2 of each pure one at a.
     """
+    if math.isinf(epsilon) and design.kind == "private":
+        design = replace(design, pairs=None)  # this run takes the counts that were met
     main = WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
     whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
     epsilons = split(whole, dict(choice.shares), main)
@@ -104,6 +110,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
         parts[name] = PartPlan(noise.law, noise.sensitivity, epsilons[name], step, noise.fineness)
         if name == main and noise.rho is not None:
             spent = noise.rho
+    _check_range(design, parts)
     if main == WORTHS:
         objective = perturbation(design, choice.gamma, epsilons, choice.link)
         parts[WORTHS], settings = objective.part, objective.settings
@@ -244,6 +251,19 @@ def _noise(
         ORDER_EFFECT: reach.named_first_l1,
     }[name]
     return NetNoise("laplace", DiscreteLaplace.calibrate(sensitivity, epsilon), 1, sensitivity)
+
+
+def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
+    """Refuse, by public numbers, statistics that could pass 64 bits in their lattice steps."""
+    facts, weight = design.covariates, 2
+    if facts is not None and facts.bounds:
+        weight *= int(np.abs(facts.basis).sum(axis=1).max())
+    finest = max((part.fineness for part in parts.values()), default=1)
+    if design.nobs * design.reach.effective_rows * weight * finest >= _LARGEST:
+        raise ValueError(
+            "counts= add up to more comparisons than exact whole numbers allow under this noise: "
+            "use a smaller epsilon, noise='laplace' or fewer comparisons."
+        )
 
 
 def _step(design: Design, name: str, *, exact: bool) -> float:

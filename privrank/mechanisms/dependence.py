@@ -122,7 +122,8 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
     rows = design.reach.effective_rows
     room = 2**60 / max(design.nobs, 1)
     bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
-    usable = all(np.isfinite(part).all() for part in (found.weights, found.independent))
+    parts = found.weights, found.independent, found.explained
+    usable = all(np.isfinite(part).all() for part in parts)
     size = np.abs(found.weights).max(axis=(1, 2)) if usable else np.zeros(len(found.weights))
     factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
     weights = found.weights if usable else np.zeros_like(found.weights)

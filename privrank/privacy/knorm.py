@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri
 
-from privrank.privacy.noise import draw_below, draw_one_each
+from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each
 from privrank.privacy.radius import Radius, step_rate
 
 __all__ = [
@@ -128,7 +128,8 @@ class CubeNoise:
         if self._radius is None:
             return values.copy()
         radius = self._radius.draw(rng)
-        return values + draw_one_each(np.full(self.dimension, 2 * radius + 1), rng) - radius
+        noise = draw_one_each(np.full(self.dimension, 2 * radius + 1), rng) - radius
+        return clipped_sum(values, noise)
 
     def radii(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the radii with their probabilities; where there are many, means of runs of them.
@@ -239,7 +240,7 @@ class PermutohedronNoise:
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
         turn = 2 * draw_below(2, rng) - 1
         point = tree_point(spanning_tree(word, m), steps, radius)
-        return np.asarray(self.fineness * totals + turn * point)
+        return clipped_sum(self.fineness * totals, np.asarray(turn * point))
 
     @property
     def body_scale(self) -> float:

@@ -234,7 +234,7 @@ class DiscreteGaussian:
         if self.scale == 0:
             return values.copy()
         if rng is not None:
-            return values + self.simulate(values.shape, rng)
+            return clipped_sum(values, self.simulate(values.shape, rng))
         return clipped_sum(values, samplers.gaussian(self.scale, values.size, os.urandom))
 
     def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:

@@ -218,7 +218,7 @@ def test_sums_of_squares_around_expected_answers_are_exact(nobs, rows):
 def university(**options):
     cems = pr.datasets.load_university()
     arguments = {"items": cems.items, "respondent": "respondent", "max_rows": 15, "ties": True}
-    return pr.PrivateBTL(cems.comparisons, design="public", **(arguments | options))
+    return pr.PrivateBTL(cems.comparisons, **({"design": "public"} | arguments | options))
 
 
 def test_second_moments_are_those_of_the_net_wins():
@@ -276,6 +276,16 @@ def test_second_moments_of_lists_are_those_of_the_scores():
     np.testing.assert_allclose(found.pairwise()["std_err"], robust.pairwise()["std_err"], rtol=0.01)
     worst = model.fit(np.inf, dependence="worst")
     assert worst.design_effect == pytest.approx(robust.design_effect, rel=0.05)
+
+
+@pytest.mark.parametrize("counts", ["equal", "release"])
+@pytest.mark.parametrize("form", ["pairs", "worst"])
+def test_without_noise_counts_that_were_asserted_give_way_to_those_met(counts, form):
+    model = university(design="private", pair_counts=counts)
+    robust, found = (model.fit(np.inf, dependence=each, penalty=0) for each in ("cluster", form))
+    np.testing.assert_allclose(found.params, robust.params)
+    ratio = found.bse / robust.bse
+    assert ratio.between(0.99, 1.01 if form == "pairs" else 2.0).all()
 
 
 def test_second_moments_around_expected_answers_are_planned_in_finer_steps():

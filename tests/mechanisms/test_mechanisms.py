@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-from privrank import Budget
+from privrank import Budget, PrivateBTL
 from privrank.bradley_terry import linear
 from privrank.bradley_terry.directions import expected_answers
 from privrank.bradley_terry.estimate import estimate
@@ -700,3 +700,41 @@ def test_shares_that_leave_nothing_are_refused_before_spending(shares):
     with pytest.raises(ValueError, match="epsilon is too small"):
         release(prepare("round robins", "private"), Choice(NET, shares), budget=budget)
     assert budget.spendings == ()
+
+
+def counted(number, **columns):
+    """Three items, each pair compared `number` times, and all but one answer for one side."""
+    rows = [("a", "b", 1, number), ("a", "c", 1, number), ("b", "c", 1, number - 1)]
+    rows += [("b", "c", -1, 1)]
+    frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome", "number"])
+    return frame.assign(**columns)
+
+
+@pytest.mark.parametrize("noise", ["permutohedron", "zero-sum-laplace", "gaussian"])
+def test_counts_that_could_pass_64_bits_are_refused_before_anything_is_spent(noise):
+    budget = Budget(epsilon=1e9, delta=1e-6, unit="row")
+    arguments = {"items": list("abc"), "respondent": None, "counts": "number", "design": "public"}
+    delta = 1e-9 if noise == "gaussian" else 0.0
+    model = PrivateBTL(counted(2**50), **arguments)
+    refused = 0
+    for epsilon in (1.0, 1e3, 1e6):
+        spent = budget.spent
+        try:
+            fit = model.fit(epsilon, delta, noise=noise, budget=budget)
+        except ValueError as error:
+            refused += 1
+            assert "counts= add up to more comparisons" in str(error)
+            assert budget.spent == spent
+        else:  # who wins nearly all has the largest worth
+            assert list(fit.params.sort_values(ascending=False).index) == ["a", "b", "c"]
+    assert refused or noise == "zero-sum-laplace"
+
+
+def test_weights_of_a_numeric_covariate_count_towards_64_bits():
+    arguments = {"items": list("abc"), "respondent": None, "counts": "number", "design": "public"}
+    formula, bounds = "item1 + item2 + outcome ~ age", {"age": (20, 60)}
+    young, old = (counted(2**42, age=age) for age in (20.0, 60.0))
+    data = pd.concat([young, old])
+    model = PrivateBTL.from_formula(formula, data, bounds=bounds, **arguments)
+    with pytest.raises(ValueError, match="64 bits|whole numbers allow"):
+        model.fit(1.0)

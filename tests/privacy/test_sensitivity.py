@@ -67,8 +67,9 @@ def repeated_units(m, c):
 
 
 def units(reach):
-    # With distinct pairs ties are left out: they lie halfway between a win and a loss, and every
-    # statistic but the win matrix, which has its own enumeration, is linear or convex in answers.
+    # With distinct pairs ties are left out: they lie halfway between a win and a loss, and how far
+    # apart two units are is convex in the answers of each where the statistic is linear in them.
+    # The win matrix and second moments have enumerations of their own, with ties.
     return (distinct_units if reach.distinct else repeated_units)(reach.items, reach.rows)
 
 
