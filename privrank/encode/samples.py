@@ -255,7 +255,10 @@ def encode_choices(
     table = counting.collect(view, [column, *_named(respondent)])
     codes = codes_of(table[column], labels)
     if least and not len(codes):
-        raise ValueError("data must have at least one row.")
+        raise ValueError(
+            "data must have at least one row: check the file that they were read from, and what "
+            "was left out since."
+        )
     if (codes < 0).any():
         raise ValueError(
             f"column {column!r} must hold declared categories only: at least one entry is missing "
