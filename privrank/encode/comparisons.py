@@ -21,7 +21,7 @@ from privrank.encode import counting
 from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.encode.formula import factors_of, parse
-from privrank.encode.frames import UNSTATED, check_respondents, declared_items
+from privrank.encode.frames import UNSTATED, check_respondents, check_rows, declared_items
 from privrank.encode.paircounts import public_pairs
 from privrank.encode.predictor import Predictor, check_constant, patterns_of, read_predictor
 from privrank.privacy.budget import Unit
@@ -168,11 +168,7 @@ def _read(
         # what counts 0 is no unit, whereas a respondent without comparisons is one
         keys = {name: counting.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
         size = size[size > 0]
-    if not len(size):
-        raise ValueError(
-            "comparisons must have at least one row, and one that counts: check the file that "
-            "they were read from, and what was left out since."
-        )
+    check_rows(len(size), "comparisons", ", and one that counts")
     first = _item_codes(keys[columns.item1], labels, columns.item1)
     second = _item_codes(keys[columns.item2], labels, columns.item2)
     if (first == second).any():

@@ -208,12 +208,12 @@ def check_counted(present: Sequence[Any], used: Sequence[Any]) -> None:
         )
 
 
-def check_rows(rows: int) -> None:
-    """Refuse a frame without rows."""
+def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
+    """Refuse an argument without rows; `more` is what else its rows have to be."""
     if not rows:
         raise ValueError(
-            "frame must have at least one row: check the file that it was read from, and what "
-            "was left out since."
+            f"{name} must have at least one row{more}: check the file that was read, and what was "
+            f"left out since."
         )
 
 

@@ -402,8 +402,8 @@ def _outcomes(
             own = isinstance(first, int) and isinstance(second, int)
             pair = f" {labels[first]!r} and {labels[second]!r}" if own else ""
             rule = (
-                f"the names of the pair's items{pair}, as codes= has no 'first' and 'second', "
-                f"answers that codes= declares,"
+                f"the names of the pair's items{pair} (codes= has no 'first' and 'second'), "
+                f"answers that codes= declares"
             )
             remedy = (
                 "strip other words from the cells, as with frame.replace('^I prefer ', '', "
