@@ -100,7 +100,7 @@ def contribution_tradeoff(
     >>> votes, items = {1: 2000, 4: 1500, 9: 100}, list("abcdefghijkl")
     >>> found = pr.contribution_tradeoff(activity=votes, items=items, for_epsilon=4.0)
     >>> found.to_frame()["std_err"].round(2).to_list()[:4]
-    [0.13, 0.11, 0.1, 0.14]
+    [0.13, 0.11, 0.1, 0.12]
     """
     epsilon_of_fit, delta_of_fit = check_epsilon(for_epsilon), check_delta(for_delta)
     if math.isinf(epsilon_of_fit):
