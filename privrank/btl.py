@@ -77,7 +77,8 @@ class PrivateBTL:
         Promise that a respondent compares each pair at most once; a bound that the draw keeps under
         ``excess="sample"``.
     ties : bool, default False
-        Whether the questionnaire allows ties: declared, never inferred from the answers.
+        Whether the questionnaire allows ties: declared, never inferred from the answers. With True
+        the 0 of a 0/1 column would be read as a tie: recode such a column first, as said above.
     design : {"private", "public"}, default "private"
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
         is public. ``"private"``: it is protected too.

@@ -8,9 +8,9 @@ from numbers import Real
 
 import numpy as np
 
-from privrank.encode.comparisoncolumns import ComparisonColumns
+from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
 from privrank.encode.comparisons import encode_comparisons
-from privrank.encode.frames import UNSTATED
+from privrank.encode.frames import UNSTATED, declared_items
 from privrank.mechanisms.bounding import release_activity
 from privrank.planning.contributions import Activity, planned_fits
 from privrank.release.release import ACTIVITY
@@ -68,11 +68,12 @@ def contribution_tradeoff(
     for_epsilon, for_delta : float
         The guarantee of the fit that is planned.
     bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
-        Bounds to compare, ascending; respondents are released in the classes between them.
+        Bounds to compare, ascending; respondents are released in the classes between them. Where
+        pairs are distinct, those beyond the number of pairs, m (m - 1) / 2, are that number.
     item1, item2, outcome, items, respondent, counts, distinct_pairs, ties
         As for :class:`privrank.PrivateBTL`.
     epsilon : float, optional
-        Privacy budget of releasing the activity.
+        Privacy budget of releasing the activity; to be left out where it is declared.
     budget : Budget, optional
         Ledger to reserve it from.
     rng : numpy.random.Generator, optional
@@ -99,44 +100,52 @@ def contribution_tradeoff(
     >>> votes, items = {1: 2000, 4: 1500, 9: 100}, list("abcdefghijkl")
     >>> found = pr.contribution_tradeoff(activity=votes, items=items, for_epsilon=4.0)
     >>> found.to_frame()["std_err"].round(2).to_list()[:4]
-    [0.13, 0.11, 0.1, 0.14]
+    [0.13, 0.11, 0.1, 0.12]
     """
     epsilon_of_fit, delta_of_fit = check_epsilon(for_epsilon), check_delta(for_delta)
     if math.isinf(epsilon_of_fit):
         raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
     cuts = _check_bounds(bounds)
     check_rng(rng)
-    if (comparisons is None) == (activity is None):
-        raise ValueError(
-            "contribution_tradeoff needs either comparisons, whose activity is released for "
-            "epsilon=, or activity=, a declared table."
-        )
+    distinct = check_flag("distinct_pairs", distinct_pairs)
+    _check_source(comparisons, activity)
     if activity is not None:
         if epsilon is not None or budget is not None:
             raise ValueError("epsilon= and budget= must be left out where activity= is declared.")
-        known = _declared(activity)
+        labels = check_items(items)
+        most = _most_answers(labels, distinct)
+        known, cuts = _declared(activity, most), _within(cuts, most)
         design = Design(
-            items=check_items(items), nobs=max(round(known.respondents.sum()), 1),
-            unit="respondent", max_rows=cuts[-1], ties=check_flag("ties", ties),
-            distinct_pairs=check_flag("distinct_pairs", distinct_pairs), kind="private",
-            pairs=None, excess="sample",
+            items=labels, nobs=max(round(known.respondents.sum()), 1), unit="respondent",
+            max_rows=cuts[-1], ties=check_flag("ties", ties), distinct_pairs=distinct,
+            kind="private", pairs=None, excess="sample",
         )  # fmt: skip
         fits = planned_fits(design, cuts, epsilon_of_fit, delta_of_fit)
         return ContributionTradeoff(
             fits=tuple(fits), epsilon=epsilon_of_fit, delta=delta_of_fit, activity=known
         )
-    spent = check_epsilon(epsilon)
     if respondent is None:
         raise ValueError(
             "respondent must name the column that says whose rows they are: a bound is on the rows "
             "of a respondent."
         )
+    columns = ComparisonColumns(item1, item2, outcome, respondent, counts)
+    frame, _ = open_comparisons(comparisons, columns, items)
+    if epsilon is None:
+        raise TypeError(
+            "epsilon= must be given, because it pays for releasing the activity of comparisons: or "
+            "declare activity=, such as {1: 4000, 30: 100}, which spends nothing."
+        )
+    spent = check_epsilon(epsilon)
+    labels = declared_items(frame, (item1, item2), items)
+    most = _most_answers(labels, distinct)
+    cuts = _within(cuts, most)
     encoded = encode_comparisons(
-        comparisons,
-        ComparisonColumns(item1, item2, outcome, respondent, counts),
-        items=items,
+        frame,
+        columns,
+        items=labels,
         max_rows=cuts[-1],
-        distinct_pairs=distinct_pairs,
+        distinct_pairs=distinct,
         ties=ties,
         design="private",
         pair_counts=None,
@@ -150,9 +159,32 @@ def contribution_tradeoff(
         fits=tuple(fits),
         epsilon=epsilon_of_fit,
         delta=delta_of_fit,
-        activity=Activity.released(cuts, part.values, nobs, variance),
+        activity=Activity.released(cuts, most, part.values, nobs, variance),
         release=release,
     )
+
+
+def _check_source(comparisons: object, activity: object) -> None:
+    if comparisons is None and activity is None:
+        raise ValueError(
+            "contribution_tradeoff must know how many answers respondents give: pass comparisons, "
+            "whose activity is released for epsilon=, or declare it with activity=."
+        )
+    if comparisons is not None and activity is not None:
+        raise ValueError(
+            "activity= must be left out where comparisons are given, whose own activity is "
+            "released: leave out one of the two."
+        )
+
+
+def _most_answers(items: Sequence[object], distinct: bool) -> float:
+    """Return how many answers of a respondent can count."""
+    return math.comb(len(items), 2) if distinct else math.inf
+
+
+def _within(cuts: tuple[int, ...], most: float) -> tuple[int, ...]:
+    """Return the bounds, those beyond `most` as that number, once."""
+    return tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
 
 
 def _check_bounds(bounds: object) -> tuple[int, ...]:
@@ -164,7 +196,7 @@ def _check_bounds(bounds: object) -> tuple[int, ...]:
     return cuts
 
 
-def _declared(activity: object) -> Activity:
+def _declared(activity: object, most: float) -> Activity:
     rule = (
         "activity must be a mapping from numbers of answers, whole and not negative, to numbers of "
         "respondents, at least one in all, such as {1: 4000, 30: 100}"
@@ -177,4 +209,4 @@ def _declared(activity: object) -> Activity:
     respondents = np.array([float(many) for many in activity.values()])
     if not ((respondents >= 0).all() and 1 <= respondents.sum() <= MOST_RESPONDENTS):
         raise ValueError(f"{rule}.")
-    return Activity(np.array(answers, dtype=np.float64), respondents, 0.0)
+    return Activity(np.minimum(np.array(answers, dtype=np.float64), most), respondents, 0.0)

@@ -8,12 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrank.encode import counting
-from privrank.encode.frames import UNSTATED, check_name, check_stated, with_respondent_column
+from privrank.encode.frames import (
+    COUNT,
+    UNSTATED,
+    check_name,
+    check_stated,
+    with_respondent_column,
+)
 from privrank.encode.shapes import comparisons_call
 
 __all__ = ["ComparisonColumns", "open_comparisons"]
 
-_COUNT = "count"
+_CONVERTED = {"item1", "item2", "outcome", "respondent"}
+"""The columns of a frame that as_comparisons made for respondents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +61,20 @@ def open_comparisons(
     for role, name in roles.items():
         check_name(name, role)
         if name not in present:
-            other = f", or convert data of another form with {comparisons_call(frame, items)}"
+            other = ""
+            if role in shaped:
+                other = f", or convert data of another form with {comparisons_call(frame, items)}"
+            elif role == "respondent" and _CONVERTED <= set(present):
+                other = ", which in a frame of privrank.as_comparisons is 'respondent'"
             raise ValueError(
-                f"comparisons has no column {name!r}: name the right one with {role}="
-                f"{other * (role in shaped)}."
+                f"comparisons has no column {name!r}: name the right one with {role}={other}."
             )
     used = (*roles.values(), *covariates)
     check_stated(columns.respondent, frame, used)
-    if _COUNT in present and _COUNT not in used:
+    if COUNT in present and COUNT not in used:
         raise ValueError(
-            f"comparisons has a column {_COUNT!r} that nothing uses: name it with "
-            f"counts={_COUNT!r} if a row stands for so many comparisons, else leave it out."
+            f"comparisons has a column {COUNT!r} that nothing uses: name it with "
+            f"counts={COUNT!r} if a row stands for so many comparisons, else leave it out."
         )
     if len(set(roles.values())) < len(roles):
         raise ValueError(f"{'=, '.join(roles)}= must name different columns.")

@@ -21,7 +21,7 @@ from privrank.encode import counting
 from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.encode.formula import factors_of, parse
-from privrank.encode.frames import UNSTATED, check_respondents, declared_items
+from privrank.encode.frames import UNSTATED, check_respondents, check_rows, declared_items
 from privrank.encode.paircounts import public_pairs
 from privrank.encode.predictor import Predictor, check_constant, patterns_of, read_predictor
 from privrank.privacy.budget import Unit
@@ -168,8 +168,7 @@ def _read(
         # what counts 0 is no unit, whereas a respondent without comparisons is one
         keys = {name: counting.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
         size = size[size > 0]
-    if not len(size):
-        raise ValueError("comparisons must have at least one row, and one that counts.")
+    check_rows(len(size), "comparisons", ", and one that counts")
     first = _item_codes(keys[columns.item1], labels, columns.item1)
     second = _item_codes(keys[columns.item2], labels, columns.item2)
     if (first == second).any():
@@ -266,12 +265,19 @@ def _units(
 
 
 def _check_numeric(view: counting.Frame, outcome: str | None) -> None:
-    if outcome is not None and not counting.numeric_columns(view, [outcome]):
+    if outcome is None or counting.numeric_columns(view, [outcome]):
+        return
+    if counting.boolean_column(view, outcome):
         raise TypeError(
-            f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
-            f"second item preferred, missing = not answered: recode it, or convert numbers held as "
-            f"objects with pandas.to_numeric."
+            f"column {outcome!r} must be numeric, and its type is that of True and False: convert "
+            f"the frame with privrank.as_comparisons(frame, 'long', codes={{'first': True, "
+            f"'second': False}}, ...) if True means that the first item was preferred."
         )
+    raise TypeError(
+        f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
+        f"second item preferred, missing = not answered: recode it, or convert numbers held as "
+        f"objects with pandas.to_numeric."
+    )
 
 
 def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntArray:

@@ -13,7 +13,9 @@ from privrank.encode import counting
 from privrank.util.checks import check_items
 
 __all__ = [
+    "COUNT",
     "UNSTATED",
+    "check_counted",
     "check_filled",
     "check_name",
     "check_numeric",
@@ -28,11 +30,16 @@ __all__ = [
     "only_for",
     "open_wide",
     "refuse_copy",
+    "repeated",
     "with_respondent_column",
 ]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+
+COUNT = "count"
+"""The column that says how many comparisons a row stands for."""
 
 
 class _Unstated:
@@ -109,14 +116,19 @@ def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def item_codes(names: pd.Series[Any], labels: tuple[Any, ...], column: Any) -> IntArray:
-    """Return the position of each name in `labels`, -1 where it is missing."""
+def item_codes(
+    names: pd.Series[Any], labels: tuple[Any, ...], column: Any, remedy: str = ""
+) -> IntArray:
+    """Return the position of each name in `labels`, -1 where it is missing.
+
+    Given also what else can be done about other names.
+    """
     codes, values = counting.factorize(names, column)
     place = pd.Index(labels).get_indexer(pd.Index(values))
     if (place < 0).any():
         raise ValueError(
             f"column {column!r} must hold declared items only: at least one name is not in "
-            f"items=, as the column's own distinct values compared with items= will show."
+            f"items=, as the column's own distinct values compared with items= will show{remedy}."
         )
     return np.asarray(np.append(place, -1)[codes], dtype=np.int64)
 
@@ -182,10 +194,27 @@ def check_present(names: Sequence[Any], present: Sequence[Any], role: str) -> No
             raise ValueError(f"frame has no column {name!r}: name the right one with {role}=.")
 
 
-def check_rows(rows: int) -> None:
-    """Refuse a frame without rows."""
+def repeated(column: object) -> str:
+    """Return the call that repeats a row as often as a column says."""
+    return f"frame.loc[frame.index.repeat(frame[{column!r}])].drop(columns={column!r})"
+
+
+def check_counted(present: Sequence[Any], used: Sequence[Any]) -> None:
+    """Refuse counts of equal rows that nothing uses, where a row is one respondent's."""
+    if COUNT in present and COUNT not in used:
+        raise ValueError(
+            f"frame has a column {COUNT!r} that nothing uses: if a row stands for so many "
+            f"respondents, repeat it with {repeated(COUNT)}, else drop the column."
+        )
+
+
+def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
+    """Refuse an argument without rows; `more` is what else its rows have to be."""
     if not rows:
-        raise ValueError("frame must have at least one row.")
+        raise ValueError(
+            f"{name} must have at least one row{more}: check the file that was read, and what was "
+            f"left out since."
+        )
 
 
 def check_filled(values: pd.Series[Any], name: str) -> None:

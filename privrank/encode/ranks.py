@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode.frames import numbers
+from privrank.encode.frames import check_rows, numbers
 
 __all__ = ["Missing", "Purpose", "check_partial", "check_ranks", "rank_cells", "remedy"]
 
@@ -67,8 +67,7 @@ def rank_cells(table: pd.DataFrame) -> NDArray[Any]:
 def check_ranks(cells: NDArray[Any], purpose: Purpose) -> IntArray:
     """Return a copy of the ranks as integers; refuse rows that are no permutation of 1..m."""
     n, m = cells.shape
-    if n == 0:
-        raise ValueError("rankings must have at least one row.")
+    check_rows(n, "rankings")
     if cells.dtype.kind == "f" and np.isnan(cells).any():
         raise ValueError(
             f"every row of rankings must hold the ranks 1 to {m}, and at least one is incomplete: "
@@ -95,8 +94,7 @@ def check_ranks(cells: NDArray[Any], purpose: Purpose) -> IntArray:
 def check_partial(cells: NDArray[Any], ties: bool, missing: Missing | None) -> IntArray:
     """Return twice the ranks, and a code where one is missing; refuse numbers that are no ranks."""
     m = cells.shape[1]
-    if len(cells) == 0:
-        raise ValueError("rankings must have at least one row.")
+    check_rows(len(cells), "rankings")
     cells = cells.astype(np.float64, copy=False)
     gaps = np.isnan(cells)
     if missing is None and gaps.any():

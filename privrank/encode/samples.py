@@ -17,6 +17,7 @@ from privrank.encode import counting
 from privrank.encode.formula import parse
 from privrank.encode.frames import (
     check_respondents,
+    check_rows,
     refuse_copy,
     with_respondent_column,
 )
@@ -254,8 +255,8 @@ def encode_choices(
     labels = check_items(declared, "categories")
     table = counting.collect(view, [column, *_named(respondent)])
     codes = codes_of(table[column], labels)
-    if least and not len(codes):
-        raise ValueError("data must have at least one row.")
+    if least:
+        check_rows(len(codes), "data")
     if (codes < 0).any():
         raise ValueError(
             f"column {column!r} must hold declared categories only: at least one entry is missing "

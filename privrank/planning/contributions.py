@@ -39,15 +39,16 @@ class Activity:
 
     @classmethod
     def released(
-        cls, bounds: Sequence[int], noisy: IntArray, nobs: int, variance: float
+        cls, bounds: Sequence[int], most: float, noisy: IntArray, nobs: int, variance: float
     ) -> Activity:
         """Read noisy numbers of respondents without answers, up to each bound, and beyond the last.
 
-        As if all numbers of answers within a class were equally frequent.
+        As if all numbers of answers within a class, up to `most`, were equally frequent.
         """
-        upper = np.array([0, *bounds], dtype=np.float64)
-        answers = np.array([0.0, *(upper[:-1] + 1.0 + upper[1:]) / 2.0, math.inf])
-        found = np.maximum(noisy, 0).astype(np.float64)
+        upper = np.array([0, *bounds, most], dtype=np.float64)
+        answers = np.array([0.0, *(upper[:-1] + 1.0 + upper[1:]) / 2.0])
+        some = answers <= most  # beyond it there is nobody but noise
+        answers, found = answers[some], np.maximum(noisy[some], 0).astype(np.float64)
         found = found if found.any() else np.ones(len(found))
         return cls(answers, found * (nobs / found.sum()), variance)
 

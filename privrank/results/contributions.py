@@ -84,7 +84,8 @@ class ContributionTradeoff:
             source = ("Noise source:", noise_source(self.release))
             header = (*header, neighbours, source, *spent(self.release))
             notes += [
-                "Within a class of activity all numbers of answers count as equally frequent.",
+                "Within a class of activity all numbers of answers count as equally frequent; "
+                "+/- is the standard error from the noise of this release.",
                 promise(self.release, "how many answers anybody gave"),
                 *seed_notes([self.release]),
             ]

@@ -82,11 +82,11 @@ def test_rows_are_those_that_a_draw_keeps():
         [ROWS * (1 + k % 3) for k in range(9)] + [ROWS[:k] for k in (1, 1, 2, 3, 4)] + [[SILENT]]
     )
     for distinct in (False, True):
-        bounds = range(1, 20)
         found = tradeoff(
-            frame_of(units), epsilon=np.inf, bounds=bounds, distinct_pairs=distinct
+            frame_of(units), epsilon=np.inf, bounds=range(1, 20), distinct_pairs=distinct
         ).to_frame()  # fmt: skip
-        for bound in bounds:
+        assert list(found.index) == list(range(1, 4 if distinct else 20))
+        for bound in found.index:
             kept = bounding.bounded(encode(units, distinct, bound), None)
             assert found.loc[bound, "rows"] == kept._pairs[2].sum()
         assert (found["rows_std_err"] == 0).all()
@@ -133,7 +133,10 @@ def test_equal_public_facts_look_equal(distinct, volume, monkeypatch):
 def test_a_summary_names_the_best_bound_and_the_guarantee():
     frame = frame_of([ROWS[:1]] * 300)
     text = " ".join(str(tradeoff(frame, rng=np.random.default_rng(0)).summary()).split())
-    for words in ("max_rows = ", "exp(1)", "however many", "Seeded noise", "No. Respondents: 300"):
+    for words in (
+        "max_rows = ", "exp(1)", "however many", "Seeded noise", "No. Respondents: 300",
+        "+/- is the standard error from the noise of this release",
+    ):  # fmt: skip
         assert words in text
     assert "non-private" in str(tradeoff(frame, epsilon=np.inf).summary()).lower()
     assert "<table" in tradeoff(frame)._repr_html_()
@@ -142,10 +145,19 @@ def test_a_summary_names_the_best_bound_and_the_guarantee():
 GOOD = frame_of([ROWS[:2]] * 5)
 DECLARED = {"activity": {1: 10}, "items": ITEMS, "for_epsilon": 1.0}
 REFUSED = {
-    "neither": (lambda: pr.contribution_tradeoff(for_epsilon=1.0), "either comparisons"),
-    "both": (lambda: tradeoff(GOOD, activity={1: 2}), "either comparisons"),
-    "no epsilon": (lambda: tradeoff(GOOD, epsilon=None), "epsilon must be a positive number"),
-    "no respondent": (lambda: tradeoff(GOOD, respondent=None), "respondent"),
+    "neither": (lambda: pr.contribution_tradeoff(for_epsilon=1.0), "pass comparisons"),
+    "both": (lambda: tradeoff(GOOD, activity={1: 2}), "leave out one of the two"),
+    "no epsilon": (lambda: tradeoff(GOOD, epsilon=None), "declare activity="),
+    "a word for epsilon": (lambda: tradeoff(GOOD, epsilon="1"), "epsilon must be a positive"),
+    "no respondent": (lambda: tradeoff(GOOD, respondent=None, epsilon=None), "respondent must"),
+    "respondent not stated": (
+        lambda: pr.contribution_tradeoff(GOOD, items=ITEMS, for_epsilon=1.0),
+        "respondent= must be stated",
+    ),
+    "another shape": (
+        lambda: pr.contribution_tradeoff(GOOD[["who"]], items=ITEMS, for_epsilon=1.0),
+        "privrank.as_comparisons",
+    ),
     "for epsilon inf": (lambda: tradeoff(GOOD, for_epsilon=np.inf), "for_epsilon must be finite"),
     "bounds that fall": (lambda: tradeoff(GOOD, bounds=[5, 2]), "bounds must ascend"),
     "bounds twice": (lambda: tradeoff(GOOD, bounds=[2, 2]), "bounds must ascend"),
@@ -186,11 +198,23 @@ def test_nothing_is_spent_where_a_fit_at_a_bound_is_refused():
     assert budget.left == (1.0, 0.0)
 
 
-def test_bounds_beyond_the_number_of_pairs_keep_no_more():
-    found = pr.contribution_tradeoff(
-        activity={50: 100}, items=ITEMS, for_epsilon=1.0, bounds=[1, 3, 10]
-    ).to_frame()  # fmt: skip
-    assert found["rows"].tolist() == [100, 300, 300]
+def test_bounds_beyond_the_number_of_pairs_are_that_number():
+    items, pairs = list("abcdef"), list(combinations("abcdef", 2))
+    given = {"items": items, "for_epsilon": 1.0, "bounds": [5, 10, 20, 50]}
+    declared = pr.contribution_tradeoff(activity={13: 100, 400: 100}, **given).to_frame()
+    assert declared.index.tolist() == [5, 10, 15]
+    assert declared["rows"].tolist() == [1000, 2000, 2800]
+    assert declared["beyond"].tolist() == [200, 200, 0]
+    rows = [(*pair, 1.0) for pair in pairs]
+    # the class from 11 to 15 is read as 13 answers, and nobody has more, whatever the noise says
+    exact = tradeoff(frame_of([rows[:11]] * 400), epsilon=np.inf, **given)
+    assert exact.to_frame()["rows"].tolist() == [2000, 4000, 5200]
+    noisy = tradeoff(frame_of([rows[:11]] * 400), epsilon=0.01, **given)
+    assert noisy.activity.answers.tolist() == [0, 3, 8, 13]
+    assert len(noisy.release.values["activity"]) == 5
+    assert noisy.activity.respondents.sum() == pytest.approx(400)
+    loose = tradeoff(frame_of([rows] * 9), epsilon=np.inf, distinct_pairs=False, **given)
+    assert loose.to_frame().index.tolist() == [5, 10, 20, 50]
 
 
 def test_respondents_without_answers_count_as_units():

@@ -87,6 +87,7 @@ COUNTS = pd.DataFrame(
     [(a, b, WINS.loc[a, b], WINS.loc[b, a], TIES.loc[a, b]) for a, b in PAIRS],
     columns=["item1", "item2", "win1", "win2", "ties"],
 )
+WINS_ALONE = COUNTS.drop(columns="ties")
 NAMED = wide_of(
     LONG.assign(outcome=np.where(LONG["outcome"] > 0, LONG["item1"], LONG["item2"])).assign(
         outcome=lambda frame: frame["outcome"].where(LONG["outcome"] != 0, "same")
@@ -222,7 +223,7 @@ def test_the_frame_declares_what_models_ask_for():
 
 def test_the_bundled_survey_from_its_wide_file():
     answers = pd.read_csv(ROOT / "data/immigration_answers.csv", na_values=".")
-    answers = answers.loc[answers.index.repeat(answers["count"])]
+    answers = answers.loc[answers.index.repeat(answers["count"])].drop(columns="count")
     survey = pr.datasets.load_immigration()
     result = pr.as_comparisons(
         answers, "wide", items=survey.items, sep=":", codes={"first": 1, "second": 2, "tie": 0}
@@ -236,9 +237,10 @@ def test_an_export_of_a_survey_tool(tmp_path):
     file = tmp_path / "export.csv"
     file.write_text(
         "ResponseId,Duration,Q1,Q2\nResponse ID,Seconds,Which?,Which?\n{id},{time},{1},{2}\n"
-        "R_1,60,tea,No preference\nR_2,50,coffee,juice\nR_3,7,-99,-99\n"
+        "R_1,60,I prefer tea,No preference\nR_2,50,I prefer coffee,I prefer juice\nR_3,7,-99,-99\n"
     )
     answers = pd.read_csv(file, skiprows=[1, 2], na_values="-99")
+    answers = answers.replace("^I prefer ", "", regex=True)
     pairs = {"Q1": ("tea", "coffee"), "Q2": ("tea", "juice")}
     result = pr.as_comparisons(
         answers, "wide", pairs=pairs, codes={"tie": "No preference"}, respondent="ResponseId"
@@ -421,6 +423,15 @@ def test_a_matrix_written_to_a_file_and_read_again(tmp_path):
     assert (result["count"] == convert(WINS, "matrix")["count"]).all()
 
 
+def test_a_column_of_counts_that_is_used_is_taken():
+    wide = WIDE.rename(columns={"tea_vs_juice": "count"})
+    pairs = {"count": ("tea", "juice")}
+    assert len(by(wide, "wide", pairs=pairs, codes=KINDS)) == len(RANKS)
+    ranks = RANKS.rename(columns={"tea": "count"})
+    result = by(ranks, "rankings", ties=True, items=["count", *ITEMS[1:]])
+    assert len(result) == len(LONG)
+
+
 def test_home_and_away_games_count_apart():
     games = pd.DataFrame(
         {"home": ["a", "b"], "away": ["b", "a"], "home.wins": [4, 3], "away.wins": [1, 2]}
@@ -485,6 +496,8 @@ def test_a_model_names_the_form_of_other_data(model, data, words):
 
 # ---- refusals
 
+REPEAT = "frame.loc[frame.index.repeat(frame['count'])].drop(columns='count')"
+PLACES = pd.DataFrame({"best": ["tea", "milk"], "respondent": ["x", "y"]})
 WIDE = wide_of(LONG, CODES)
 RENAMED = WIDE.rename(columns={"tea_vs_water": "coffee_vs_tea"})
 
@@ -569,15 +582,27 @@ BAD = {
         ValueError,
         ["codes=", "missing"],
     ),
+    "other answers than the usual": (
+        lambda: by(WIDE, "wide", sep="_vs_"),
+        ValueError,
+        ["1 (first item preferred)", "-1 (second", "0 (tie)", "codes={'first'"],
+    ),
     "texts for numbers": (
         lambda: by(WIDE, "wide", sep="_vs_", codes={"first": "1", "second": "2", "tie": "3"}),
         ValueError,
         ["codes="],
     ),
     "another pair's item": (
-        lambda: by(altered(NAMED, "tea_vs_juice", "water"), "wide", sep="_vs_", codes={}),
+        lambda: by(
+            altered(NAMED, "tea_vs_juice", "water"), "wide", sep="_vs_", codes={"tie": "same"}
+        ),
         ValueError,
-        ["names of the pair's items"],
+        ["names of the pair's items 'tea' and 'juice'", "frame.replace('^I prefer ', ''"],
+    ),
+    "another item, long": (
+        lambda: convert(LONG.assign(outcome=f"I prefer {CANARY}"), "long", codes={}),
+        ValueError,
+        ["names of the pair's items (codes=", "frame.replace('^I prefer ', '', regex=True)"],
     ),
     "codes a list": (lambda: convert(LONG, "long", codes=[1, 2]), ValueError, ["codes", "'first'"]),
     "codes without second": (
@@ -613,7 +638,53 @@ BAD = {
     "counts of a wide frame": (
         lambda: by(WIDE, "wide", sep="_vs_", codes=KINDS, counts="n"),
         ValueError,
-        ["counts=", "'long'"],
+        ["counts=", "'long'", "frame.loc[frame.index.repeat(frame['n'])].drop(columns='n')"],
+    ),
+    "counts of rankings": (
+        lambda: by(RANKS, "rankings", counts="n"),
+        ValueError,
+        ["counts=", "frame.index.repeat(frame['n'])"],
+    ),
+    "counts of wins counted": (
+        lambda: convert(COUNTS, "counts", counts="n"),
+        ValueError,
+        ["counts=", "leave it out"],
+    ),
+    **{
+        f"count that nothing uses, {name}": (
+            lambda frame=frame, form=form, options=options: by(
+                frame.assign(count=7731), form, **options
+            ),
+            ValueError,
+            ["'count' that nothing uses", remedy],
+        )
+        for name, frame, form, options, remedy in (
+            ("long", LONG, "long", {}, "counts='count'"),
+            ("winner-loser", DECIDED, "winner-loser", {"ties": "tied"}, "counts='count'"),
+            (
+                "counts",
+                COUNTS.assign(respondent="ann"),
+                "counts",
+                {"ties": "ties"},
+                "counts already",
+            ),
+            ("wide", WIDE, "wide", {"sep": "_vs_", "codes": KINDS}, REPEAT),
+            ("rankings", RANKS, "rankings", {"ties": True}, REPEAT),
+            ("all columns are items", RANKS, "rankings", {"ties": True, "items": None}, REPEAT),
+            ("ratings", RANKS, "ratings", {"ties": True}, REPEAT),
+            ("places", PLACES, "orders", {}, REPEAT),
+            ("texts", PLACES.assign(tea="tea"), "orders", {"order": "tea"}, REPEAT),
+        )
+    },
+    "ties that nothing uses": (
+        lambda: convert(COUNTS, "counts"),
+        ValueError,
+        ["'ties' that nothing uses", "ties='ties'"],
+    ),
+    "ties that nothing uses, winners": (
+        lambda: convert(DECIDED.rename(columns={"tied": "ties"}), "winner-loser"),
+        ValueError,
+        ["'ties' that nothing uses", "ties='ties'"],
     ),
     "which columns": (lambda: by(WIDE, "wide", codes=KINDS), ValueError, ["pairs=", "sep="]),
     "pairs a list": (lambda: by(WIDE, "wide", pairs=["a"]), ValueError, ["pairs", "mapping"]),
@@ -644,45 +715,50 @@ BAD = {
         ["sep", "items=[...]"],
     ),
     "sep never there": (lambda: by(WIDE, "wide", sep=":"), ValueError, ["':'", "pairs="]),
+    "sep around another name": (
+        lambda: by(WIDE.rename(columns={"tea_vs_juice": "Q1_tea_vs_juice"}), "wide", sep="_vs_"),
+        ValueError,
+        ["'Q1_tea_vs_juice'", "sep='_vs_'", "rename", "drop"],
+    ),
     "sep twice": (
         lambda: pr.as_comparisons(pd.DataFrame({"a_b_c": [1]}), "wide", sep="_"),
         ValueError,
         ["'a_b_c'", "one way only"],
     ),
     "counts twice": (
-        lambda: convert(pd.concat([COUNTS, COUNTS.head(1)]), "counts"),
+        lambda: convert(pd.concat([WINS_ALONE, WINS_ALONE.head(1)]), "counts"),
         ValueError,
         ["one row per pair", "distinct_pairs=False"],
     ),
     "counts in both orders": (
         lambda: convert(
-            altered(COUNTS, "item2", "tea", row=3).assign(item1=COUNTS.item1), "counts"
+            altered(WINS_ALONE, "item2", "tea", row=3).assign(item1=WINS_ALONE.item1), "counts"
         ),
         ValueError,
         ["both orders"],
     ),
     "negative count": (
-        lambda: convert(altered(COUNTS, "win1", -7731), "counts"),
+        lambda: convert(altered(WINS_ALONE, "win1", -7731), "counts"),
         ValueError,
         ["'win1'", "whole numbers"],
     ),
     "fractional count": (
-        lambda: convert(altered(COUNTS, "win2", 0.5), "counts"),
+        lambda: convert(altered(WINS_ALONE, "win2", 0.5), "counts"),
         ValueError,
         ["'win2'", "whole numbers"],
     ),
     "missing count": (
-        lambda: convert(altered(COUNTS, "win2", None), "counts"),
+        lambda: convert(altered(WINS_ALONE, "win2", None), "counts"),
         ValueError,
         ["'win2'", "write 0"],
     ),
     "word for a count": (
-        lambda: convert(altered(COUNTS, "win2", CANARY), "counts"),
+        lambda: convert(altered(WINS_ALONE, "win2", CANARY), "counts"),
         ValueError,
         ["'win2'", "whole numbers"],
     ),
     "too many": (
-        lambda: convert(altered(COUNTS, "win2", 2**53), "counts"),
+        lambda: convert(altered(WINS_ALONE, "win2", 2**53), "counts"),
         ValueError,
         ["'win2'", "2^53"],
     ),
@@ -787,6 +863,16 @@ BAD = {
         lambda: convert(SCORES.assign(tea=CANARY), "ratings"),
         TypeError,
         ["'tea'", "the ratings"],
+    ),
+    "ratings without items": (
+        lambda: by(SCORES.assign(age=7731), "ratings", items=None),
+        ValueError,
+        ["items must be declared for ratings", "items=[...]"],
+    ),
+    "texts as a place": (
+        lambda: by(RANKS[["respondent"]].assign(answer=texts_of(RANKS)), "orders"),
+        ValueError,
+        ["'answer'", "order='answer'"],
     ),
     "unknown item in a text": (texts(f"tea > {CANARY}"), ValueError, ["'answer'", "items="]),
     "item twice in a text": (texts("tea > tea"), ValueError, ["'answer'", "once"]),

@@ -414,6 +414,11 @@ def twice(frame):
 
 
 BAD = {
+    "a column of counts": (
+        lambda: pr.as_rankings(pd.DataFrame({"a": [1, 2], "b": [2, 1], "count": [7731, 3]})),
+        ValueError,
+        ["'count' that nothing uses", "frame.index.repeat(frame['count'])"],
+    ),
     "form": (lambda: ranks(form="wide"), ValueError, ["form", "'orders'", "'wide'"]),
     "form a list": (lambda: ranks(form=["ranks"]), ValueError, ["form"]),
     "ties": (lambda: ranks(ties="average"), ValueError, ["ties", "'random'", "'average'"]),

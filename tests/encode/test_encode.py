@@ -64,14 +64,23 @@ def twice(name):
 BAD_FRAMES = {
     "missing column": (lambda: btl(item1="first"), ValueError, ["'first'", "item1="]),
     "missing outcome column": (lambda: btl(outcome="y"), ValueError, ["'y'", "outcome="]),
-    "missing respondent": (lambda: btl(respondent="who"), ValueError, ["'who'", "respondent="]),
+    "missing respondent": (
+        lambda: btl(GOOD.rename(columns={"respondent": "voter"}), respondent="who"),
+        ValueError,
+        ["'who'", "with respondent=."],
+    ),
+    "the name before a conversion": (
+        lambda: btl(respondent="who"),
+        ValueError,
+        ["'who'", "privrank.as_comparisons is 'respondent'"],
+    ),
     "same column twice": (lambda: btl(item2="item1"), ValueError, ["item1=", "different columns"]),
     "respondent is an item": (lambda: btl(respondent="item2"), ValueError, ["different columns"]),
     "duplicate column names": (lambda: btl(twice("item1")), ValueError, ["unique column names"]),
     "not a frame": (lambda: btl([CANARY]), TypeError, ["comparisons", "data frame", "list"]),
     "a path": (lambda: btl("answers.csv"), TypeError, ["comparisons", "data frame", "str"]),
     "an array": (lambda: btl(np.zeros((3, 3))), TypeError, ["data frame", "ndarray"]),
-    "empty": (lambda: btl(GOOD.head(0)), ValueError, ["comparisons", "at least one row"]),
+    "empty": (lambda: btl(GOOD.head(0)), ValueError, ["comparisons", "at least one row", "check"]),
     "unknown item": (
         lambda: btl(changed("item1", f"{CANARY}-item")),
         ValueError,
@@ -90,7 +99,7 @@ BAD_FRAMES = {
     "outcomes true or false": (
         lambda: btl(GOOD.assign(outcome=True)),
         TypeError,
-        ["'outcome'", "numeric"],
+        ["'outcome'", "numeric", "'long', codes={'first': True, 'second': False}"],
     ),
     "ties=False with a tie": (
         lambda: btl(ties=False),

@@ -31,7 +31,7 @@ from privrank.encode.forms.rankingforms import (
     read_ratings,
 )
 from privrank.encode.forms.winmatrix import read_matrix
-from privrank.encode.frames import only_for
+from privrank.encode.frames import COUNT, only_for, repeated
 from privrank.util.checks import check_choice, check_flag
 
 __all__ = ["Form", "Missing", "as_comparisons"]
@@ -86,8 +86,8 @@ def as_comparisons(
           name of the item there; or one column of texts such as ``"tea > milk = juice"``.
     items : sequence of str or int, optional
         The items, in the order of the report. By default those that names of columns give
-        (``"wide"``, ``"matrix"``, ``"rankings"``, ``"ratings"``), else the declared categories of
-        the columns that hold names; for texts they must be given.
+        (``"wide"``, ``"matrix"``, ``"rankings"``), else the declared categories of the columns that
+        hold names; for ratings and texts they must be given.
     respondent : str, optional
         Column, or level of a pandas index, that says whose answers these are. Forms with one row
         per respondent number the rows 0, 1, ... without it; ``"matrix"`` has none.
@@ -101,12 +101,14 @@ def as_comparisons(
         Form ``"counts"``: columns with how often item1 and item2 were preferred.
     counts : str, optional
         Forms ``"long"`` and ``"winner-loser"``: column with how many comparisons a row stands for.
+        A column ``count`` that nothing uses is refused. Where a row is one respondent's, repeat
+        rows that stand for several.
     pairs : mapping of column to (item, item), optional
         Form ``"wide"``: which column asks for which pair, the item that codes call first in front.
     sep : str, optional
         Form ``"wide"``, in the place of `pairs`: what stands between the two names in the name of
-        a column, as ``sep="_vs_"`` for ``"tea_vs_milk"``. Other columns are left alone. With
-        `items` it may be ``""``.
+        a column, as ``sep="_vs_"`` for ``"tea_vs_milk"``. Columns without it are left alone. With
+        `items`, no other column may contain it, and it may be ``""``.
     codes : mapping, optional
         Forms ``"long"`` and ``"wide"``: the answer, or list of answers, that means ``"first"``,
         ``"second"`` and, if the questionnaire allows it, ``"tie"``; by default 1, -1 and 0. Without
@@ -138,7 +140,9 @@ def as_comparisons(
         ``respondent`` where there are respondents, and ``count`` where a row stands for several
         comparisons; rows are never repeated. In the forms with one row per respondent questions
         not answered have no row, but who has nothing to compare keeps one with a missing outcome,
-        so that the number of respondents stays what it was.
+        so that the number of respondents stays what it was. The ``max_rows=`` of a model is the
+        number of comparisons a respondent can have: m (m - 1) / 2 for rankings, ratings and orders
+        of m items, k (k - 1) / 2 + k (m - k) for lists of the leading k with ``missing="bottom"``.
 
     Raises
     ------
@@ -149,8 +153,7 @@ def as_comparisons(
     -----
     **Rankings as comparisons.** A complete ranking of m items becomes m (m - 1) / 2 comparisons,
     which are not independent of each other: name ``respondent="respondent"`` in the model, so that
-    errors allow for it, and bound the rows by ``max_rows``. A list of the leading k of m items with
-    ``missing="bottom"`` becomes k (k - 1) / 2 + k (m - k).
+    errors allow for it.
 
     Examples
     --------
@@ -191,6 +194,11 @@ def as_comparisons(
     form = check_choice("form", form, Form)
     missing = check_choice("missing", missing, Missing)
     distinct = check_flag("distinct_pairs", distinct_pairs)
+    if counts is not None and form in ("wide", *_RANKED):
+        raise ValueError(
+            f"counts= belongs to form='long' or 'winner-loser': with form={form!r}, where a row is "
+            f"one respondent's, repeat those that stand for several with {repeated(counts)}."
+        )
     only_for(
         form,
         {
@@ -263,5 +271,5 @@ def _frame(read: Compared) -> pd.DataFrame:
     columns["item2"] = pd.Categorical.from_codes(read.second, dtype=kind)
     columns["outcome"] = read.outcome
     if read.counts is not None:
-        columns["count"] = read.counts
+        columns[COUNT] = read.counts
     return pd.DataFrame(columns)

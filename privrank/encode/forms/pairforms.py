@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from privrank.encode import counting
 from privrank.encode.frames import (
+    COUNT,
+    check_counted,
     check_filled,
     check_name,
     check_present,
@@ -91,6 +93,7 @@ def read_wide(
     """Read one row per respondent and one column per pair."""
     view, others = open_wide(frame, respondent)
     asked, labels = _pair_columns(others, items, pairs, sep)
+    check_counted(others, list(asked))
     place = {label: k for k, label in enumerate(labels)}
     first, second = np.array([[place[a], place[b]] for a, b in asked.values()]).T
     cells = np.minimum(first, second) * len(labels) + np.maximum(first, second)
@@ -220,6 +223,7 @@ def _read_rows(
             )
     if len(set(given.values())) < len(given):
         raise ValueError(f"{'=, '.join(given)}= must name different columns.")
+    _check_used(present, roles, list(given.values()))
     named = list(given.values())[:2]
     labels = declared_items(frame, named, items)
     table = counting.collect(view, list(given.values()))
@@ -240,6 +244,22 @@ def _read_rows(
     check_filled(table[respondent], respondent)
     counting.factorize(table[respondent], respondent)  # refuses what has no hash
     return _Rows(table, labels, first, second, table[respondent])
+
+
+def _check_used(
+    present: Sequence[Any], roles: Mapping[str, str | None], used: Sequence[str | None]
+) -> None:
+    """Refuse counts and ties that nothing uses, in a column with the usual name."""
+    for role, name, what in (
+        ("counts", COUNT, "a row stands for so many comparisons"),
+        ("ties", "ties", "it says where ties are"),
+    ):
+        if name in present and name not in used and (role in roles or name == COUNT):
+            remedy = f"name it with {role}={name!r} if {what}, else drop it"
+            raise ValueError(
+                f"frame has a column {name!r} that nothing uses: "
+                f"{remedy if role in roles else 'drop it, because the wins are counts already'}."
+            )
 
 
 def _tie_column(ties: object) -> str | None:
@@ -313,6 +333,11 @@ def _separated(
             )
         for a, b in splits:
             found[column] = (a, b) if known is None else (known[a], known[b])
+        if known is not None and sep and sep in column and not splits:
+            raise ValueError(
+                f"column {column!r} must name two of items= around sep={sep!r}, or not contain it: "
+                f"rename the column, or drop it if it asks for no pair."
+            )
     if not found:
         raise ValueError(
             f"form='wide' found no column whose name is two items with {sep!r} between them: check "
@@ -321,8 +346,16 @@ def _separated(
     return found
 
 
-def _check_codes(codes: object) -> tuple[dict[Any, float], bool]:
-    """Return what each answer means, and whether other answers are names of items."""
+@dataclass(frozen=True, slots=True)
+class _Codes:
+    """What each answer means, whether others are names of items, and whether that was declared."""
+
+    meaning: Mapping[Any, float]
+    by_name: bool
+    declared: bool
+
+
+def _check_codes(codes: object) -> _Codes:
     given = _CONVENTION if codes is None else codes
     if (
         not isinstance(given, Mapping)
@@ -345,30 +378,43 @@ def _check_codes(codes: object) -> tuple[dict[Any, float], bool]:
             "codes must be distinct texts or numbers: a missing value always means that there is "
             "no answer, and needs no code."
         )
-    return dict(answers), "first" not in given
+    return _Codes(dict(answers), "first" not in given, codes is not None)
 
 
 def _outcomes(
     values: pd.Series[Any],
-    codes: tuple[dict[Any, float], bool],
+    codes: _Codes,
     first: IntArray | int,
     second: IntArray | int,
     labels: Names,
 ) -> FloatArray:
     """Return the outcomes that a column's answers mean, NaN where one is missing."""
-    meaning, by_name = codes
     place, distinct = counting.factorize(values, values.name)
     answers = distinct.tolist()
-    outcome = np.array([*(meaning.get(answer, np.inf) for answer in answers), np.nan])[place]
-    if by_name:
+    outcome = np.array([*(codes.meaning.get(answer, np.inf) for answer in answers), np.nan])[place]
+    if codes.by_name:
         position = {label: k for k, label in enumerate(labels)}
         item = np.array([*(position.get(answer, -1) for answer in answers), -1])[place]
         outcome = np.where(item == first, 1.0, np.where(item == second, -1.0, outcome))
     if np.isinf(outcome).any():
-        rule = "names of the pair's items" if by_name else "answers that codes= declares"
+        rule, remedy = "answers that codes= declares", "list all answers in codes=, texts as texts"
+        if codes.by_name:
+            own = isinstance(first, int) and isinstance(second, int)
+            pair = f" {labels[first]!r} and {labels[second]!r}" if own else ""
+            rule = (
+                f"the names of the pair's items{pair} (codes= has no 'first' and 'second'), "
+                f"answers that codes= declares"
+            )
+            remedy = (
+                "strip other words from the cells, as with frame.replace('^I prefer ', '', "
+                "regex=True), list other answers in codes="
+            )
+        elif not codes.declared:
+            rule = "1 (first item preferred), -1 (second item preferred), 0 (tie)"
+            remedy = "declare other answers with codes={'first': ..., 'second': ..., 'tie': ...}"
         raise ValueError(
             f"column {values.name!r} must hold {rule} or missing values only, and at least one "
-            f"entry is neither: list all answers in codes=, texts as texts, and make those that "
-            f"mean no answer missing with frame.replace(...)."
+            f"entry is neither: {remedy}, and make those that mean no answer missing with "
+            f"frame.replace(...)."
         )
     return outcome

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privrank.encode import counting
 from privrank.encode.frames import (
+    check_counted,
     check_filled,
     check_name,
     check_numeric,
@@ -77,6 +78,11 @@ def read_ranks(frame: object, items: object, respondent: str | None, rules: Rule
 
 def read_ratings(frame: object, items: object, respondent: str | None) -> Ranked:
     """Read wide data with a column per item that holds its rating, as negative ratings."""
+    if items is None:
+        raise ValueError(
+            "items must be declared for ratings: pass items=[...] with the columns that hold them, "
+            "because any other column of numbers, such as an age, would be an item too."
+        )
     ratings, labels, index = _read_columns(frame, items, respondent, "the ratings")
     if np.isinf(ratings).any():
         raise ValueError(
@@ -89,6 +95,7 @@ def _read_columns(frame: object, items: object, respondent: str | None, what: st
     view, others = open_wide(frame, respondent)
     labels = check_items(others if items is None else items)
     check_present(labels, [*others, respondent], "items")
+    check_counted(others, () if items is None else labels)
     check_numeric(view, labels, what, "items=")
     table, index = collect_wide(view, labels, respondent)
     return numbers(table[list(labels)]), labels, index
@@ -106,6 +113,7 @@ def read_orders(
         return _read_texts(frame, items, respondent, order)
     view, others = open_wide(frame, respondent)
     columns = others if places is None else _check_places(places, others, respondent)
+    check_counted(others, () if places is None else columns)
     labels = declared_items(frame, columns, items)
     if not 1 <= len(columns) <= len(labels):
         raise ValueError(
@@ -114,8 +122,9 @@ def read_orders(
         )
     table, index = collect_wide(view, columns, respondent)
     ranks = np.full((len(table), len(labels)), np.nan)
+    text = f", or name it with order={columns[0]!r} if it holds texts such as 'a > b = c'"
     for place, name in enumerate(columns, start=1):
-        codes = item_codes(table[name], labels, name)
+        codes = item_codes(table[name], labels, name, text * (len(columns) == 1))
         row = np.flatnonzero(codes >= 0)
         if not np.isnan(ranks[row, codes[row]]).all():
             raise ValueError(
@@ -131,6 +140,7 @@ def _read_texts(frame: object, items: object, respondent: str | None, order: str
     check_name(order, "order")
     view, others = open_wide(frame, respondent)
     check_present([order], others, "order")
+    check_counted(others, [order])
     if items is None:
         raise ValueError(
             "items must be declared for orders in texts: pass items=[...] with all names, because "
