@@ -37,6 +37,9 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 
+_MOST_DRAWN = 2**28
+"""Rows of all respondents together that a draw has memory for."""
+
 _DRAW = "let excess='sample' keep a secret random choice of each respondent's rows"
 
 
@@ -107,6 +110,8 @@ def encode_comparisons(
         remedy = f", or {_DRAW}" if kind == "private" else ""
         check_respondents(person, read.size, columns.respondent, most, remedy)
         if sampled:
+            if columns.counts is not None and not distinct:
+                _check_room(nobs, rows)
             drawn = _drawn(read, _by_name(key), edge, pairs)
         else:
             if distinct:
@@ -206,6 +211,15 @@ def _by_name(key: counting.Key) -> IntArray:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank[key.codes]
+
+
+def _check_room(nobs: int, rows: int) -> None:
+    """Refuse, by public numbers, more rows than can be drawn where rows stand for many."""
+    if nobs * rows > _MOST_DRAWN:
+        raise ValueError(
+            f"max_rows={rows} must be at most {_MOST_DRAWN // nobs} for counted rows of {nobs} "
+            f"respondents, because excess='sample' draws so many for each: state a smaller bound."
+        )
 
 
 def _drawn(read: _Rows, person: IntArray, edge: IntArray, pairs: tuple[IntArray, ...]) -> Rows:

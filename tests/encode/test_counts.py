@@ -182,3 +182,13 @@ def test_refusal(arguments, columns, words):
     assert message.endswith(".") and not re.search(r"[.!?] +[A-Z]", message)
     assert [word for word in words if word not in message] == [], message
     assert "7731" not in message and "CANARY" not in message
+
+
+def test_more_counted_rows_than_can_be_drawn_are_refused_by_public_numbers():
+    for number in (1, 4_000_000_000):
+        frame = pd.DataFrame({"item1": ["a"], "item2": ["b"], "outcome": [1], "who": [7]})
+        arguments = {"items": ["a", "b"], "respondent": "who", "distinct_pairs": False}
+        with pytest.raises(ValueError, match="max_rows=2000000000 must be at most"):
+            pr.PrivateBTL(
+                frame.assign(n=number), counts="n", max_rows=2 * 10**9, excess="sample", **arguments
+            )
