@@ -56,17 +56,16 @@ def one(
             continue
         break
     result = fitted.fit(epsilon=epsilon, rng=rng, **fit)
-    covariance = result._inference().errors
-    error = np.sqrt(np.diag(covariance.total))
-    covered = np.abs(result.params.to_numpy() - theta) <= 1.959964 * error
+    covered = study.covers(result, theta)
     distance = np.linalg.norm(result.params.to_numpy() - theta) / np.sqrt(items)
     warned = any("information" in message for message in result.warnings)
-    privacy = np.sqrt(np.trace(covariance.privacy) / np.trace(covariance.total))
-    return float(covered.mean()), float(distance), float(error.mean()), float(privacy), warned
+    privacy = np.linalg.norm(result.bse_privacy) / np.linalg.norm(result.bse)
+    error = result.bse.mean()
+    return float(covered.mean()), float(distance), float(error), float(privacy), warned
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 1000)
+    replicates = study.arguments(__doc__, 400)
     started = time.time()
     rows = []
     cell = 0

@@ -51,17 +51,16 @@ def one(
         frame, items=range(items), respondent=None, ties=False, design=design, link=link, **model
     )
     result = fitted.fit(epsilon=epsilon, method=method, rng=rng)
-    covariance = result._inference().errors
-    error = np.sqrt(np.diag(covariance.total))
-    covered = np.abs(result.params.to_numpy() - theta) <= 1.959964 * error
+    covered = study.covers(result, theta)
     distance = np.linalg.norm(result.params.to_numpy() - theta) / np.sqrt(items)
     warned = any("information" in message for message in result.warnings)
-    privacy = np.sqrt(np.trace(covariance.privacy) / np.trace(covariance.total))
-    return float(covered.mean()), float(distance), float(error.mean()), float(privacy), warned
+    privacy = np.linalg.norm(result.bse_privacy) / np.linalg.norm(result.bse)
+    error = result.bse.mean()
+    return float(covered.mean()), float(distance), float(error), float(privacy), warned
 
 
 def main() -> None:
-    replicates = study.arguments(__doc__, 500)
+    replicates = study.arguments(__doc__, 300)
     started = time.time()
     rows = []
     cell = 0

@@ -84,6 +84,13 @@ def most(found: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     return float(found.mean(axis=0).max()), ceiling
 
 
+def covers(result: pr.BTLResult, true: Any) -> np.ndarray:
+    """Return which 95 % intervals of a fit hold what is true."""
+    sides = result.conf_int(0.05)
+    inside = (sides["lower"] <= np.asarray(true)) & (np.asarray(true) <= sides["upper"])
+    return inside.to_numpy()
+
+
 def arguments(description: str, replicates: int) -> int:
     """Return the number of replicates asked for on the command line."""
     parser = argparse.ArgumentParser(description=description)
