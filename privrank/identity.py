@@ -19,21 +19,23 @@ from privrank.encode.samples import (
 )
 from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL
+from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.samples import plan_sample, release_sample
-from privrank.mechanisms.statistics import categories, mallows, norms, omnibus
+from privrank.mechanisms.statistics import categories, mallows
 from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
+from privrank.mechanisms.statistics.omnibus import impossible as count_impossible
 from privrank.privacy.budget import pure_epsilon
 from privrank.published import asz18
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
-from privrank.results.ranktest import RankTestResult, impossible, read_test
+from privrank.results.ranktest import RankTestResult, read_test
+from privrank.results.testnotes import against_null
+from privrank.uniformity import statistic_of
 from privrank.util.checks import (
     check_alpha,
     check_choice,
-    check_count,
     check_delta,
     check_epsilon,
     check_rng,
@@ -46,6 +48,7 @@ IdentityMethod = Literal[
     "auto",
     "tv",
     "omnibus",
+    "borda",
     "max-count",
     "kernel",
     "distance",
@@ -205,7 +208,7 @@ class IdentityTest:
         alpha: float = 0.05,
         alternative: Alternative = "two-sided",
         tolerance: float | None = None,
-        draws: int = FULL,
+        draws: int | None = None,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult:
@@ -218,21 +221,24 @@ class IdentityTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            Choices: ``"auto"`` or ``"tv"``, the total variation distance, with a confidence
-            interval; ``"omnibus"``; ``"max-count"``; ``"goldreich"``, the reduction to uniformity,
-            which loses most of the power; for a uniform null ``"paninski"``, for many categories
-            and few choices; for two categories ``"binary"``, the most powerful test; for both
-            ``"sigmoid"``, one bit without a stated level. Mallows null: ``"auto"`` or
+            Choices: ``"auto"`` or ``"omnibus"``, small deviations of many categories, large ones of
+            few and observations that H0 rules out together; ``"tv"``, the total variation distance,
+            with a confidence interval; ``"max-count"``; ``"goldreich"``, the reduction to
+            uniformity, which loses most of the power; for a uniform null ``"paninski"``, for many
+            categories and few choices; for two categories ``"binary"``, the most powerful test; for
+            both ``"sigmoid"``, one bit without a stated level. Uniform rankings: as
+            :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null: ``"auto"`` or
             ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for
-            another dispersion.
+            another dispersion. The summary says what a statistic cannot see.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
             For ``"binary"``: what the probability of the first category is under H1.
         tolerance : float, optional
             Total variation distance that ``"sigmoid"`` shall detect; needed there.
-        draws : int, default 9999
-            Monte Carlo draws of the null distribution where it is not known exactly.
+        draws : int, optional
+            Monte Carlo draws of the null distribution where it is not known exactly, by default as
+            for :class:`privrank.UniformityTest`.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional
@@ -250,7 +256,7 @@ class IdentityTest:
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, IdentityMethod)
         check_choice("alternative", alternative, Alternative)
-        check_count("draws", draws, low=19)
+        draws = wanted_draws(draws, self._encoded.sample)
         check_rng(rng)
         check_tolerance(tolerance)
         if (tolerance is None) == (method == "sigmoid"):
@@ -328,31 +334,25 @@ def ask(
     if method == "paninski":
         return asz18.paninski(n, k)
     if null.center:
-        return _of_mallows(method, n, null)
+        return _of_mallows(method, n, null, xi)
     if not p:
-        if method == "omnibus":
-            return categories.omnibus_uniform(n, math.factorial(k), m=k)
-        return norms.plain_norm(n, k) if math.isinf(xi) else norms.borda_norm(n, k)
-    found, rankings = _of_counts(method, n, null, sample), sample.kind == "rankings"
-    if null.rules_out:
-        joint = method in ("auto", "omnibus")
-        name = f"{'distance' if found.distance else 'omnibus'} with impossible {sample.kind}"
-        found = omnibus.watching_impossible(found, n, p, xi, name if joint else None)
+        return statistic_of(method, sample, xi)
+    found, rankings = _of_counts(method, n, null, sample, xi), sample.kind == "rankings"
+    if null.rules_out and math.isinf(xi):
+        found = replace(found, impossible=partial(count_impossible, p=p))
     return categories.of_ranks(found) if rankings else found
 
 
-def _of_mallows(method: str, n: int, null: NullModel) -> Statistic:
+def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
     if method == "auto":
         method = "omnibus" if len(null.center) <= mallows.MOST_PAIRED else "distance"
-    builders = {
-        "omnibus": mallows.omnibus_mallows,
-        "kernel": mallows.clipped_kernel,
-        "distance": mallows.clipped_distance,
-    }
-    return builders[method](n, null.model)
+    if method == "omnibus":
+        return mallows.omnibus_mallows(n, null.model, xi)
+    build = mallows.clipped_kernel if method == "kernel" else mallows.clipped_distance
+    return build(n, null.model)
 
 
-def _of_counts(method: str, n: int, null: NullModel, sample: Sample) -> Statistic:
+def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) -> Statistic:
     """Return a statistic of counts by category, or by ranking."""
     p, rankings = null.probabilities, sample.kind == "rankings"
     if method == "goldreich":
@@ -360,8 +360,8 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample) -> Statisti
         return replace(reduced, distance=False)
     if method == "max-count":
         return categories.largest_excess(n, p)
-    if method == "omnibus" or (rankings and method == "auto"):
-        return categories.omnibus_of(n, p, rankings=rankings)
+    if method == "omnibus" or (method == "auto" and len(p) > 2):
+        return categories.omnibus_of(n, p, xi, rankings=rankings)
     return replace(categories.total_variation(n, p), name="total variation distance from the null")
 
 
@@ -371,12 +371,13 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
             pairs = len(sample.items) <= mallows.MOST_PAIRED
             return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
         if not null.probabilities:
-            return ("auto", "omnibus") if len(sample.items) <= MOST_ITEMS else ("auto",)
+            few = len(sample.items) <= MOST_ITEMS
+            return ("auto", "borda", "omnibus") if few else ("auto", "borda")
         return ("auto", "omnibus", "tv")
     if len(sample.items) == 2:
         return ("auto", "tv", "omnibus", "max-count", "goldreich", "binary", "sigmoid")
-    uniform = ("paninski", "sigmoid") if is_uniform(null.probabilities) else ()
-    return ("auto", "tv", "omnibus", "max-count", "goldreich", *uniform)
+    flat = ("paninski", "sigmoid") if is_uniform(null.probabilities) else ()
+    return ("auto", "tv", "omnibus", "max-count", "goldreich", *flat)
 
 
 def infer(
@@ -409,34 +410,8 @@ def infer(
         hypotheses=(model.words, "they do not."),
         draws=draws,
         found=found,
-        notes=_remarks(plan.method, model, release),
+        notes=against_null(plan.method, model, release),
         asked=asked,
         null_model=model,
         settings={"null": model.to_record()},
     )
-
-
-def _remarks(method: str, null: NullModel, release: Release) -> tuple[str, ...]:
-    notes = []
-    if found := impossible(release):
-        notes.append(
-            f"H0 gives probability 0 to {found} of the {release.sample.nobs} observations: it is "
-            f"rejected whatever the statistic."
-        )
-    apart = method not in ("tv", "max-count", "goldreich") or release.source == "none"
-    if null.rules_out and not apart:
-        notes.append(
-            "An observation to which H0 gives probability 0 counts no more than another here; "
-            "method='auto' counts them apart."
-        )
-    if method == "goldreich":
-        notes.append(
-            "The choices were mapped at random so that H0 becomes uniformity; method='tv' tests "
-            "the same with far more power."
-        )
-    if method == "sigmoid":
-        notes.append(
-            "The bit is no test of a stated level: how often it errs depends on the numbers of "
-            "choices and categories."
-        )
-    return tuple(notes)

@@ -238,7 +238,7 @@ def uniformities():
     rows, people = surveys.rankings(), surveys.ranking_respondents()
     two, many = surveys.rankings(n=2, m=60), surveys.rankings(n=400)
     long = {"items": list(two["mixed"].columns)}
-    ranked = ("auto", "pairs", "laplace", "mallows", "omnibus")
+    ranked = ("auto", "borda", "pairs", "laplace", "mallows", "omnibus")
     by_rank = [{"method": method, **FEW_DRAWS} for method in ranked]
     chosen = [{"method": method, **FEW_DRAWS} for method in ("auto", "omnibus", "tv", "max-count")]
     bits = [{"method": "bucket", "epsilon": 4.0}, {"method": "truncated", "epsilon": 4.0}]
@@ -284,7 +284,9 @@ def identities():
     return [
         *fits("Mallows null", test, rows, given, null),
         *fits("Mallows null, people", test, people, given | person, null),
-        *fits("uniform null", test, rows, {"items": ITEMS} | uniform, by("auto", "omnibus")),
+        *fits(
+            "uniform null", test, rows, {"items": ITEMS} | uniform, by("auto", "borda", "omnibus")
+        ),
         *fits("listed null", test, rows, {"items": ITEMS, "null": orders}, by("auto", "tv")),
         *fits("shares", test, picked, listed | skewed, shares, **choice),
         *fits("shares of people", test, crowd, listed | person | skewed, shares, **choice),

@@ -83,13 +83,21 @@ def test_two_categories_are_a_binomial_test():
 
 def test_a_uniform_null_is_the_test_of_uniformity():
     counts = {"a": 30, "b": 50, "c": 20}
-    one = pr.IdentityTest.from_counts(counts, "uniform").fit(1.0, rng=seeded())
+    one = pr.IdentityTest.from_counts(counts, "uniform").fit(1.0, method="tv", rng=seeded())
     two = pr.UniformityTest.from_counts(counts).fit(1.0, method="tv", rng=seeded())
     assert one.pvalue == two.pvalue and one.conf_int() == two.conf_int()
     ranks = pr.Mallows(5, 0.9).rvs(80, seeded())
-    one = pr.IdentityTest(ranks, "uniform").fit(1.0, draws=499, rng=seeded())
-    two = pr.UniformityTest(ranks).fit(1.0, draws=499, rng=seeded())
-    assert (one.pvalue, one.threshold) == (two.pvalue, two.threshold)
+    for epsilon in (1.0, np.inf):
+        for build in (pr.IdentityTest.from_counts, pr.IdentityTest):
+            data = counts if build == pr.IdentityTest.from_counts else ranks
+            same = pr.UniformityTest if data is ranks else pr.UniformityTest.from_counts
+            one = build(data, "uniform").fit(epsilon, draws=499, rng=seeded())
+            two = same(data).fit(epsilon, draws=499, rng=seeded())
+            assert (one.statistic, one.pvalue) == (two.statistic, two.pvalue)
+            assert one.threshold == two.threshold
+    borda = [test.fit(1.0, method="borda", draws=99, rng=seeded()).statistic
+             for test in (pr.IdentityTest(ranks, "uniform"), pr.UniformityTest(ranks))]  # fmt: skip
+    assert borda[0] == borda[1]
     lumped = np.repeat([4, 0], [25, 175])
     many = pr.IdentityTest.from_counts(lumped, "uniform", range(200))
     assert many.fit(5.0, method="paninski", draws=499, rng=seeded()).pvalue < 0.05
@@ -114,7 +122,8 @@ def test_intervals_cover_and_names_are_matched():
     shares = {"a": 0.35, "b": 0.3, "c": 0.25, "d": 0.1}
     covered = []
     for k in range(100):
-        low, high = choices(400, shares, seed=k).fit(0.5, draws=99, rng=seeded(k)).conf_int()
+        fit = choices(400, shares, seed=k).fit(0.5, method="tv", draws=99, rng=seeded(k))
+        low, high = fit.conf_int()
         covered.append(low <= distance <= high)
     assert np.mean(covered) >= 0.95
     # a null's labels decide, not their order; a centre's as well

@@ -17,7 +17,7 @@ from privrank.release.survey import Sample
 from privrank.uniformity import ask
 
 PEOPLE = 60
-RANKINGS = ["auto", "pairs", "laplace", "mallows", "omnibus", "bucket"]
+RANKINGS = ["auto", "borda", "pairs", "laplace", "mallows", "omnibus", "bucket"]
 CHOICES = ["auto", "tv", "max-count"]
 CASES = [("rankings", method) for method in RANKINGS] + [("choices", method) for method in CHOICES]
 

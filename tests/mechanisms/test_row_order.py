@@ -110,6 +110,7 @@ identity = sample_test(pr.IdentityTest, "choice ~ 1", null=SHARES)
 identity_uniform = sample_test(pr.IdentityTest, "choice ~ 1", null="uniform")
 identity_sides = sample_test(pr.IdentityTest, "choice ~ 1", null=[0.25, 0.75])
 identity_mallows = sample_test(pr.IdentityTest, "a + b + c ~ 1", null=MALLOWS)
+identity_rankings = sample_test(pr.IdentityTest, "a + b + c ~ 1", null="uniform")
 identity_table = sample_test(pr.IdentityTest, "a + b + c ~ 1", null=TABLE)
 closeness_choices = closeness_test("choice ~ group")
 closeness_rankings = closeness_test("a + b + c ~ group")
@@ -125,6 +126,7 @@ CASES = {
     "uniformity": [
         (uniformity, RANKINGS, "auto", {}),
         (uniformity, RANKINGS, "auto", {"epsilon": math.inf}),
+        (uniformity, RANKINGS, "borda", {}),
         (uniformity, RANKINGS, "pairs", {}),
         (uniformity, RANKINGS, "laplace", {}),
         (uniformity, RANKINGS, "mallows", {}),
@@ -150,6 +152,7 @@ CASES = {
         (identity_mallows, RANKINGS, "kernel", {}),
         (identity_mallows, RANKINGS, "distance", {}),
         (identity_table, RANKINGS, "auto", {}),
+        (identity_rankings, RANKINGS, "borda", {}),
         (identity_table, RANKINGS, "tv", {}),
     ],
     "closeness": [
