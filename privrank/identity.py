@@ -21,12 +21,17 @@ from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.samples import plan_sample, release_sample
+from privrank.mechanisms.samples import (
+    effect_beside,
+    plan_sample,
+    release_sample,
+    share_of_test,
+    shares_of,
+)
 from privrank.mechanisms.statistics import categories, mallows, norms, omnibus
 from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
-from privrank.privacy.budget import pure_epsilon
 from privrank.published import asz18
-from privrank.release.release import Release, check_release
+from privrank.release.release import STATISTIC, Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, impossible, read_test
@@ -35,6 +40,7 @@ from privrank.util.checks import (
     check_choice,
     check_count,
     check_delta,
+    check_effect_epsilon,
     check_epsilon,
     check_rng,
     check_tolerance,
@@ -206,6 +212,7 @@ class IdentityTest:
         alternative: Alternative = "two-sided",
         tolerance: float | None = None,
         draws: int = FULL,
+        effect_epsilon: float | None = None,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult:
@@ -233,6 +240,10 @@ class IdentityTest:
             Total variation distance that ``"sigmoid"`` shall detect; needed there.
         draws : int, default 9999
             Monte Carlo draws of the null distribution where it is not known exactly.
+        effect_epsilon : float, optional
+            For choices, budget of an effect size, the total variation distance from H0 with an
+            interval, on top of `epsilon`; both are reserved at once. ``"tv"``, which tests that
+            distance, has it without.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional
@@ -264,7 +275,10 @@ class IdentityTest:
         if tolerance is not None:
             settings["tolerance"] = tolerance
         sample = self._encoded.sample
-        asked = ask(self._null, sample, method, xi=pure_epsilon(epsilon, delta), **settings)
+        effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
+        xi = shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        asked = ask(self._null, sample, method, xi=xi, **settings)
+        effect = effect_beside(asked, sample, self._null.probabilities, epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
         law = asked.null(draws) if isinstance(asked, Statistic) else None
         release = release_sample(
@@ -278,7 +292,9 @@ class IdentityTest:
                 by="IdentityTest",
                 method=method,
                 settings=settings,
+                effect=effect,
             ),
+            effect=effect and effect[0],
             reduction=partial(asz18.random_reduction, self._null.probabilities)
             if method == "goldreich"
             else None,
@@ -395,7 +411,7 @@ def infer(
     """
     check_release(release)
     model, plan, sample = NullModel.from_record(null), release.plan, release.sample
-    xi, settings = pure_epsilon(plan.epsilon, plan.delta), dict[str, Any](plan.settings)
+    xi, settings = share_of_test(plan), dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)
     asked = ask(model, sample, plan.method, xi=xi, **settings) if known else None
     if asked is None or asked.name != plan.mechanism:

@@ -18,7 +18,12 @@ from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.samples import plan_sample, release_sample
+from privrank.mechanisms.samples import (
+    effect_beside,
+    plan_sample,
+    release_sample,
+    shares_of,
+)
 from privrank.mechanisms.statistics import norms
 from privrank.mechanisms.statistics.categories import (
     MOST_ITEMS,
@@ -26,9 +31,8 @@ from privrank.mechanisms.statistics.categories import (
     omnibus_uniform,
     total_variation,
 )
-from privrank.privacy.budget import pure_epsilon
 from privrank.published import bfz21
-from privrank.release.release import Release, check_release
+from privrank.release.release import STATISTIC, Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
@@ -37,6 +41,7 @@ from privrank.util.checks import (
     check_choice,
     check_count,
     check_delta,
+    check_effect_epsilon,
     check_epsilon,
     check_rng,
     check_tolerance,
@@ -216,6 +221,7 @@ class UniformityTest:
         alpha: float = 0.05,
         tolerance: float | None = None,
         draws: int = FULL,
+        effect_epsilon: float | None = None,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult:
@@ -244,6 +250,10 @@ class UniformityTest:
         draws : int, default 9999
             Monte Carlo draws of the null distribution where it is not known exactly. They are kept
             on disk; fewer draws give a coarser p-value, whose own error the summary states.
+        effect_epsilon : float, optional
+            For choices, budget of an effect size, the total variation distance from H0 with an
+            interval, on top of `epsilon`; both are reserved at once. ``"tv"``, which tests that
+            distance, has it without.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional
@@ -263,24 +273,26 @@ class UniformityTest:
         check_count("draws", draws, low=19)
         check_rng(rng)
         check_tolerance(tolerance)
-        xi = pure_epsilon(epsilon, delta)
-        asked, constants = ask(
-            method, self._encoded.sample, xi=xi, alpha=alpha, tolerance=tolerance
-        )
+        effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
+        sample, xi = self._encoded.sample, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
+        effect = effect_beside(asked, sample, uniform(len(sample.items)), epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
         law = asked.null(draws) if isinstance(asked, Statistic) else None
         release = release_sample(
             self._encoded,
             asked,
             plan_sample(
-                self._encoded.sample,
+                sample,
                 asked,
                 epsilon,
                 delta,
                 by="UniformityTest",
                 method=method,
                 settings=constants,
+                effect=effect,
             ),
+            effect=effect and effect[0],
             budget=budget,
             rng=rng,
         )
