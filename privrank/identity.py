@@ -228,7 +228,8 @@ class IdentityTest:
             Choices: ``"auto"`` or ``"tv"``, the total variation distance, with a confidence
             interval; ``"omnibus"``; ``"max-count"``; ``"goldreich"``, the reduction to uniformity,
             which loses most of the power; for a uniform null ``"paninski"``, for many categories
-            and few choices; for two categories ``"binary"``, the most powerful test; for both
+            and few choices; for two categories ``"binary"``, also ``"auto"`` there, of exact level
+            by a public random number at the boundary, most powerful if one-sided; for both
             ``"sigmoid"``, one bit without a stated level. Mallows null: ``"auto"`` or
             ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for
             another dispersion.
@@ -269,37 +270,21 @@ class IdentityTest:
                 "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
                 "elsewhere."
             )
-        settings: dict[str, Any] = {}
-        if alternative != "two-sided":
-            settings["alternative"] = alternative
-        if tolerance is not None:
-            settings["tolerance"] = tolerance
+        given = {"alternative": alternative, "tolerance": tolerance}
+        settings: dict[str, Any] = {
+            name: value for name, value in given.items() if value not in (None, "two-sided")
+        }
         sample = self._encoded.sample
         effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
-        xi = shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        p, xi = self._null.probabilities, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
         asked = ask(self._null, sample, method, xi=xi, **settings)
-        effect = effect_beside(asked, sample, self._null.probabilities, epsilon, effect_epsilon)
+        effect = effect_beside(asked, sample, p, epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
         law = asked.null(draws) if isinstance(asked, Statistic) else None
+        plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
+        reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
         release = release_sample(
-            self._encoded,
-            asked,
-            plan_sample(
-                sample,
-                asked,
-                epsilon,
-                delta,
-                by="IdentityTest",
-                method=method,
-                settings=settings,
-                effect=effect,
-            ),
-            effect=effect and effect[0],
-            reduction=partial(asz18.random_reduction, self._null.probabilities)
-            if method == "goldreich"
-            else None,
-            budget=budget,
-            rng=rng,
+            self._encoded, asked, plan, effect=effect, reduction=reduction, budget=budget, rng=rng
         )
         return infer(release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law)
 
@@ -330,6 +315,8 @@ def ask(
             f"method={method!r}."
         )
     p, k = null.probabilities, len(sample.items)
+    if method == "auto" and len(p) == 2 and not null.rules_out:
+        method = "binary"
     if method == "sigmoid":
         if math.isinf(xi):
             raise ValueError(

@@ -27,6 +27,7 @@ from privrank.mechanisms.samples import (
 from privrank.mechanisms.statistics import norms
 from privrank.mechanisms.statistics.categories import (
     MOST_ITEMS,
+    binomial,
     max_count,
     omnibus_uniform,
     total_variation,
@@ -81,7 +82,7 @@ _WITHOUT_NOISE: dict[str, Build] = {
 pair norm does, on a finer scale."""
 
 _CHOICES: dict[str, Build] = {
-    "auto": omnibus_uniform,
+    "auto": lambda n, k: binomial(n, 0.5) if k == 2 else omnibus_uniform(n, k),
     "omnibus": omnibus_uniform,
     "tv": lambda n, k: total_variation(n, uniform(k)),
     "max-count": max_count,
@@ -279,23 +280,10 @@ class UniformityTest:
         effect = effect_beside(asked, sample, uniform(len(sample.items)), epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
         law = asked.null(draws) if isinstance(asked, Statistic) else None
-        release = release_sample(
-            self._encoded,
-            asked,
-            plan_sample(
-                sample,
-                asked,
-                epsilon,
-                delta,
-                by="UniformityTest",
-                method=method,
-                settings=constants,
-                effect=effect,
-            ),
-            effect=effect and effect[0],
-            budget=budget,
-            rng=rng,
+        plan = plan_sample(
+            sample, asked, epsilon, delta, effect, "UniformityTest", method, constants
         )
+        release = release_sample(self._encoded, asked, plan, effect=effect, budget=budget, rng=rng)
         return infer(release, alpha=alpha, draws=draws, law=law)
 
     @staticmethod

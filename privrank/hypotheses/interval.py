@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.distributions.counts import excess
+from privrank.hypotheses.exact import binomial_weights
 from privrank.hypotheses.nullmodel import Probabilities, is_uniform
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.scatter import Scatter
@@ -27,6 +28,9 @@ _FEWEST, _MOST = 1_000, 10_000
 
 _STEPS = 10
 """Halvings of a bracket."""
+
+_EXACT = 2**16
+"""Choices of two categories up to which their counts are summed exactly."""
 
 _SPREAD = (0.3, 0.5, 0.7, 0.85, 1.15, 1.4, 1.8, 2.5)
 """Sizes, relative to the least favourable one in the mean, at which the upper end is checked."""
@@ -108,7 +112,7 @@ def interval_from(
     n : int
         Number of choices.
     p : tuple of float
-        Null probabilities; for equal ones the interval is `tv_interval`.
+        Null probabilities; for equal ones the interval is `tv_interval`, for two exact.
     law : DiscreteLaplace
         Distribution of the noise in `noisy`.
     alpha : float
@@ -138,6 +142,8 @@ def interval_from(
     less than a step. tau + beta(tau) rises, so the first is tau >= low. This is shorter than
     bounding the deviations of S and of L apart.
     """
+    if len(p) == 2 and n <= _EXACT:
+        return _of_two(noisy, n, p, law, alpha, step)
     if is_uniform(p):
         return tv_interval(noisy, n, len(p), law, alpha)
     reach = math.ceil(law.scale * 40) + 1  # the noise beyond has a probability below 1e-17
@@ -157,6 +163,31 @@ def interval_from(
     lower = Scatter(n, p).distance((noisy - high) * step, most)
     upper = min(max((noisy + high + 1) * step, 0.0), most)
     return lower, max(lower, upper)
+
+
+def _of_two(
+    noisy: int, n: int, p: Probabilities, law: DiscreteLaplace, alpha: float, step: float
+) -> tuple[float, float]:
+    """Return the interval for two categories, whose counts are binomial.
+
+    Only two distributions are at a distance tau: the first category's probability is p + tau or
+    p - tau. tau is excluded from below (above) if for both, where they exist, the statistic reaches
+    (stays within) what was released with probability at most alpha / 2. One lattice step allows for
+    how p was rounded.
+    """
+    counts, first, most = np.arange(n + 1), p[0] / (p[0] + p[1]), max(p) / (p[0] + p[1])
+    values = np.floor(np.abs(counts / n - first) / step).astype(np.int64)
+    above, below = law.tail(noisy - 1 - values), 1.0 - law.tail(noisy + 2 - values)
+
+    def kept(tau: float, tail: FloatArray) -> bool:
+        cells = {first + tau, first - tau}
+        inside = (min(max(q, 0.0), 1.0) for q in cells if -1e-12 <= q <= 1 + 1e-12)
+        weights = (binomial_weights(n, q) for q in inside)
+        return max(float(each @ tail) for each in weights) > alpha / 2
+
+    low, _ = _boundary(lambda tau: not kept(tau, above), 0.0, most)
+    _, high = _boundary(lambda tau: kept(tau, below), 0.0, most)
+    return low, max(low, high)
 
 
 def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> tuple[float, float]:

@@ -31,6 +31,7 @@ __all__ = ["effect_beside", "plan_sample", "release_sample", "share_of_test", "s
 
 IntArray = NDArray[np.int64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
+Effect = tuple[Statistic, float]
 
 _FINE = 2.0**-53
 """Lattice step of the random number that decides at the boundary of a rejection region."""
@@ -42,7 +43,7 @@ def effect_beside(
     p: Probabilities,
     epsilon: float,
     effect_epsilon: float | None,
-) -> tuple[Statistic, float] | None:
+) -> Effect | None:
     """Return the distance to be released beside a test, and what it may spend; None for none.
 
     Given the null probabilities of the categories. Without noise an effect is free. Refuses, in one
@@ -86,11 +87,10 @@ def plan_sample(
     asked: Statistic | RandomBit,
     epsilon: float,
     delta: float,
-    *,
+    effect: Effect | None,
     by: str,
     method: str,
-    settings: Mapping[str, Setting] | None = None,
-    effect: tuple[Statistic, float] | None = None,
+    settings: Mapping[str, Setting],
 ) -> Plan:
     """Calibrate the noise of a statistic, from public numbers.
 
@@ -102,14 +102,14 @@ def plan_sample(
         What to release.
     epsilon, delta : float
         The guarantee of the test.
+    effect : tuple of Statistic and float, or None
+        A distance to be released as well, and what it may spend on top of `epsilon`.
     by : str
         Who spends, for the ledger.
     method : str
         The method that asks for this statistic.
-    settings : mapping of str to float, str or bool, optional
+    settings : mapping of str to float, str or bool
         Public constants that rebuild it.
-    effect : tuple of Statistic and float, optional
-        A distance to be released as well, and what it may spend on top of `epsilon`.
 
     Notes
     -----
@@ -145,7 +145,7 @@ def plan_sample(
         asked, share = effect[0], shares[EFFECT]
         noise = DiscreteLaplace.calibrate(asked.sensitivity, share)
         parts[EFFECT] = PartPlan(noise, asked.sensitivity, share, asked.step)
-    return Plan(by, name, method, total, delta, parts, settings or {})
+    return Plan(by, name, method, total, delta, parts, settings)
 
 
 def release_sample(
@@ -154,7 +154,7 @@ def release_sample(
     plan: Plan,
     *,
     reduction: Reduction | None = None,
-    effect: Statistic | None = None,
+    effect: Effect | None = None,
     budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
@@ -171,7 +171,7 @@ def release_sample(
     reduction : callable, optional
         Maps the counts and a generator to those of a random map of every choice by itself, of
         which the statistic is then computed.
-    effect : Statistic, optional
+    effect : tuple of Statistic and float, optional
         The distance that the plan has beside it.
     budget : Ledger or None
         Ledger to reserve from.
@@ -189,7 +189,7 @@ def release_sample(
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
         values[IMPOSSIBLE] = np.array([asked.impossible(data)])
     if effect is not None:
-        values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect.value(data, ())]), rng)
+        values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
     if reduction is not None:
         data = reduction(data, rng)
     order = draw_permutation(len(sample.items), rng)

@@ -25,7 +25,7 @@ from privrank.release.release import (
     Part,
     Release,
 )
-from privrank.results import tables
+from privrank.results import tables, testwords
 from privrank.results.base import Result, once
 from privrank.results.guarantee import (
     caption,
@@ -303,10 +303,10 @@ class RankTestResult(Result):
                 (word, str(len(sample.items))),
                 *units(self.release),
                 ("Method:", self.method),
-                ("Null:", self._null_words()),
+                ("Null:", testwords.null(self)),
                 ("Level:", f"{alpha:g}"),
-                ("Mechanism:", self._mechanism()),
-                *([("Noise scale:", self._scale())] if details else []),
+                ("Mechanism:", testwords.mechanism(self.release)),
+                *([("Noise scale:", testwords.scale(self.release))] if details else []),
                 ("Noise source:", noise_source(self.release)),
                 *spent(self.release),
             ),
@@ -314,64 +314,12 @@ class RankTestResult(Result):
             rows=rows,
             notes=(
                 f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
-                self._verdict(),
-                *self._interval_words(),
+                testwords.verdict(self),
+                *testwords.distance(self, self._interval()),
                 *self.notes,
                 promise(self.release, f"the {what}s"),
                 *(seed_notes([self.release]) if details else []),
             ),
-        )
-
-    def _null_words(self) -> str:
-        if self.pvalue is None:
-            return "level by calibration"
-        return "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
-
-    def _mechanism(self) -> str:
-        if self.release.source == "none":
-            return "no noise"
-        return "random bit" if self._part is None else "discrete Laplace"
-
-    def _scale(self) -> str:
-        part = self._part
-        if part is None:
-            return "none, one bit"
-        return (
-            f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
-        )
-
-    def _verdict(self) -> str:
-        verb = "is" if self.reject else "is not"
-        if self.pvalue is None:
-            return (
-                f"H0 {verb} rejected at level {self.alpha:g}. This method releases the decision "
-                f"alone, so there is no p-value."
-            )
-        noisy, error = " The p-value accounts for the privacy noise.", ""
-        if self.boundary is not None:
-            noisy += f" Its level is exact: a public lot (U = {self.boundary:.3f}) decides at the"
-            noisy += " boundary."
-        if self.draws is not None and self.pvalue_error:
-            error = f" (Monte Carlo standard error {self.pvalue_error:.1g})"
-        return (
-            f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}{error}."
-            f"{noisy * (self.release.source != 'none')}"
-        )
-
-    def _interval_words(self) -> tuple[str, ...]:
-        interval = self._interval()
-        if interval is None:
-            return ()
-        low, high = interval
-        within = f"between {low:.3f} and {high:.3f}"
-        if low < 0.0005:
-            within = f"above 0, at most {high:.3f}" if low > 0 else f"at most {high:.3f}"
-        own = ""
-        if EFFECT in self.release.parts and self.release.source != "none":
-            own = f" (epsilon {self.release.parts[EFFECT].epsilon:.4g} of the total)"
-        return (
-            f"The total variation distance from H0 is estimated at {self.effect:.3f}{own}; with "
-            f"{100 * (1 - self.alpha):g} % confidence it is {within}.",
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
