@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privrank.encode.nullmodel import purpose_of, read_null
+from privrank.encode.nullmodel import read_null
+from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     EncodedSample,
     encode_counts,
@@ -84,6 +85,8 @@ class IdentityTest:
         by a secret lot, is used.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties, missing : str, default "refuse"
+        As for :class:`privrank.UniformityTest`.
 
     Raises
     ------
@@ -126,6 +129,8 @@ class IdentityTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
     ) -> None:
         encoded = encode_data(
             data,
@@ -133,12 +138,13 @@ class IdentityTest:
             categories=categories,
             respondent=respondent,
             max_rows=max_rows,
-            purpose=purpose_of(null),
+            ties=ties,
+            missing=missing,
         )
         self._set(encoded, null)
 
     def _set(self, encoded: EncodedSample, null: object) -> None:
-        self._null = read_null(null, encoded.sample)
+        self._null = read_null(null, encoded.sample, anywhere=encoded.missing == "half")
         self._encoded = encoded
 
     @classmethod
@@ -154,7 +160,7 @@ class IdentityTest:
         null
             As for the class.
         **arguments
-            `respondent`, `max_rows`, and for choices `categories`.
+            `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`.
 
         Returns
         -------
@@ -170,7 +176,7 @@ class IdentityTest:
         0.266
         """
         test = cls.__new__(cls)
-        test._set(sample_of_formula(formula, data, arguments, purpose=purpose_of(null)), null)
+        test._set(sample_of_formula(formula, data, arguments), null)
         return test
 
     @classmethod
@@ -283,9 +289,8 @@ class IdentityTest:
         law = asked.null(draws) if isinstance(asked, Statistic) else None
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
         reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
-        release = release_sample(
-            self._encoded, asked, plan, effect=effect, reduction=reduction, budget=budget, rng=rng
-        )
+        how: dict[str, Any] = {"null": self._null, "effect": effect, "reduction": reduction}
+        release = release_sample(self._encoded, asked, plan, **how, budget=budget, rng=rng)
         return infer(release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     EncodedSample,
     encode_counts,
@@ -107,6 +108,11 @@ class UniformityTest:
         is then a respondent with all their rows, one of which, drawn by a secret lot, is used.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties : {"refuse", "complete"}
+        Whether items may share a rank. In each fit a secret draw from H0 puts them in an order.
+    missing : {"refuse", "bottom", "complete"}
+        Whether items may have no rank: as those of a list of the leading few, they are below the
+        ranked ones and tied, or they have a place that is not known, which is drawn from H0.
 
     Raises
     ------
@@ -148,8 +154,11 @@ class UniformityTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
     ) -> None:
-        self._encoded = encode_data(rankings, items=items, respondent=respondent, max_rows=max_rows)
+        unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
+        self._encoded = encode_data(rankings, items=items, ties=ties, missing=missing, **unit)
 
     @classmethod
     def _of(cls, encoded: EncodedSample) -> Self:
@@ -169,8 +178,8 @@ class UniformityTest:
         data : data frame
             Frame with these columns.
         **arguments
-            `respondent`, `max_rows`, and for choices `categories`, which is needed where the
-            column's type declares none.
+            `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`,
+            needed where the column's type declares none.
 
         Returns
         -------
@@ -283,7 +292,8 @@ class UniformityTest:
         plan = plan_sample(
             sample, asked, epsilon, delta, effect, "UniformityTest", method, constants
         )
-        release = release_sample(self._encoded, asked, plan, effect=effect, budget=budget, rng=rng)
+        given: dict[str, Any] = {"null": NullModel(), "effect": effect}
+        release = release_sample(self._encoded, asked, plan, **given, budget=budget, rng=rng)
         return infer(release, alpha=alpha, draws=draws, law=law)
 
     @staticmethod

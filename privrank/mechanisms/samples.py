@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.samples import EncodedSample
-from privrank.hypotheses.nullmodel import Probabilities
+from privrank.encode.encodedsample import EncodedSample
+from privrank.hypotheses.nullmodel import NullModel, Probabilities
 from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.mechanisms.completion import completed
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.statistics.categories import total_variation
 from privrank.privacy.budget import Ledger, pure_epsilon, split
@@ -153,6 +154,7 @@ def release_sample(
     asked: Statistic | RandomBit,
     plan: Plan,
     *,
+    null: NullModel,
     reduction: Reduction | None = None,
     effect: Effect | None = None,
     budget: Ledger | None,
@@ -168,6 +170,8 @@ def release_sample(
         What to release.
     plan : Plan
         Its noise (:func:`plan_sample`).
+    null : NullModel
+        What is tested, from which rankings with ties or missing items are completed.
     reduction : callable, optional
         Maps the counts and a generator to those of a random map of every choice by itself, of
         which the statistic is then computed.
@@ -186,6 +190,8 @@ def release_sample(
     sample = encoded.sample
     spend(budget, plan, sample)
     data, values = _one_row_per_unit(encoded, rng), {}
+    if sample.completed:
+        data = completed(data, null, rng, anywhere=encoded.missing == "half")
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
         values[IMPOSSIBLE] = np.array([asked.impossible(data)])
     if effect is not None:

@@ -317,6 +317,7 @@ class RankTestResult(Result):
                 testwords.verdict(self),
                 *testwords.distance(self, self._interval()),
                 *self.notes,
+                *testwords.completion(self.release),
                 promise(self.release, f"the {what}s"),
                 *(seed_notes([self.release]) if details else []),
             ),

@@ -10,7 +10,7 @@ from privrank.results.guarantee import format_pvalue
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
 
-__all__ = ["distance", "mechanism", "null", "scale", "verdict"]
+__all__ = ["completion", "distance", "mechanism", "null", "scale", "verdict"]
 
 
 def null(result: RankTestResult) -> str:
@@ -33,6 +33,17 @@ def scale(release: Release) -> str:
     if part is None:
         return "none, one bit"
     return f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
+
+
+def completion(release: Release) -> tuple[str, ...]:
+    """Return what is assumed where rankings were completed."""
+    if not release.sample.completed:
+        return ()
+    return (
+        "Ties and missing ranks were completed by a secret draw from H0, given what was reported; "
+        "the level holds if what a respondent leaves open depends on their ranking through what "
+        "they report only.",
+    )
 
 
 def verdict(result: RankTestResult) -> str:
