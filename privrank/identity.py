@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privrank.encode.nullmodel import purpose_of, read_null
+from privrank.encode.nullmodel import read_null
+from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     EncodedSample,
     encode_counts,
@@ -21,13 +22,18 @@ from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.samples import plan_sample, release_sample
+from privrank.mechanisms.samples import (
+    effect_beside,
+    plan_sample,
+    release_sample,
+    share_of_test,
+    shares_of,
+)
 from privrank.mechanisms.statistics import categories, mallows
 from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
 from privrank.mechanisms.statistics.omnibus import impossible as count_impossible
-from privrank.privacy.budget import pure_epsilon
 from privrank.published import asz18
-from privrank.release.release import Release, check_release
+from privrank.release.release import STATISTIC, Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
@@ -37,6 +43,7 @@ from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_delta,
+    check_effect_epsilon,
     check_epsilon,
     check_rng,
     check_tolerance,
@@ -81,6 +88,8 @@ class IdentityTest:
         by a secret lot, is used.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties, missing : str, default "refuse"
+        As for :class:`privrank.UniformityTest`.
 
     Raises
     ------
@@ -123,6 +132,8 @@ class IdentityTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
     ) -> None:
         encoded = encode_data(
             data,
@@ -130,12 +141,13 @@ class IdentityTest:
             categories=categories,
             respondent=respondent,
             max_rows=max_rows,
-            purpose=purpose_of(null),
+            ties=ties,
+            missing=missing,
         )
         self._set(encoded, null)
 
     def _set(self, encoded: EncodedSample, null: object) -> None:
-        self._null = read_null(null, encoded.sample)
+        self._null = read_null(null, encoded.sample, anywhere=encoded.missing == "half")
         self._encoded = encoded
 
     @classmethod
@@ -151,7 +163,7 @@ class IdentityTest:
         null
             As for the class.
         **arguments
-            `respondent`, `max_rows`, and for choices `categories`.
+            `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`.
 
         Returns
         -------
@@ -167,7 +179,7 @@ class IdentityTest:
         0.266
         """
         test = cls.__new__(cls)
-        test._set(sample_of_formula(formula, data, arguments, purpose=purpose_of(null)), null)
+        test._set(sample_of_formula(formula, data, arguments), null)
         return test
 
     @classmethod
@@ -209,6 +221,7 @@ class IdentityTest:
         alternative: Alternative = "two-sided",
         tolerance: float | None = None,
         draws: int | None = None,
+        effect_epsilon: float | None = None,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult:
@@ -225,7 +238,8 @@ class IdentityTest:
             few and observations that H0 rules out together; ``"tv"``, the total variation distance,
             with a confidence interval; ``"max-count"``; ``"goldreich"``, the reduction to
             uniformity, which loses most of the power; for a uniform null ``"paninski"``, for many
-            categories and few choices; for two categories ``"binary"``, the most powerful test; for
+            categories and few choices; for two categories ``"binary"``, also ``"auto"`` there, of
+            exact level by a public random number at the boundary, most powerful if one-sided; for
             both ``"sigmoid"``, one bit without a stated level. Uniform rankings: as
             :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null: ``"auto"`` or
             ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for
@@ -239,6 +253,10 @@ class IdentityTest:
         draws : int, optional
             Monte Carlo draws of the null distribution where it is not known exactly, by default as
             for :class:`privrank.UniformityTest`.
+        effect_epsilon : float, optional
+            For choices, budget of an effect size, the total variation distance from H0 with an
+            interval, on top of `epsilon`; both are reserved at once. ``"tv"``, which tests that
+            distance, has it without.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional
@@ -264,33 +282,21 @@ class IdentityTest:
                 "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
                 "elsewhere."
             )
-        settings: dict[str, Any] = {}
-        if alternative != "two-sided":
-            settings["alternative"] = alternative
-        if tolerance is not None:
-            settings["tolerance"] = tolerance
+        given = {"alternative": alternative, "tolerance": tolerance}
+        settings: dict[str, Any] = {
+            name: value for name, value in given.items() if value not in (None, "two-sided")
+        }
         sample = self._encoded.sample
-        asked = ask(self._null, sample, method, xi=pure_epsilon(epsilon, delta), **settings)
+        effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
+        p, xi = self._null.probabilities, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        asked = ask(self._null, sample, method, xi=xi, **settings)
+        effect = effect_beside(asked, sample, p, epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
         law = asked.null(draws) if isinstance(asked, Statistic) else None
-        release = release_sample(
-            self._encoded,
-            asked,
-            plan_sample(
-                sample,
-                asked,
-                epsilon,
-                delta,
-                by="IdentityTest",
-                method=method,
-                settings=settings,
-            ),
-            reduction=partial(asz18.random_reduction, self._null.probabilities)
-            if method == "goldreich"
-            else None,
-            budget=budget,
-            rng=rng,
-        )
+        plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
+        reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
+        how: dict[str, Any] = {"null": self._null, "effect": effect, "reduction": reduction}
+        release = release_sample(self._encoded, asked, plan, **how, budget=budget, rng=rng)
         return infer(release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law)
 
 
@@ -320,6 +326,8 @@ def ask(
             f"method={method!r}."
         )
     p, k = null.probabilities, len(sample.items)
+    if method == "auto" and len(p) == 2 and not null.rules_out:
+        method = "binary"
     if method == "sigmoid":
         if math.isinf(xi):
             raise ValueError(
@@ -396,7 +404,7 @@ def infer(
     """
     check_release(release)
     model, plan, sample = NullModel.from_record(null), release.plan, release.sample
-    xi, settings = pure_epsilon(plan.epsilon, plan.delta), dict[str, Any](plan.settings)
+    xi, settings = share_of_test(plan), dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)
     asked = ask(model, sample, plan.method, xi=xi, **settings) if known else None
     if asked is None or asked.name != plan.mechanism:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     EncodedSample,
     encode_counts,
@@ -18,7 +19,12 @@ from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.samples import plan_sample, release_sample
+from privrank.mechanisms.samples import (
+    effect_beside,
+    plan_sample,
+    release_sample,
+    shares_of,
+)
 from privrank.mechanisms.statistics import norms
 from privrank.mechanisms.statistics import uniform as defaults
 from privrank.mechanisms.statistics.categories import (
@@ -27,7 +33,6 @@ from privrank.mechanisms.statistics.categories import (
     omnibus_of,
     total_variation,
 )
-from privrank.privacy.budget import pure_epsilon
 from privrank.published import bfz21
 from privrank.release.release import STATISTIC, Release, check_release
 from privrank.release.survey import Sample
@@ -38,6 +43,7 @@ from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_delta,
+    check_effect_epsilon,
     check_epsilon,
     check_rng,
     check_tolerance,
@@ -104,6 +110,11 @@ class UniformityTest:
         is then a respondent with all their rows, one of which, drawn by a secret lot, is used.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties : {"refuse", "complete"}
+        Whether items may share a rank. In each fit a secret draw from H0 puts them in an order.
+    missing : {"refuse", "bottom", "complete"}
+        Whether items may have no rank: as those of a list of the leading few, they are below the
+        ranked ones and tied, or they have a place that is not known, which is drawn from H0.
 
     Raises
     ------
@@ -145,8 +156,11 @@ class UniformityTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
     ) -> None:
-        self._encoded = encode_data(rankings, items=items, respondent=respondent, max_rows=max_rows)
+        unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
+        self._encoded = encode_data(rankings, items=items, ties=ties, missing=missing, **unit)
 
     @classmethod
     def _of(cls, encoded: EncodedSample) -> Self:
@@ -166,8 +180,8 @@ class UniformityTest:
         data : data frame
             Frame with these columns.
         **arguments
-            `respondent`, `max_rows`, and for choices `categories`, which is needed where the
-            column's type declares none.
+            `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`,
+            needed where the column's type declares none.
 
         Returns
         -------
@@ -219,6 +233,7 @@ class UniformityTest:
         alpha: float = 0.05,
         tolerance: float | None = None,
         draws: int | None = None,
+        effect_epsilon: float | None = None,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult:
@@ -251,6 +266,10 @@ class UniformityTest:
             9,999, and 1,999 or 999 for so many rankings of so many items that one takes long. They
             are kept on disk; fewer draws give a coarser p-value, whose own error the summary
             states.
+        effect_epsilon : float, optional
+            For choices, budget of an effect size, the total variation distance from H0 with an
+            interval, on top of `epsilon`; both are reserved at once. ``"tv"``, which tests that
+            distance, has it without.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional
@@ -270,27 +289,17 @@ class UniformityTest:
         draws = wanted_draws(draws, self._encoded.sample)
         check_rng(rng)
         check_tolerance(tolerance)
-        xi = pure_epsilon(epsilon, delta)
-        asked, constants = ask(
-            method, self._encoded.sample, xi=xi, alpha=alpha, tolerance=tolerance
-        )
+        effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
+        sample, xi = self._encoded.sample, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
+        effect = effect_beside(asked, sample, uniform(len(sample.items)), epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
         law = asked.null(draws) if isinstance(asked, Statistic) else None
-        release = release_sample(
-            self._encoded,
-            asked,
-            plan_sample(
-                self._encoded.sample,
-                asked,
-                epsilon,
-                delta,
-                by="UniformityTest",
-                method=method,
-                settings=constants,
-            ),
-            budget=budget,
-            rng=rng,
+        plan = plan_sample(
+            sample, asked, epsilon, delta, effect, "UniformityTest", method, constants
         )
+        given: dict[str, Any] = {"null": NullModel(), "effect": effect}
+        release = release_sample(self._encoded, asked, plan, **given, budget=budget, rng=rng)
         return infer(release, alpha=alpha, draws=draws, law=law)
 
     @staticmethod

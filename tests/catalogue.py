@@ -18,6 +18,8 @@ ROWS, PEOPLE = surveys.ROWS, surveys.PEOPLE
 
 DELTA = 1e-6
 FEW_DRAWS = {"draws": 199}
+COMPLETE = {"ties": "complete", "missing": "complete"}
+LISTS = {"ties": "complete", "missing": "bottom"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +248,15 @@ def uniformities():
     listed = {"categories": CATEGORIES}
     rankings, choice = {"formula": " + ".join(ITEMS) + " ~ 1"}, {"formula": "choice ~ 1"}
     crowd, picked = surveys.choices(people=20), surveys.choices()
+    gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
+    effect = [{"method": "max-count", **FEW_DRAWS, "effect_epsilon": 0.5}]
+    pair = {"categories": CATEGORIES[:2]}
     return [
+        *fits("completed rankings", test, gaps, row | COMPLETE, by_rank[:1]),
+        *fits("completed lists", test, gaps, row | LISTS, by_rank[:1]),
+        *fits("completed rankings of people", test, torn, row | person | COMPLETE, by_rank[:1]),
+        *fits("uniform choices, effect", test, picked, listed, effect, **choice),
+        *fits("two uniform choices", test, surveys.choices(k=2), pair, chosen[:1], **choice),
         *fits("uniform rankings", test, rows, row, by_rank),
         *fits("uniform rankings of people", test, people, row | person, by_rank),
         *fits("uniform rankings, bits", test, many, row, bits),
@@ -281,7 +291,16 @@ def identities():
     sides = [*by("binary"), *by("sigmoid", tolerance=0.2)]
     sides += [*by("binary", alternative="larger"), *by("binary", alternative="smaller")]
     ask = [*by("paninski"), *by("sigmoid", tolerance=0.2)]
+    gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
+    beside = by("max-count", "goldreich", effect_epsilon=0.5)
+    listing = {"items": ITEMS, "null": orders}
     return [
+        *fits("Mallows null, completed", test, gaps, given | COMPLETE, null[:1]),
+        *fits("Mallows null, lists", test, gaps, given | LISTS, null[:1]),
+        *fits("Mallows null, people, completed", test, torn, given | person | COMPLETE, null[:1]),
+        *fits("listed null, completed", test, gaps, listing | COMPLETE, by("auto")),
+        *fits("shares, effect", test, picked, listed | skewed, beside, **choice),
+        *fits("two shares, default", test, pair, coin | fair, by("auto"), **choice),
         *fits("Mallows null", test, rows, given, null),
         *fits("Mallows null, people", test, people, given | person, null),
         *fits(

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import counting
+from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample
 from privrank.encode.formula import parse
 from privrank.encode.frames import refuse_copy, with_respondent_column
 from privrank.encode.samples import (
-    FEWEST_UNITS,
-    EncodedSample,
     codes_of,
     encode_choices,
     encode_counts,

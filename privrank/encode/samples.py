@@ -14,14 +14,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.formula import parse
-from privrank.encode.frames import (
-    check_respondents,
-    check_rows,
-    refuse_copy,
-    with_respondent_column,
+from privrank.encode.encodedsample import (
+    FEWEST_UNITS,
+    EncodedSample,
+    enough,
+    named,
+    open_rows,
+    units_of,
 )
-from privrank.encode.ranks import Missing, Purpose, check_partial, check_ranks, rank_cells
+from privrank.encode.formula import parse
+from privrank.encode.frames import check_rows
+from privrank.encode.ranks import (
+    Missing,
+    Purpose,
+    as_declared,
+    check_partial,
+    check_ranks,
+    rank_cells,
+)
 from privrank.encode.shapes import rankings_call
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Sample
@@ -45,61 +55,6 @@ LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
 
 
-FEWEST_UNITS = 2
-"""Units below which nothing can be tested or estimated."""
-
-
-class EncodedSample:
-    """Sensitive rankings or choices, and the public facts about them.
-
-    The frame itself is gone. It prints only its shape and refuses to be pickled or copied.
-
-    Parameters
-    ----------
-    sample : Sample
-        Public facts.
-    rows : ndarray of int64
-        Ranks, shape (rows, m); or the code of each row's category, shape (rows,), when choices
-        have respondents; or the counts by category, shape (k,), when a row is the unit.
-    sizes : ndarray of int64 or None
-        Where the unit is a respondent, the numbers of rows of each; the rows are in that order.
-    ties : bool
-        Whether items may share a rank, as the user has declared.
-    missing : {"bottom", "half"} or None
-        How items without a rank are read, as the user has declared; None if there may be none.
-        If this or `ties` is given rows hold twice the ranks. An item without one has 2 m + 2 where
-        it is read as below the others, and else 0.
-    """
-
-    __slots__ = ("_rows", "_sizes", "missing", "sample", "ties")
-
-    def __init__(
-        self,
-        sample: Sample,
-        rows: IntArray,
-        sizes: IntArray | None,
-        ties: bool = False,
-        missing: Missing | None = None,
-    ) -> None:
-        self.sample = sample
-        self.ties = ties
-        self.missing = missing
-        self._rows = rows
-        self._sizes = sizes
-
-    @property
-    def partial(self) -> bool:
-        """Whether rankings may have ties or missing items, so that votes may be halves."""
-        return self.ties or self.missing is not None
-
-    def __repr__(self) -> str:
-        """Show the shape only."""
-        sample = self.sample
-        return f"<Encoded {sample.kind}: {len(sample.items)} items, {sample.nobs} units>"
-
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
-
-
 def encode_rankings(
     frame: object,
     *,
@@ -108,7 +63,7 @@ def encode_rankings(
     max_rows: object = 1,
     ties: bool = False,
     missing: Missing | None = None,
-    purpose: Purpose = "uniformity",
+    purpose: Purpose = "test",
 ) -> EncodedSample:
     """Validate a rankings frame.
 
@@ -150,12 +105,14 @@ def encode_rankings(
             frame = pd.DataFrame(frame, columns=list(_labels_of_array(frame, declared)))
         table, labels = _rank_columns(frame, declared, respondent)
         given = rank_cells(table[list(labels)])
-    ranks = check_partial(given, ties, missing) if ties or missing else check_ranks(given, purpose)
+    partial = ties or missing is not None
+    ranks = check_partial(given, ties, missing, purpose) if partial else check_ranks(given, purpose)
     nobs, sizes, order = (
-        (_enough(len(ranks)), None, None) if table is None else _units(table, respondent, bound)
+        (enough(len(ranks)), None, None) if table is None else units_of(table, respondent, bound)
     )
     unit: Unit = "row" if respondent is None else "respondent"
-    sample = Sample("rankings", labels, nobs, unit, bound)
+    filled = partial and purpose != "consensus"
+    sample = Sample("rankings", labels, nobs, unit, bound, completed=filled)
     return EncodedSample(sample, ranks if order is None else ranks[order], sizes, ties, missing)
 
 
@@ -177,7 +134,7 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the columns of a rankings frame that are read, and the names of the items."""
-    view = _open(frame, respondent, "rankings")
+    view = open_rows(frame, respondent, "rankings")
     names = counting.column_names(view)
     if declared is None:
         labels = tuple(name for name in names if name != respondent)
@@ -200,7 +157,7 @@ def _rank_columns(
                 f"leave it out with items=[...]; for data of another form use "
                 f"{rankings_call(view)}."
             )
-    return counting.collect(view, [*labels, *_named(respondent)]), labels
+    return counting.collect(view, [*labels, *named(respondent)]), labels
 
 
 def _check_labels(labels: tuple[str, ...], other: str = "") -> None:
@@ -241,7 +198,7 @@ def encode_choices(
         One sentence, for every way a frame can break the rules.
     """
     bound = check_count("max_rows", max_rows)
-    view = _open(frame, respondent, "data")
+    view = open_rows(frame, respondent, "data")
     if not isinstance(column, str):
         raise TypeError(f"the column of choices must be a name, got {type(column).__name__}.")
     if column not in counting.column_names(view):
@@ -253,7 +210,7 @@ def encode_choices(
             f"categorical, because a list read off the answers would reveal them."
         )
     labels = check_items(declared, "categories")
-    table = counting.collect(view, [column, *_named(respondent)])
+    table = counting.collect(view, [column, *named(respondent)])
     codes = codes_of(table[column], labels)
     if least:
         check_rows(len(codes), "data")
@@ -262,7 +219,7 @@ def encode_choices(
             f"column {column!r} must hold declared categories only: at least one entry is missing "
             f"or not in categories=; declare a category for no answer, or impute."
         )
-    nobs, sizes, order = _units(table, respondent, bound, least)
+    nobs, sizes, order = units_of(table, respondent, bound, least)
     rows = np.bincount(codes, minlength=len(labels)) if order is None else codes[order]
     unit: Unit = "row" if respondent is None else "respondent"
     sample = Sample("choices", tuple(str(label) for label in labels), nobs, unit, bound)
@@ -283,12 +240,15 @@ def encode_data(
     categories: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
-    purpose: Purpose = "uniformity",
+    ties: object = "refuse",
+    missing: object = "refuse",
 ) -> EncodedSample:
     """Validate a rankings frame, or a categorical Series of choices, whichever is given.
 
-    `items` are the item columns of rankings; `categories`, or else `items`, those of choices.
+    `items` are the item columns of rankings; `categories`, or else `items`, those of choices;
+    `ties` and `missing` the words of a test (:data:`privrank.encode.ranks.Ties`).
     """
+    shared, gaps = as_declared(ties, missing)
     if not isinstance(data, pd.Series):
         if categories is not None:
             raise ValueError(
@@ -296,8 +256,14 @@ def encode_data(
                 "with from_formula('choice ~ 1', data)."
             )
         return encode_rankings(
-            data, items=items, respondent=respondent, max_rows=max_rows, purpose=purpose
+            data,
+            items=items,
+            respondent=respondent,
+            max_rows=max_rows,
+            ties=shared,
+            missing=gaps,
         )
+    refuse_partial(shared, gaps)
     if respondent is not None or max_rows != 1:
         raise ValueError(
             "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
@@ -361,7 +327,7 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
             f"statistics hold: count in larger units."
         )
     nobs = int(table.sum())
-    sample = Sample("choices", tuple(str(label) for label in labels), _enough(nobs), "row", 1)
+    sample = Sample("choices", tuple(str(label) for label in labels), enough(nobs), "row", 1)
     return EncodedSample(sample, table.astype(np.int64), None)
 
 
@@ -371,7 +337,7 @@ def sample_of_formula(
     arguments: Mapping[str, Any],
     ties: bool = False,
     missing: Missing | None = None,
-    purpose: Purpose = "uniformity",
+    purpose: Purpose = "test",
 ) -> EncodedSample:
     """Encode what a formula names: rankings ``"a + b + c ~ 1"``, or choices ``"choice ~ 1"``."""
     parsed = parse(formula)
@@ -381,12 +347,22 @@ def sample_of_formula(
             f"ClosenessTest."
         )
     rankings = len(parsed.left) > 1
-    options = formula_options(arguments, set() if rankings else {"categories"})
+    given = dict(arguments)
+    if purpose == "test":
+        ties, missing = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
+    options = formula_options(given, set() if rankings else {"categories"})
     if rankings:
         return encode_rankings(
             data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **options
         )
+    refuse_partial(ties, missing)
     return encode_choices(data, parsed.left[0], **options)
+
+
+def refuse_partial(ties: bool, missing: Missing | None) -> None:
+    """Refuse what is said of shared ranks and missing items where there are choices."""
+    if ties or missing is not None:
+        raise ValueError("ties= and missing= are for rankings: leave them out for choices.")
 
 
 def formula_options(arguments: Mapping[str, Any], more: set[str]) -> dict[str, Any]:
@@ -397,39 +373,3 @@ def formula_options(arguments: Mapping[str, Any], more: set[str]) -> dict[str, A
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
     return dict(arguments)
-
-
-def _open(frame: object, respondent: object, name: str) -> counting.Frame:
-    if respondent is not None and not isinstance(respondent, str):
-        raise TypeError(f"respondent must be a column name, got {type(respondent).__name__}.")
-    frame = with_respondent_column(frame, respondent)
-    if isinstance(frame, pd.DataFrame) and not all(isinstance(c, str) for c in frame.columns):
-        frame = frame.set_axis([str(label) for label in frame.columns], axis=1)
-    view = counting.open_frame(frame, name)
-    if respondent is not None and respondent not in counting.column_names(view):
-        raise ValueError(
-            f"{name} has no column {respondent!r}: name the right one with respondent=."
-        )
-    return view
-
-
-def _enough(nobs: int, least: int = FEWEST_UNITS) -> int:
-    if nobs < least:
-        raise ValueError(f"at least two units are needed, got {nobs}: collect more answers.")
-    return nobs
-
-
-def _named(respondent: str | None) -> list[str]:
-    return [] if respondent is None else [respondent]
-
-
-def _units(
-    table: pd.DataFrame, respondent: str | None, max_rows: int, least: int = FEWEST_UNITS
-) -> tuple[int, IntArray | None, IntArray | None]:
-    """Return the number of units and, for respondents, their numbers of rows and an order."""
-    if respondent is None:
-        return _enough(len(table), least), None, None
-    person, _ = counting.factorize(table[respondent], respondent)
-    check_respondents(person, None, respondent, max_rows)
-    sizes = np.bincount(person)
-    return _enough(len(sizes), least), sizes, np.argsort(person, kind="stable")

@@ -48,6 +48,9 @@ class Statistic:
         noise alone. None where there can be none.
     distance : bool
         Whether it is the total variation distance of the shares from the null.
+    randomised : bool
+        Whether a public random number decides at the boundary of the rejection region, which gives
+        the test its level exactly; for statistics with an exact null distribution.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Statistic:
     simulated: Callable[[IntArray, Order], int] | None = None
     impossible: Callable[[IntArray], int] | None = None
     distance: bool = False
+    randomised: bool = False
 
 
 @dataclass(frozen=True, slots=True)

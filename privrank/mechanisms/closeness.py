@@ -11,8 +11,8 @@ from itertools import permutations as all_orders
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
-from privrank.encode.samples import EncodedSample
 from privrank.hypotheses.smoothing import (
     RELEASED_STEPS,
     noise_cell,

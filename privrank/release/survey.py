@@ -212,6 +212,8 @@ class Sample:
     groups : tuple of (str, int)
         Names and numbers of units of the samples that are compared; empty where there is one.
         Sizes that are not public are declared lower bounds.
+    completed : bool
+        Whether rankings may have ties or missing items (declared), which a secret draw completes.
     """
 
     kind: SampleKind
@@ -220,6 +222,7 @@ class Sample:
     unit: Unit
     max_rows: int
     groups: tuple[tuple[str, int], ...] = ()
+    completed: bool = False
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""

@@ -19,6 +19,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_delta",
+    "check_effect_epsilon",
     "check_epsilon",
     "check_flag",
     "check_items",
@@ -71,6 +72,27 @@ def check_delta(delta: object) -> float:
             f"probability well below 1/n."
         )
     return value
+
+
+def check_effect_epsilon(effect_epsilon: object, epsilon: float) -> float | None:
+    """Return what an effect may spend on top of `epsilon` as a finite float, None for nothing."""
+    if effect_epsilon is None:
+        return None
+    if math.isinf(epsilon):
+        raise ValueError(
+            "effect_epsilon= is what an effect costs: leave it out with epsilon=numpy.inf, where "
+            "the effect is free."
+        )
+    if isinstance(effect_epsilon, bool) or not isinstance(effect_epsilon, Real):
+        raise TypeError(
+            f"effect_epsilon must be a positive number, got {type(effect_epsilon).__name__}."
+        )
+    if not SMALLEST_EPSILON <= float(effect_epsilon) <= LARGEST_EPSILON:
+        raise ValueError(
+            f"effect_epsilon must be positive and finite, got {effect_epsilon}: it comes on top of "
+            f"epsilon."
+        )
+    return float(effect_epsilon)
 
 
 def check_alpha(alpha: object) -> float:

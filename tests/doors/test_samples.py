@@ -57,8 +57,8 @@ def cell(value, column="a"):
 
 
 BAD = {
-    "a tie": (lambda: ranks(cell(2)), ValueError, ["1 to 3 once", "ties='random'"]),
-    "half ranks": (lambda: ranks(cell(1.5)), ValueError, ["tie", "as_rankings"]),
+    "a tie": (lambda: ranks(cell(2)), ValueError, ["1 to 3 once", "ties='complete'"]),
+    "half ranks": (lambda: ranks(cell(1.5)), ValueError, ["tie", "ties='complete'"]),
     "incomplete": (lambda: ranks(cell(np.nan)), ValueError, ["incomplete", "missing="]),
     "a score": (lambda: ranks(cell(7731)), ValueError, ["1 to 3", "rank the 3 items anew"]),
     "rank zero": (lambda: ranks(cell(0)), ValueError, ["1 to 3"]),

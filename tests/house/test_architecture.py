@@ -61,7 +61,7 @@ HELD = COMPARISONS | SAMPLES | GROUPS
 OPENED = {
     "encode.encoded": COMPARISONS | DRAWN,
     "encode.groups": GROUPS,
-    "encode.samples": SAMPLES,
+    "encode.encodedsample": SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.bounding": DRAWN,
     "mechanisms.closeness": GROUPS | SAMPLES,

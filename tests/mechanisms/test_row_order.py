@@ -289,7 +289,7 @@ def test_buckets_are_private_whoever_moves(outcomes):
             asked, _ = ask("bucket", encoded.sample, xi=epsilon, alpha=0.5, tolerance=None)
 
             def run(encoded=encoded, asked=asked):
-                how = {"by": "test", "method": "bucket"}
+                how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
                 plan = samples.plan_sample(encoded.sample, asked, epsilon, 0.0, **how)
                 rng = np.random.default_rng(0)
                 samples.release_sample(encoded, asked, plan, budget=None, rng=rng)
@@ -315,7 +315,7 @@ def test_a_moved_first_row_does_not_turn_the_bucket_test(monkeypatch):
         encoded = encode_rankings(frame, respondent="who", max_rows=2)
         asked, _ = ask("bucket", encoded.sample, xi=0.5, alpha=0.05, tolerance=None)
         for seed in range(20):
-            how = {"by": "test", "method": "bucket"}
+            how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
             plan = samples.plan_sample(encoded.sample, asked, 0.5, 0.0, **how)
             rng = np.random.default_rng(seed)
             samples.release_sample(encoded, asked, plan, budget=None, rng=rng)

@@ -40,7 +40,8 @@ SKEWED = tuple(float(w) for w in np.arange(1, 7) / 21)
 
 
 def released_interval(noisy, n, p, law, alpha):
-    return interval_from(total_variation(n, p), noisy, n, p, law, alpha)
+    found = total_variation(n, p)
+    return interval_from(noisy, n, p, law, alpha, step=found.step, sensitivity=found.sensitivity)
 
 
 def omnibus_rankings(n, p):

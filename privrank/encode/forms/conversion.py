@@ -29,7 +29,7 @@ from privrank.encode.frames import only_for
 from privrank.privacy.noise import draw_orders
 from privrank.util.checks import check_choice, check_rng
 
-__all__ = ["Form", "Missing", "Ties", "as_rankings"]
+__all__ = ["Form", "Missing", "Ties", "as_rankings", "complete_ranks"]
 
 Form = Literal["ranks", "orders", "long"]
 Ties = Literal["refuse", "random"]
@@ -198,11 +198,11 @@ def as_rankings(
         part = ranks[rows]
         # every row takes its draws, needed or not, so that none depends on what the others report
         drawn = draw_orders(len(part), m, rng) if draws else np.zeros(part.shape, dtype=np.int64)
-        complete[rows] = _complete(part, drawn, anywhere=missing == "random")
+        complete[rows] = complete_ranks(part, drawn, anywhere=missing == "random")
     return pd.DataFrame(complete, index=index, columns=list(labels))
 
 
-def _complete(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:
+def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:
     """Return complete rankings that agree with partial ones.
 
     Given ranks on the half-integers, NaN where missing, and a uniform permutation of 0..m-1 per

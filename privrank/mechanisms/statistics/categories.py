@@ -403,14 +403,14 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     -----
     **Privacy.** Replacing a choice moves either count by at most 1.
 
-    **Null.** Binomial, exact. With noise of scale 1 / epsilon, R = M + L released and U uniform on
-    (-1/2, 1/2), R + U has Tulap noise, and among all epsilon-private tests of one level against
-    larger probabilities the one that rejects for large R + U is the most powerful, whatever the
-    alternative (Awan and Slavkovic 2018). Given R it is the randomized test that rejects for
-    R > c, and at R = c with a probability that U decides. The test by the p-value
-    P(M + L >= R) rejects for R > c only, or for R >= c if that has the level: it is that test
-    without the lot at the boundary, whose mass is at most P(L = 0) = tanh(epsilon / 2), and
-    smaller the more M spreads. No test is the most powerful on both sides at once.
+    **Null.** Binomial, exact. R = M + L is released with a U uniform on [-1/2, 1/2), drawn apart
+    from all else, and p = P(M + L > R) + (1/2 - U) P(M + L = R). P(p <= a) = a for every a
+    (:meth:`privrank.hypotheses.nulls.Null.pvalue`). One-sided, with noise of scale 1 / epsilon,
+    R + U has Tulap noise, and among all epsilon-private tests of one level against larger
+    probabilities the one that rejects for large R + U is the most powerful, whatever the
+    alternative (Awan and Slavkovic 2018). No test is the most powerful on both sides at once. At
+    U = -1/2, without the lot, p = P(M + L >= R), and the level may be less than was asked for by
+    the mass of one value, which is at most P(L = 0) = tanh(epsilon / 2).
 
     References
     ----------
@@ -419,7 +419,7 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     """
     if alternative == "two-sided":
         two = total_variation(n, (p, 1.0 - p))
-        return replace(two, name="distance of the share from the null")
+        return replace(two, name="distance of the share from the null", randomised=True)
     category = 0 if alternative == "larger" else 1
     return Statistic(
         name=f"count of the {('first', 'second')[category]} category",
@@ -427,6 +427,7 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
         sensitivity=1,
         value=partial(_count, category=category),
         null=partial(_binomial_null, n, (p, 1.0 - p)[category]),
+        randomised=True,
     )
 
 
