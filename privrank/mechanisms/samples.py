@@ -24,7 +24,7 @@ from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import DECISION, IMPOSSIBLE, STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["plan_sample", "release_sample"]
+__all__ = ["one_row_per_unit", "plan_sample", "release_sample"]
 
 IntArray = NDArray[np.int64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
@@ -118,7 +118,7 @@ def release_sample(
     """
     sample = encoded.sample
     spend(budget, plan, sample)
-    data, values = _one_row_per_unit(encoded, rng), {}
+    data, values = one_row_per_unit(encoded, rng), {}
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
         values[IMPOSSIBLE] = np.array([asked.impossible(data)])
     if reduction is not None:
@@ -139,7 +139,7 @@ def release_sample(
     )
 
 
-def _one_row_per_unit(encoded: EncodedSample, rng: np.random.Generator | None) -> IntArray:
+def one_row_per_unit(encoded: EncodedSample, rng: np.random.Generator | None) -> IntArray:
     """Return the ranks, or the counts by category, of one row per unit; sensitive."""
     rows, sizes = encoded._rows, encoded._sizes
     if sizes is None:

@@ -26,6 +26,7 @@ __all__ = [
     "ACTIVITY",
     "DECISION",
     "DEPENDENCE",
+    "DETAILS",
     "GROUP_SIZES",
     "RESIDUAL",
     "LARGEST",
@@ -61,6 +62,7 @@ WORTHS = "worths"
 DEPENDENCE, LARGEST = "dependence", "largest design effect"
 RESIDUAL = "largest residual"
 PAIR_COUNTS = "pair_counts"
+DETAILS = "details"
 GROUP_SIZES, ORDER_EFFECT, ACTIVITY = "group_sizes", "order_effect", "activity"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
