@@ -25,18 +25,11 @@ from privrank.release.survey import Sample
 from privrank.util.checks import check_items
 
 __all__ = [
-    "SECRET_LABELS",
     "EncodedGroups",
     "encode_count_tables",
     "encode_samples",
     "groups_of_formula",
 ]
-
-SECRET_LABELS = (
-    "labels='private' is available for two samples of choices with method='tv': use "
-    "labels='public' where who is in which sample is known."
-)
-"""What is said where secret labels are asked for and there is no proof of their sensitivity."""
 
 
 class EncodedGroups:
@@ -47,7 +40,7 @@ class EncodedGroups:
     sample : Sample
         Public facts; `groups` names the samples.
     parts : sequence of EncodedSample
-        The samples, in that order.
+        The samples, in that order; some may be empty where their sizes are not public.
     """
 
     __slots__ = ("_parts", "sample")
@@ -85,7 +78,7 @@ def encode_samples(
         As for :func:`privrank.encode.samples.encode_rankings`; `items` are the categories of
         choices.
     secret : bool
-        Whether who is in which sample is protected, so that no sample may be too small here.
+        Whether who is in which sample is protected, so that no sample can be too small.
 
     Raises
     ------
@@ -100,22 +93,18 @@ def encode_samples(
             )
         frames = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
         least = _least(secret)
-        return _joined(
-            [encode_choices(each, "choice", categories=items, least=least) for each in frames],
-            names,
-        )
-    if secret:
-        raise ValueError(SECRET_LABELS)
+        parts = [encode_choices(each, "choice", categories=items, least=least) for each in frames]
+        return _joined(parts, names, secret)
     if respondent is not None:
         _refuse_shared(samples, respondent)
-    unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
+    unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": _least(secret)}
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
     rest = [
         encode_rankings(sample, items=columns, **unit, purpose="closeness")
         for sample in samples[1:]
     ]
-    return _joined([first, *rest], names)
+    return _joined([first, *rest], names, secret)
 
 
 def encode_count_tables(counts: object, categories: object = None) -> EncodedGroups:
@@ -134,8 +123,10 @@ def groups_of_formula(
 ) -> EncodedGroups:
     """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``.
 
+    Declared groups that nobody is in are left out where that is public.
+
     **Privacy.** Where who is in which group is `secret`, so are the sizes of the groups: a group
-    may be of any size here, and what is refused later is a declared bound that does not hold.
+    may be of any size, even empty, and nothing that is said depends on it.
     """
     parsed = parse(formula)
     if len(parsed.right) != 1 or not parsed.intercept:
@@ -144,8 +135,6 @@ def groups_of_formula(
             f"got {formula!r}."
         )
     rankings = len(parsed.left) > 1
-    if rankings and secret:
-        raise ValueError(SECRET_LABELS)
     known = {"levels"} | (set() if rankings else {"categories"})
     options = formula_options(arguments, known)
     levels, respondent, group = (
@@ -169,21 +158,25 @@ def groups_of_formula(
             f"because a list read off the answers would reveal them."
         )
     table = counting.collect(view, list(dict.fromkeys(wanted)))
-    least = _least(secret)
-    blocks = _blocks(table, group, levels, least)
+    blocks, least = _blocks(table, group, levels, secret), _least(secret)
     if respondent is not None:
         _refuse_shared(list(blocks.values()), respondent)
     parts = [
-        encode_rankings(block, items=parsed.left, purpose="closeness", **options)
+        encode_rankings(block, items=parsed.left, purpose="closeness", least=least, **options)
         if rankings
         else encode_choices(block, parsed.left[0], least=least, **options)
         for block in blocks.values()
     ]
-    return _joined(parts, list(blocks))
+    return _joined(parts, list(blocks), secret)
 
 
-def _blocks(table: pd.DataFrame, group: str, levels: object, least: int) -> dict[str, pd.DataFrame]:
-    """Return the rows of each declared group; refuse rows of none, and groups below `least`."""
+def _blocks(
+    table: pd.DataFrame, group: str, levels: object, secret: bool
+) -> dict[str, pd.DataFrame]:
+    """Return the rows of each declared group; refuse rows of none, and groups that are too small.
+
+    Of public groups those without rows are left out.
+    """
     labels = check_items(levels, "levels")
     place = codes_of(table[group], labels)
     if (place < 0).any():
@@ -192,8 +185,18 @@ def _blocks(table: pd.DataFrame, group: str, levels: object, least: int) -> dict
             f"not in levels=."
         )
     blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
+    if len(blocks) < 2:
+        raise ValueError("levels= must name at least two groups, got 1.")
+    if secret:
+        return blocks
+    blocks = {label: block for label, block in blocks.items() if len(block)}
+    if len(blocks) < 2:
+        raise ValueError(
+            f"at least two groups of column {group!r} must have units, and {len(blocks)} of those "
+            f"declared has any: declare the groups that are in the data with levels=."
+        )
     for label, block in blocks.items():
-        if len(block) < least:
+        if len(block) < FEWEST_UNITS:
             raise ValueError(
                 f"every group must have at least two units, and group {label!r} has "
                 f"{len(block)}: leave it out of levels= with its rows, or collect more answers."
@@ -224,7 +227,9 @@ def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
         seen |= here
 
 
-def _joined(parts: Sequence[EncodedSample], names: Sequence[Any]) -> EncodedGroups:
+def _joined(
+    parts: Sequence[EncodedSample], names: Sequence[Any], secret: bool = False
+) -> EncodedGroups:
     first = parts[0].sample
     for part in parts[1:]:
         if part.sample.items != first.items:
@@ -232,6 +237,9 @@ def _joined(parts: Sequence[EncodedSample], names: Sequence[Any]) -> EncodedGrou
                 "the samples must have the same items, or categories, in the same order: declare "
                 "them with items= or categories=."
             )
-    groups = tuple((str(name), part.sample.nobs) for name, part in zip(names, parts, strict=True))
-    total = sum(size for _, size in groups)
+    total = sum(part.sample.nobs for part in parts)
+    if total < FEWEST_UNITS:
+        raise ValueError(f"at least two units are needed, got {total}: collect more answers.")
+    sizes = [None if secret else part.sample.nobs for part in parts]
+    groups = tuple((str(name), size) for name, size in zip(names, sizes, strict=True))
     return EncodedGroups(replace(first, nobs=total, groups=groups), parts)

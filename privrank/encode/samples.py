@@ -109,6 +109,7 @@ def encode_rankings(
     ties: bool = False,
     missing: Missing | None = None,
     purpose: Purpose = "uniformity",
+    least: int = FEWEST_UNITS,
 ) -> EncodedSample:
     """Validate a rankings frame.
 
@@ -129,6 +130,8 @@ def encode_rankings(
         How a missing rank is read; by default none may be missing.
     purpose : str
         What the rankings are for, which decides what a message says about ties and missing items.
+    least : int
+        Fewest units; 0 where the number of units is not public.
 
     Raises
     ------
@@ -150,9 +153,16 @@ def encode_rankings(
             frame = pd.DataFrame(frame, columns=list(_labels_of_array(frame, declared)))
         table, labels = _rank_columns(frame, declared, respondent)
         given = rank_cells(table[list(labels)])
-    ranks = check_partial(given, ties, missing) if ties or missing else check_ranks(given, purpose)
+    if least == 0 and len(given) == 0:
+        ranks = np.zeros(given.shape, dtype=np.int64)
+    else:
+        ranks = (
+            check_partial(given, ties, missing) if ties or missing else check_ranks(given, purpose)
+        )
     nobs, sizes, order = (
-        (_enough(len(ranks)), None, None) if table is None else _units(table, respondent, bound)
+        (_enough(len(ranks), least), None, None)
+        if table is None
+        else _units(table, respondent, bound, least)
     )
     unit: Unit = "row" if respondent is None else "respondent"
     sample = Sample("rankings", labels, nobs, unit, bound)

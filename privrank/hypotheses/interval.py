@@ -1,9 +1,9 @@
-"""Confidence intervals for distances from noisy statistics: from the null, and of two samples."""
+"""Confidence intervals for the total variation distance from the null, from noisy statistics."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from privrank.distributions.counts import excess
 from privrank.hypotheses.nullmodel import Probabilities, is_uniform
 from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.statistic import Comparison, Statistic
+from privrank.hypotheses.statistic import Statistic
 from privrank.privacy.noise import DiscreteLaplace
 
-__all__ = ["effect_interval", "interval_from", "least_mean", "tv_interval"]
+__all__ = ["interval_from", "least_mean", "tv_interval"]
 
 FloatArray = NDArray[np.float64]
 
@@ -152,53 +152,6 @@ def interval_from(
     lower = min(max((noisy - high) * statistic.step - bias, 0.0), most)
     upper = min(max((noisy + high + 1) * statistic.step, 0.0), most)
     return lower, max(lower, upper)
-
-
-def effect_interval(
-    effect: float,
-    asked: Comparison,
-    sizes: Sequence[int],
-    categories: int,
-    scale: float,
-    alpha: float,
-) -> tuple[float, float]:
-    """Return a 1 - alpha confidence interval for the distance of two distributions.
-
-    Parameters
-    ----------
-    effect : float
-        The released distance of the samples.
-    asked : Comparison
-        Its statistic: total variation or a kernel distance, of features of a known diameter.
-    sizes : sequence of two int
-        Sizes of the samples.
-    categories : int
-        Number of categories, for total variation.
-    scale : float
-        Laplace scale of its noise.
-    alpha : float
-        Probability that the interval may miss.
-
-    Notes
-    -----
-    With b = alpha / 4 for each of two events on each side. The noise exceeds scale log(1 / 2b) with
-    probability b. Replacing a unit of sample g moves the statistic T by at most diam / n_g, so by
-    McDiarmid's inequality T differs from its mean by more than
-    diam sqrt(log(1 / b) (1 / n_1 + 1 / n_2) / 2) with probability b, either way. The mean is at
-    least the distance itself (a norm is convex), which gives the upper end. For the lower one, a
-    kernel distance has E T^2 <= MMD^2 + 1 / n_1 + 1 / n_2 for a kernel that is 1 on its diagonal,
-    and a total variation distance has E T <= TV + sqrt((k - 1) (1 / n_1 + 1 / n_2)) / 2.
-    """
-    assert asked.diameter is not None
-    spread = sum(1.0 / size for size in sizes)
-    b = alpha / 4.0
-    margin = asked.diameter * math.sqrt(math.log(1.0 / b) * spread / 2.0)
-    margin += scale * math.log(1.0 / (2.0 * b))
-    high = max(effect + margin, 0.0)
-    low = max(effect - margin, 0.0)
-    if asked.statistic == "tv":
-        return max(low - 0.5 * math.sqrt((categories - 1) * spread), 0.0), min(high, 1.0)
-    return math.sqrt(max(low * low - spread, 0.0)), min(high, asked.diameter)
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
