@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self, cast
@@ -18,7 +18,7 @@ from privrank.encode.groups import (
 )
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import plan_comparison, release_comparison
-from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of
+from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.published import asz18, ks23
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -65,6 +65,9 @@ class ClosenessTest:
     labels : {"public", "private"}, default "public"
         Whether who is in which group, and so the sizes of the groups, is public. With private
         labels the p-value is all that is released.
+    paired : bool, default False
+        Whether the two samples are of the same respondents, who answered once in each. Needs
+        `respondent`, by which their rows are matched.
 
     Raises
     ------
@@ -112,6 +115,7 @@ class ClosenessTest:
         respondent: str | None = None,
         max_rows: int = 1,
         labels: Labels = "public",
+        paired: bool = False,
     ) -> None:
         self._encoded = encode_samples(
             (sample1, sample2),
@@ -120,6 +124,7 @@ class ClosenessTest:
             respondent=respondent,
             max_rows=max_rows,
             secret=check_choice("labels", labels, Labels) == "private",
+            paired=paired,
         )
 
     @classmethod
@@ -135,6 +140,7 @@ class ClosenessTest:
         data: object,
         *,
         labels: Labels = "public",
+        paired: bool = False,
         **arguments: Any,
     ) -> Self:
         """Build the test from a formula with the groups on its right.
@@ -147,6 +153,8 @@ class ClosenessTest:
             Frame with these columns.
         labels : {"public", "private"}, default "public"
             As for the class.
+        paired : bool, default False
+            As for the class: every respondent is in both of two groups.
         **arguments
             `respondent`, `max_rows`; `levels`, the groups, where the column's type declares none;
             for choices `categories`, likewise. Public groups that nobody is in are left out.
@@ -168,7 +176,8 @@ class ClosenessTest:
         <ClosenessTest of rankings: 6 items, groups commerce 111, other 192>
         """
         secret = check_choice("labels", labels, Labels) == "private"
-        return cls._of(groups_of_formula(formula, data, arguments, secret=secret))
+        groups = groups_of_formula(formula, data, arguments, secret=secret, paired=paired)
+        return cls._of(groups)
 
     @classmethod
     def from_counts(
@@ -205,6 +214,8 @@ class ClosenessTest:
         method: ClosenessMethod = "auto",
         permutations: int = 999,
         effect_epsilon: float | None = None,
+        details_epsilon: float | None = None,
+        details_items: Sequence[str] | None = None,
         alpha: float = 0.05,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
@@ -231,6 +242,12 @@ class ClosenessTest:
         effect_epsilon : float, optional
             Budget of an effect size, the noisy distance of two groups with an interval, on top of
             `epsilon`; both are reserved at once.
+        details_epsilon : float, optional
+            Budget of what differs: totals by group, from which simultaneous intervals for all
+            differences follow, on top of `epsilon`; all is reserved at once.
+        details_items : sequence of str, optional
+            The items, or categories, that `details_epsilon` is for, chosen beforehand; by default
+            all.
         alpha : float, default 0.05
             Significance level.
         budget : Budget, optional
@@ -252,7 +269,9 @@ class ClosenessTest:
         check_count("permutations", permutations, low=19, high=100_000)
         check_rng(rng)
         asked = compare(method, self._encoded.sample, alpha)
-        _check_effect(effect_epsilon, epsilon, asked, self._encoded.sample)
+        sample = self._encoded.sample
+        _check_effect(effect_epsilon, epsilon, asked, sample)
+        items = _details(details_epsilon, details_items, epsilon, sample)
         if asked.decision is not None and epsilon == np.inf:
             raise ValueError(
                 f"method={method!r} releases a noisy decision, which needs a finite epsilon: use "
@@ -262,12 +281,14 @@ class ClosenessTest:
             self._encoded,
             asked,
             plan_comparison(
-                self._encoded.sample,
+                sample,
                 asked,
                 epsilon,
                 delta,
                 method=method,
                 effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
+                details_epsilon=None if details_epsilon is None else float(details_epsilon),
+                details_items=items,
                 alpha=alpha,
                 permutations=permutations,
             ),
@@ -310,8 +331,8 @@ def compare(method: str, sample: Sample, alpha: float) -> Comparison:
     if method in ("chi-square", "sigmoid"):
         return _chi_square(method, sample)
     if method != "kim-schrab":
-        return distance_of(cast(Method, method), sample)
-    found = distance_of("pairs", sample)
+        return of_pairs(distance_of(cast(Method, method), sample), sample)
+    found = of_pairs(distance_of("pairs", sample), sample)
     decision = ks23.decision(found.sensitivity, alpha)
     return replace(found, name=f"{found.name}, decision", decision=decision)
 
@@ -321,7 +342,7 @@ def _chi_square(method: str, sample: Sample) -> Comparison:
         raise ValueError(
             f"method={method!r} takes one row per respondent: use method='tv' for several."
         )
-    found, sizes = chi_square_of(sample), sample.sizes
+    found, sizes = of_pairs(chi_square_of(sample), sample), sample.sizes
     if method == "chi-square":
         return found
     if len(sizes) != 2 or sizes[0] != sizes[1]:
@@ -345,6 +366,8 @@ def infer(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
 
 def _known(sample: Sample) -> tuple[str, ...]:
     known = _CHOICES if sample.kind == "choices" else _RANKINGS
+    if sample.paired:
+        return tuple(name for name in known if name != "sigmoid")
     return tuple(name for name in known if name in _PRIVATE or not sample.private_labels)
 
 
@@ -353,19 +376,11 @@ def _check_effect(
 ) -> None:
     if effect_epsilon is None:
         return
-    if epsilon == np.inf:
+    _check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+    if sample.paired:
         raise ValueError(
-            "effect_epsilon= is what an effect costs: leave it out with epsilon=numpy.inf, where "
-            "the effect is free."
-        )
-    if isinstance(effect_epsilon, bool) or not isinstance(effect_epsilon, Real):
-        raise TypeError(
-            f"effect_epsilon must be a positive number, got {type(effect_epsilon).__name__}."
-        )
-    if not 1e-9 <= float(effect_epsilon) <= 1e9:
-        raise ValueError(
-            f"effect_epsilon must be positive and finite, got {effect_epsilon}: it comes on top of "
-            f"epsilon."
+            "effect_epsilon= is for samples of different respondents: leave it out with "
+            "paired=True."
         )
     if sample.private_labels:
         raise ValueError(
@@ -379,3 +394,48 @@ def _check_effect(
         )
     if asked.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
+
+
+def _check_extra(name: str, what: str, extra: object, epsilon: float) -> None:
+    """Refuse what is no budget on top of epsilon."""
+    if epsilon == np.inf:
+        raise ValueError(
+            f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
+        )
+    if isinstance(extra, bool) or not isinstance(extra, Real):
+        raise TypeError(f"{name} must be a positive number, got {type(extra).__name__}.")
+    if not 1e-9 <= float(extra) <= 1e9:
+        raise ValueError(
+            f"{name} must be positive and finite, got {extra}: it comes on top of epsilon."
+        )
+
+
+def _details(
+    details_epsilon: object, chosen: object, epsilon: float, sample: Sample
+) -> tuple[int, ...]:
+    """Return the places of the items whose totals are released; none if they are not wanted."""
+    alone = sample.private_labels or sample.paired
+    if details_epsilon is None and (epsilon < np.inf or alone):
+        if chosen is not None:
+            raise ValueError("details_items= says what details_epsilon= is for: give it, too.")
+        return ()
+    if details_epsilon is not None:
+        _check_extra("details_epsilon", "the table of what differs", details_epsilon, epsilon)
+    if alone:
+        raise ValueError(
+            "details_epsilon= is for groups of different respondents whose sizes are public: leave "
+            "it out with labels='private' and with paired=True."
+        )
+    if chosen is None:
+        return tuple(range(len(sample.items)))
+    if isinstance(chosen, str) or not isinstance(chosen, Sequence):
+        raise TypeError(
+            f"details_items must be a sequence of names, got {type(chosen).__name__}: list the "
+            f"{'items' if sample.kind == 'rankings' else 'categories'}."
+        )
+    names = [str(name) for name in chosen]
+    if not names or len(set(names)) < len(names) or not set(names) <= set(sample.items):
+        raise ValueError(
+            f"details_items must be distinct names among {', '.join(sample.items)}, at least one."
+        )
+    return tuple(sorted(sample.items.index(name) for name in names))

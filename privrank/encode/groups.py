@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privrank.encode import counting
 from privrank.encode.formula import parse
 from privrank.encode.frames import refuse_copy, with_respondent_column
+from privrank.encode.pairing import check_paired, in_step, partners
 from privrank.encode.samples import (
     FEWEST_UNITS,
     EncodedSample,
@@ -30,6 +32,9 @@ __all__ = [
     "encode_samples",
     "groups_of_formula",
 ]
+
+
+IntArray = NDArray[np.int64]
 
 
 class EncodedGroups:
@@ -65,6 +70,7 @@ def encode_samples(
     respondent: str | None = None,
     max_rows: object = 1,
     secret: bool = False,
+    paired: bool = False,
 ) -> EncodedGroups:
     """Validate one frame of rankings, or one categorical Series of choices, per sample.
 
@@ -79,23 +85,28 @@ def encode_samples(
         choices.
     secret : bool
         Whether who is in which sample is protected, so that no sample can be too small.
+    paired : bool
+        Whether the samples are of the same respondents.
 
     Raises
     ------
     ValueError, TypeError
         One sentence.
     """
+    check_paired(paired, secret, respondent, len(samples), max_rows)
+    place = partners(samples, str(respondent)) if paired else None
     if all(isinstance(sample, pd.Series) for sample in samples):
-        if respondent is not None:
+        if respondent is not None and not paired:
             raise ValueError(
                 "respondent= needs a frame: use from_formula('choice ~ group', data, "
                 "respondent=...)."
             )
         frames = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
         least = _least(secret)
-        parts = [encode_choices(each, "choice", categories=items, least=least) for each in frames]
-        return _joined(parts, names, secret)
-    if respondent is not None:
+        asked: dict[str, Any] = {"categories": items, "respondent": respondent, "least": least}
+        parts = [encode_choices(each, "choice", **asked) for each in frames]
+        return _joined(parts, names, secret, place)
+    if respondent is not None and not paired:
         _refuse_shared(samples, respondent)
     unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": _least(secret)}
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
@@ -104,7 +115,7 @@ def encode_samples(
         encode_rankings(sample, items=columns, **unit, purpose="closeness")
         for sample in samples[1:]
     ]
-    return _joined([first, *rest], names, secret)
+    return _joined([first, *rest], names, secret, place)
 
 
 def encode_count_tables(counts: object, categories: object = None) -> EncodedGroups:
@@ -119,7 +130,12 @@ def encode_count_tables(counts: object, categories: object = None) -> EncodedGro
 
 
 def groups_of_formula(
-    formula: object, data: object, arguments: Mapping[str, Any], *, secret: bool = False
+    formula: object,
+    data: object,
+    arguments: Mapping[str, Any],
+    *,
+    secret: bool = False,
+    paired: bool = False,
 ) -> EncodedGroups:
     """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``.
 
@@ -159,7 +175,9 @@ def groups_of_formula(
         )
     table = counting.collect(view, list(dict.fromkeys(wanted)))
     blocks, least = _blocks(table, group, levels, secret), _least(secret)
-    if respondent is not None:
+    check_paired(paired, secret, respondent, len(blocks), options.get("max_rows", 1))
+    place = partners(list(blocks.values()), str(respondent)) if paired else None
+    if respondent is not None and not paired:
         _refuse_shared(list(blocks.values()), respondent)
     parts = [
         encode_rankings(block, items=parsed.left, purpose="closeness", least=least, **options)
@@ -167,7 +185,7 @@ def groups_of_formula(
         else encode_choices(block, parsed.left[0], least=least, **options)
         for block in blocks.values()
     ]
-    return _joined(parts, list(blocks), secret)
+    return _joined(parts, list(blocks), secret, place)
 
 
 def _blocks(
@@ -228,8 +246,12 @@ def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
 
 
 def _joined(
-    parts: Sequence[EncodedSample], names: Sequence[Any], secret: bool = False
+    parts: Sequence[EncodedSample],
+    names: Sequence[Any],
+    secret: bool = False,
+    place: IntArray | None = None,
 ) -> EncodedGroups:
+    """Join samples of the same items; with the partners of the first's units they are pairs."""
     first = parts[0].sample
     for part in parts[1:]:
         if part.sample.items != first.items:
@@ -242,4 +264,7 @@ def _joined(
         raise ValueError(f"at least two units are needed, got {total}: collect more answers.")
     sizes = [None if secret else part.sample.nobs for part in parts]
     groups = tuple((str(name), size) for name, size in zip(names, sizes, strict=True))
+    if place is not None:
+        pairs = replace(first, nobs=first.nobs, groups=groups, paired=True)
+        return EncodedGroups(pairs, in_step(parts, place))
     return EncodedGroups(replace(first, nobs=total, groups=groups), parts)

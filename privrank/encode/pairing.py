@@ -17,12 +17,19 @@ __all__ = ["check_paired", "in_step", "partners"]
 IntArray = NDArray[np.int64]
 
 
-def check_paired(paired: object, respondent: object, groups: int, max_rows: object = 1) -> None:
+def check_paired(
+    paired: object, secret: bool, respondent: object, groups: int, max_rows: object
+) -> None:
     """Refuse what pairs cannot go with; it concerns arguments alone."""
     if not isinstance(paired, bool):
         raise TypeError(f"paired must be True or False, got {type(paired).__name__}.")
     if not paired:
         return
+    if secret:
+        raise ValueError(
+            "paired=True tells for everybody that they are in both samples: leave labels='private' "
+            "out."
+        )
     if respondent is None:
         raise ValueError(
             "paired=True matches the rows of two samples by respondent: name the column, or the "
@@ -41,7 +48,7 @@ def check_paired(paired: object, respondent: object, groups: int, max_rows: obje
 
 
 def partners(samples: Sequence[object], respondent: str) -> IntArray:
-    """Return for each respondent of the first sample, in the order of encoding, the one of the second.
+    """Return the place in the second sample of each respondent of the first, as they are encoded.
 
     Notes
     -----
@@ -79,6 +86,6 @@ def partners(samples: Sequence[object], respondent: str) -> IntArray:
 
 
 def in_step(parts: Sequence[EncodedSample], place: IntArray) -> list[EncodedSample]:
-    """Return the two samples with the rows of the second in the order of the first's respondents."""
+    """Return the two samples, the rows of the second in the order of the first's respondents."""
     first, second = parts
     return [first, EncodedSample(second.sample, second._rows[place], second._sizes)]

@@ -127,7 +127,9 @@ def half_widths(
     return np.array(found)
 
 
-def noisy_quantiles(sds: FloatArray, weights: FloatArray, law: DetailLaw, level: float) -> FloatArray:
+def noisy_quantiles(
+    sds: FloatArray, weights: FloatArray, law: DetailLaw, level: float
+) -> FloatArray:
     """Return the x with P(|Z + sum_j w_j N_j| > x) = level, for each standard deviation of Z.
 
     Given the deviations of a normal Z, positive, and what each of several independent draws of the
@@ -136,11 +138,12 @@ def noisy_quantiles(sds: FloatArray, weights: FloatArray, law: DetailLaw, level:
     Notes
     -----
     **Statistic.** By the Fourier series of the distribution wrapped around a period of 30 standard
-    deviations of the sum, which moves a tail by less than 1e-12: with phi its characteristic function
-    and h = 2 pi / period, P(|X| <= x) = h x / pi + (2 / pi) sum_k sin(k h x) phi(k h) / k. Noise is
-    taken at its continuous limit. A normal part below a thirtieth of the whole deviation is raised
-    to that, which widens by less than a thousandth. As a function of the deviation of Z the
-    quantile is convex and computed at a few values; lines between them lie less than 1e-3 above.
+    deviations of the sum, which moves a tail by less than 1e-12: with phi its characteristic
+    function and h = 2 pi / period, P(|X| <= x) = h x / pi + (2 / pi) sum_k sin(k h x) phi(k h) / k.
+    Noise is taken at its continuous limit. A normal part below a thirtieth of the whole deviation
+    is raised to that, which widens by less than a thousandth. As a function of the deviation of Z
+    the quantile is convex and computed at a few values; lines between them lie less than 1e-3
+    above.
     """
     noise = float((weights**2).sum()) * law.variance
     sds = np.maximum(sds, _LEAST * np.sqrt(sds**2 + noise))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +21,7 @@ from privrank.hypotheses.smoothing import (
 )
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL, null_threshold
+from privrank.mechanisms.details import draw_details, plan_details
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.statistics import departures, reference
 from privrank.mechanisms.statistics.gram import (
@@ -47,7 +48,7 @@ from privrank.privacy.noise import (
     source_of,
 )
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.release import DECISION, PVALUE, STATISTIC, Release
+from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Release
 from privrank.release.survey import Sample
 
 __all__ = ["plan_comparison", "release_comparison"]
@@ -73,11 +74,14 @@ class _Data:
         Shares by category of each kind, where kinds are respondents with several choices.
     gram : list or None
         The kernel matrix of kinds of rankings, by blocks.
+    pairs : ndarray of int64, shape (2, n), or None
+        The kinds of each respondent's answers in two samples of the same respondents.
     """
 
     counts: IntArray
     features: FloatArray | None = None
     gram: Gram | None = None
+    pairs: IntArray | None = None
 
 
 def plan_comparison(
@@ -88,6 +92,8 @@ def plan_comparison(
     *,
     method: str,
     effect_epsilon: float | None,
+    details_epsilon: float | None,
+    details_items: Sequence[int],
     alpha: float,
     permutations: int,
 ) -> Plan:
@@ -105,6 +111,10 @@ def plan_comparison(
         The method that asks for this statistic.
     effect_epsilon : float or None
         What an effect size may spend on top.
+    details_epsilon : float or None
+        What totals by group may spend on top.
+    details_items : sequence of int
+        Places of the items whose totals are released; empty for none.
     alpha : float
         Level of a decision.
     permutations : int
@@ -123,16 +133,17 @@ def plan_comparison(
     (:mod:`privrank.hypotheses.twosamples`). Each moves by at most the sensitivity at every set of
     re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise for 1026 steps
     in each: two floors differ by at most 1025, and one step allows for floating-point arithmetic.
-    Given the re-labellings p-value and effect compose to xi = epsilon + effect_epsilon -
-    log(1 - delta), and so they do mixed over them.
+    Given the re-labellings p-value and effect compose, and so they do mixed over them. Totals by
+    group (:func:`privrank.mechanisms.details.plan_details`) use randomness of their own. All
+    compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """
-    total = epsilon + (effect_epsilon or 0.0)
+    total = epsilon + (effect_epsilon or 0.0) + (details_epsilon or 0.0)
     wanted = asked.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
-    if math.isinf(total):
-        shares = {"test": math.inf, STATISTIC: math.inf}
-    else:
-        extra = {} if effect_epsilon is None else {STATISTIC: effect_epsilon / total}
-        shares = split(pure_epsilon(total, delta), extra, "test")
+    extra = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
+    shares = {"test": math.inf, STATISTIC: math.inf, DETAILS: math.inf}
+    if not math.isinf(total):
+        parted = {name: each / total for name, each in extra.items() if each is not None}
+        shares = split(pure_epsilon(total, delta), parted, "test")
     if asked.decision is None:
         scale = smoothing_scale(asked.sensitivity, shares["test"])
         parts = {PVALUE: PartPlan(QUIET, 1, shares["test"], 1.0 / RELEASED_STEPS)}
@@ -146,8 +157,11 @@ def plan_comparison(
         parts[STATISTIC] = _effect_plan(asked, shares[STATISTIC])
         if _second(asked) == "threshold":
             settings[THRESHOLD_LEVEL] = alpha
+    if details_items:
+        parts |= plan_details(sample, shares[DETAILS], details_items)
+        settings[DETAILS] = " ".join(map(str, details_items))
     if sample.kind == "rankings" and not _tabulated(sample):
-        check_gram(sample.nobs * sample.max_rows)
+        check_gram((1 + sample.paired) * sample.nobs * sample.max_rows)
     check_deal(sample.nobs)
     return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
 
@@ -202,12 +216,13 @@ def release_comparison(
     if STATISTIC in plan.parts and asked.form != "pairs":
         measures.append(_pairs(data, asked))
     found = permuted_statistics(
-        data.counts, partial(_columns, measures), int(plan.number("permutations")), rng
+        data.counts, partial(_columns, measures), int(plan.number("permutations")), rng, data.pairs
     )
     name = PVALUE if asked.decision is None else DECISION
     values = {name: np.array([_drawn(asked, plan, found[:, 0], rng)])}
     if STATISTIC in plan.parts:
         values[STATISTIC] = _effect(asked, plan, found[:, -1], rng)
+    values |= draw_details(encoded, plan, rng)
     return Release(
         plan=plan,
         survey=sample,
@@ -303,13 +318,15 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
         kinds = np.searchsorted(orders @ base, ranks @ base)
         blocks = np.split(kinds, np.cumsum(people)[:-1])
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
-        return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))))
+        pairs = np.array(blocks) if sample.paired else None
+        return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))), pairs=pairs)
     starts = None
     if sample.unit == "respondent":
         sizes = np.concatenate([_rows_each(part) for part in parts])
         starts = np.cumsum(sizes) - sizes
     gram = list(gram_blocks(ranks, _kernel(asked), starts))
-    return _Data(_one_kind_each(people), gram=gram)
+    pairs = np.arange(len(ranks)).reshape(2, -1) if sample.paired else None
+    return _Data(_one_kind_each(people), gram=gram, pairs=pairs)
 
 
 def _kernel(asked: Comparison) -> RankKernel:
@@ -323,7 +340,8 @@ def _choices(sample: Sample, parts: list[EncodedSample]) -> _Data:
             part._rows if part._sizes is None else np.bincount(part._rows, minlength=k)
             for part in parts
         ]
-        return _Data(np.array(counts, dtype=np.int64))
+        pairs = np.array([part._rows for part in parts]) if sample.paired else None
+        return _Data(np.array(counts, dtype=np.int64), pairs=pairs)
     # the shares of each respondent's rows by category
     features = []
     for part in parts:

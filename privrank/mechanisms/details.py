@@ -45,8 +45,8 @@ def plan_details(sample: Sample, epsilon: float, items: Sequence[int]) -> dict[s
 
     Within the group: a choice that is replaced lowers one count and raises another, by 1 each, l1
     norm 2 (1 where a single category is wanted); a replaced ranking adds the difference of two
-    permutations (:class:`privrank.privacy.sensitivity.RankingReach`), one step of K-norm noise. Where
-    all items are released the totals sum to a public number, n_g, or n_g m (m - 1) / 2, and
+    permutations (:class:`privrank.privacy.sensitivity.RankingReach`), one step of K-norm noise.
+    Where all items are released the totals sum to a public number, n_g, or n_g m (m - 1) / 2, and
     differences of neighbours to 0, so that noise that sums to zero applies. Totals of rankings with
     K-norm noise need all items; those that were not asked for are left out of what is inferred.
     """
@@ -77,9 +77,12 @@ def _variance(part: PartPlan) -> float:
 
 
 def draw_details(
-    encoded: EncodedGroups, plan: Plan, items: Sequence[int], rng: np.random.Generator | None
+    encoded: EncodedGroups, plan: Plan, rng: np.random.Generator | None
 ) -> dict[str, IntArray]:
-    """Return the totals by group with the noise that was planned for them."""
+    """Return the totals by group with the noise that was planned for them, if any were."""
+    if DETAILS not in plan.settings:
+        return {}
+    items = [int(place) for place in str(plan.settings[DETAILS]).split()]
     found = {}
     for number, part in enumerate(encoded._parts):
         name = f"{DETAILS} {number}"
@@ -87,6 +90,6 @@ def draw_details(
         totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
         chosen = plan.parts[name]
         if not isinstance(chosen.noise, PermutohedronNoise):
-            totals = totals[list(items)]
+            totals = totals[items]
         found[name] = draw(chosen, totals, rng)
     return found

@@ -212,6 +212,8 @@ class Sample:
     groups : tuple of (str, int or None)
         Names and numbers of units of the samples that are compared; empty where there is one.
         Numbers are None where who is in which group is protected.
+    paired : bool
+        Whether the two groups are of the same respondents, each of whom is one unit.
     """
 
     kind: SampleKind
@@ -220,6 +222,7 @@ class Sample:
     unit: Unit
     max_rows: int
     groups: tuple[tuple[str, int | None], ...] = ()
+    paired: bool = False
 
     @property
     def private_labels(self) -> bool:

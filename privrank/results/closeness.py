@@ -11,10 +11,17 @@ import pandas as pd
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL, with_zero
 from privrank.mechanisms.statistics.distances import DISTANCES, FEW_CATEGORIES
-from privrank.release.release import DECISION, PVALUE, STATISTIC, Part
+from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Part
 from privrank.release.survey import Sample
 from privrank.results import tables
-from privrank.results.base import Result
+from privrank.results.base import Result, once
+from privrank.results.details import (
+    clear_differences,
+    detail_frame,
+    detail_words,
+    hypotheses_of,
+    plot_details,
+)
 from privrank.results.guarantee import (
     caption,
     format_pvalue,
@@ -164,9 +171,53 @@ class ClosenessResult(Result):
             return None
         return self.conf_int()
 
+    def details(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return what differs: every item, or category, with intervals that all hold at once.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level of all intervals together; by default the level of the
+            test.
+
+        Returns
+        -------
+        DataFrame
+            One row for each item and comparison, of two groups or, where there are more, of one
+            with all others, too: ``item``, ``group``, ``other``, ``difference`` of the group's
+            share, or mean rank, from the other's, ``lower``, ``upper``, and ``clear``: whether the
+            interval leaves out 0. A negative difference of mean ranks is a higher place.
+
+        Raises
+        ------
+        ValueError
+            If no totals by group were released.
+
+        Notes
+        -----
+        **Statistic.** The probability that any interval misses is at most alpha, whether or not the
+        test rejects, so that clear differences may be named after a rejection or without one
+        (:func:`privrank.hypotheses.details.half_widths`).
+        """
+        if DETAILS not in self.release.plan.settings:
+            raise ValueError(
+                "no totals by group were released: fit with details_epsilon=... for what differs."
+            )
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        return detail_frame(self.release, level)
+
+    @once
+    def _details(self) -> pd.DataFrame | None:
+        return self.details() if DETAILS in self.release.plan.settings else None
+
+    def plot_details(self, ax: Axes | None = None) -> Figure:
+        """Draw what differs: the intervals of `details`, where totals were released."""
+        return plot_details(self.release, self.details(), self.alpha, ax)
+
     def to_frame(self) -> pd.DataFrame:
-        """Return one row with the p-value, the decision and the effect."""
+        """Return one row: p-value, decision, effect, and how many differences are clear."""
         low, high = self._interval() or (None, None)
+        details = self._details()
         return pd.DataFrame(
             {
                 "pvalue": [self.pvalue],
@@ -175,6 +226,7 @@ class ClosenessResult(Result):
                 "corrected": [self.corrected_effect],
                 "lower": [low],
                 "upper": [high],
+                "clear": [None if details is None else int(details["clear"].sum())],
                 "epsilon": [self.epsilon],
                 "delta": [self.delta],
                 "nobs": [self.nobs],
@@ -222,12 +274,11 @@ class ClosenessResult(Result):
             columns=tuple(columns),
             rows=(tuple(row),),
             notes=(
-                f"H0: the {sample.kind} of all groups have the same distribution. H1: they have "
-                f"not. "
-                f"Groups: {sizes}.",
+                f"{hypotheses_of(sample)} Groups: {sizes}.",
                 self._verdict(),
                 *_unseen(self.asked, sample),
                 *self._effect_words(interval),
+                *detail_words(self.release, self._details(), self.alpha),
                 promise(self.release, self._protected()),
                 *(seed_notes([self.release]) if details else []),
             ),
@@ -253,6 +304,8 @@ class ClosenessResult(Result):
         what = "rankings" if self.release.sample.kind == "rankings" else "choices"
         if self.release.sample.private_labels:
             return f"the {what} and who is in which group"
+        if self.release.sample.paired:
+            return f"both {what} of a respondent"
         return f"the {what}; who is in which group is taken as public"
 
     def _verdict(self) -> str:
@@ -326,7 +379,9 @@ class ClosenessResult(Result):
         return {}
 
     def _estimates(self) -> dict[str, Any]:
-        return {"pvalue": self.pvalue, "reject": self.reject, "effect": self.effect}
+        details = clear_differences(self._details())
+        found = {"pvalue": self.pvalue, "reject": self.reject, "effect": self.effect}
+        return found if details is None else {**found, "details": details}
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
         facts = (

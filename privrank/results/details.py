@@ -13,17 +13,23 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.release import DETAILS, Release
+from privrank.release.survey import Sample
+from privrank.results.guarantee import caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["DETAIL_ITEMS", "REST", "detail_frame", "detail_words", "plot_details"]
+__all__ = [
+    "REST",
+    "clear_differences",
+    "detail_frame",
+    "detail_words",
+    "hypotheses_of",
+    "plot_details",
+]
 
 FloatArray = NDArray[np.float64]
-
-DETAIL_ITEMS = "details items"
-"""Setting of a plan: the places of the items whose totals are asked for, in words."""
 
 REST = "the others"
 
@@ -33,8 +39,7 @@ _MOST_WORDS = 4
 
 def detail_items(release: Release) -> list[int]:
     """Return the places of the items that were asked for."""
-    places = str(release.plan.settings.get(DETAIL_ITEMS, ""))
-    return [int(place) for place in places.split()]
+    return [int(place) for place in str(release.plan.settings[DETAILS]).split()]
 
 
 def _means(release: Release) -> tuple[FloatArray, FloatArray, DetailLaw, float]:
@@ -48,7 +53,7 @@ def _means(release: Release) -> tuple[FloatArray, FloatArray, DetailLaw, float]:
     totals = np.array([part.values for part in parts]) * step
     if totals.shape[1] > len(items):
         totals = totals[:, items]
-    return totals, np.array([float(size) for _, size in sample.groups]), law, step
+    return totals, np.array(sample.sizes, dtype=np.float64), law, step
 
 
 def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
@@ -76,8 +81,25 @@ def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     return pd.concat(blocks, ignore_index=True)
 
 
-def detail_words(release: Release, frame: pd.DataFrame, alpha: float) -> tuple[str, ...]:
+def clear_differences(frame: pd.DataFrame | None) -> list[dict[Any, Any]] | None:
+    """Return the clear differences as records, for archives; None without totals."""
+    return None if frame is None else frame[frame["clear"]].to_dict("records")
+
+
+def hypotheses_of(sample: Sample) -> str:
+    """Return H0 and H1 of a comparison of samples in words."""
+    if sample.paired:
+        return (
+            f"H0: the two {sample.kind} of a respondent are exchangeable. H1: their distributions "
+            f"differ."
+        )
+    return f"H0: the {sample.kind} of all groups have the same distribution. H1: they have not."
+
+
+def detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
     """Return the clear differences in sentences, the clearest first, and how many there are."""
+    if frame is None:
+        return ()
     rankings = release.sample.kind == "rankings"
     what = "mean ranks" if rankings else "shares"
     cost = ""
@@ -120,13 +142,13 @@ def _statement(row: Any, rankings: bool) -> str:
 
 
 def plot_details(
-    frame: pd.DataFrame, kind: str, alpha: float, caption: str, ax: Axes | None = None
+    release: Release, frame: pd.DataFrame, alpha: float, ax: Axes | None = None
 ) -> Figure:
     """Draw the differences with their intervals."""
     from privrank.results import plots
 
     label = "difference of mean ranks (left: ranked higher)"
-    if kind == "choices":
+    if release.sample.kind == "choices":
         label = "difference of shares (right: chosen more often)"
     label = f"{label}; {100 * (1 - alpha):g} % intervals,\nall at once, privacy noise included"
-    return plots.differences(frame, label, caption, ax=ax)
+    return plots.differences(frame, label, caption(release), ax=ax)

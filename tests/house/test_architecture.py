@@ -40,7 +40,7 @@ DOORS |= {"topk", "uniformity"}
 
 # Rooms mirror each other by family; else no two modules have one name.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
-FAMILIES |= {"contributions", "dependence", "topk"}
+FAMILIES |= {"contributions", "details", "dependence", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
@@ -64,7 +64,9 @@ OPENED = {
     "encode.samples": SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.bounding": DRAWN,
+    "encode.pairing": SAMPLES,
     "mechanisms.closeness": GROUPS | SAMPLES,
+    "mechanisms.details": GROUPS,
     "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES,
     "mechanisms.tallies": COMPARISONS,

@@ -6,6 +6,7 @@ which sizes, and whether these are protected.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -18,9 +19,10 @@ from privrank.mechanisms.statistics.departures import (
 )
 from privrank.mechanisms.statistics.gram import DIAMETER
 from privrank.mechanisms.statistics.permutation import chi_square_sensitivity, mean_sensitivity
+from privrank.mechanisms.statistics.swaps import PAIR_FACTOR
 from privrank.release.survey import Sample
 
-__all__ = ["DISTANCES", "FEW_CATEGORIES", "chi_square_of", "distance_of"]
+__all__ = ["DISTANCES", "FEW_CATEGORIES", "chi_square_of", "distance_of", "of_pairs"]
 
 FEW_CATEGORIES = 6
 """Categories up to which a difference in one of them is seen by total variation."""
@@ -103,3 +105,14 @@ def chi_square_of(sample: Sample) -> Comparison:
     reach = chi_square_sensitivity(np.array(sample.sizes))
     effect = reach if len(sample.sizes) == 2 else None
     return Comparison("chi-square", "chi-square", "pairs", reach, effect)
+
+
+def of_pairs(found: Comparison, sample: Sample) -> Comparison:
+    """Return a comparison as it is for these samples: of pairs, it moves twice as far.
+
+    **Privacy.** Proof: `privrank.mechanisms.statistics.swaps`. Of pairs no effect is released.
+    """
+    if not sample.paired:
+        return found
+    reach = PAIR_FACTOR * found.sensitivity
+    return replace(found, sensitivity=reach, effect=None, distance=None)

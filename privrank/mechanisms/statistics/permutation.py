@@ -41,6 +41,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.mechanisms.statistics.swaps import swapped
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
 __all__ = [
@@ -156,19 +157,24 @@ def permuted_statistics(
     statistic: Callable[[TableArray], FloatArray],
     permutations: int,
     rng: np.random.Generator | None,
+    pairs: IntArray | None = None,
 ) -> FloatArray:
     """Return the statistic of the data, then those of random assignments, in batches.
 
     `statistic` maps tables, shape (t, G, k), to t numbers, or to t rows of several. Returns
     `permutations` + 1 of them, all secret (see `privrank.hypotheses.smoothing` for what may be
-    released).
+    released). With `pairs`, the kinds of respondents in each of two samples, shape (2, n), their
+    answers are swapped (`privrank.mechanisms.statistics.swaps`).
     """
     batch = max(1, _CELLS // counts.size)
     tables = np.asarray(counts, dtype=np.int32)[None]
     parts = []
     for start in range(0, permutations + 1, batch):
         number = min(batch, permutations + 1 - start) - (start == 0)
-        fresh = deal(counts, number, rng)
+        if pairs is None:
+            fresh = deal(counts, number, rng)
+        else:
+            fresh = swapped(pairs, counts.shape[1], number, rng)
         # the data go with the first batch: a kernel matrix is then computed once, not twice
         parts.append(statistic(np.concatenate((tables, fresh)) if start == 0 else fresh))
     return np.concatenate(parts)
