@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privrank.encode import counting
 from privrank.encode.formula import parse
 from privrank.encode.frames import refuse_copy, with_respondent_column
-from privrank.encode.pairing import check_paired, in_step, partners
+from privrank.encode.pairing import check_paired, partners
 from privrank.encode.samples import (
     FEWEST_UNITS,
     EncodedSample,
@@ -46,13 +46,18 @@ class EncodedGroups:
         Public facts; `groups` names the samples.
     parts : sequence of EncodedSample
         The samples, in that order; some may be empty where their sizes are not public.
+    partners : ndarray of int64 or None
+        Of samples of the same respondents, the place in the second of each one of the first.
     """
 
-    __slots__ = ("_parts", "sample")
+    __slots__ = ("_partners", "_parts", "sample")
 
-    def __init__(self, sample: Sample, parts: Sequence[EncodedSample]) -> None:
+    def __init__(
+        self, sample: Sample, parts: Sequence[EncodedSample], partners: IntArray | None = None
+    ) -> None:
         self.sample = sample
         self._parts = tuple(parts)
+        self._partners = partners
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -266,5 +271,5 @@ def _joined(
     groups = tuple((str(name), size) for name, size in zip(names, sizes, strict=True))
     if place is not None:
         pairs = replace(first, nobs=first.nobs, groups=groups, paired=True)
-        return EncodedGroups(pairs, in_step(parts, place))
+        return EncodedGroups(pairs, parts, place)
     return EncodedGroups(replace(first, nobs=total, groups=groups), parts)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from privrank.encode import counting
 from privrank.encode.frames import with_respondent_column
-from privrank.encode.samples import EncodedSample
 
-__all__ = ["check_paired", "in_step", "partners"]
+__all__ = ["check_paired", "partners"]
 
 IntArray = NDArray[np.int64]
 
@@ -83,9 +82,3 @@ def partners(samples: Sequence[object], respondent: str) -> IntArray:
             f"samples without paired=."
         )
     return np.asarray(place, dtype=np.int64)
-
-
-def in_step(parts: Sequence[EncodedSample], place: IntArray) -> list[EncodedSample]:
-    """Return the two samples, the rows of the second in the order of the first's respondents."""
-    first, second = parts
-    return [first, EncodedSample(second.sample, second._rows[place], second._sizes)]

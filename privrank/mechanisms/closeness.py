@@ -309,7 +309,7 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
     sample, parts = encoded.sample, [part for part in encoded._parts if part.sample.nobs]
     people = [part.sample.nobs for part in parts]
     if sample.kind == "choices":
-        return _choices(sample, parts)
+        return _choices(sample, parts, encoded._partners)
     ranks = np.concatenate([part._rows for part in parts])
     if _tabulated(sample):
         m = len(sample.items)
@@ -318,14 +318,15 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
         kinds = np.searchsorted(orders @ base, ranks @ base)
         blocks = np.split(kinds, np.cumsum(people)[:-1])
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
-        pairs = np.array(blocks) if sample.paired else None
+        pairs = _pairs_of(blocks, encoded._partners)
         return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))), pairs=pairs)
     starts = None
     if sample.unit == "respondent":
         sizes = np.concatenate([_rows_each(part) for part in parts])
         starts = np.cumsum(sizes) - sizes
     gram = list(gram_blocks(ranks, _kernel(asked), starts))
-    pairs = np.arange(len(ranks)).reshape(2, -1) if sample.paired else None
+    own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
+    pairs = _pairs_of(own, encoded._partners)
     return _Data(_one_kind_each(people), gram=gram, pairs=pairs)
 
 
@@ -333,14 +334,19 @@ def _kernel(asked: Comparison) -> RankKernel:
     return "kendall" if asked.statistic == "kendall" else "mallows"
 
 
-def _choices(sample: Sample, parts: list[EncodedSample]) -> _Data:
+def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | None:
+    """Return the kinds of each respondent's answers, where two samples are of the same."""
+    return None if partners is None else np.stack([kinds[0], kinds[1][partners]])
+
+
+def _choices(sample: Sample, parts: list[EncodedSample], partners: IntArray | None) -> _Data:
     k = len(sample.items)
     if sample.one_each:
         counts = [
             part._rows if part._sizes is None else np.bincount(part._rows, minlength=k)
             for part in parts
         ]
-        pairs = np.array([part._rows for part in parts]) if sample.paired else None
+        pairs = _pairs_of([part._rows for part in parts], partners)
         return _Data(np.array(counts, dtype=np.int64), pairs=pairs)
     # the shares of each respondent's rows by category
     features = []

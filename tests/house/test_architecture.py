@@ -56,16 +56,15 @@ HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
-DRAWN = {"_rows", "_units"}
-HELD = COMPARISONS | SAMPLES | GROUPS
+DRAWN, PAIRED = {"_rows", "_units"}, {"_partners"}
+HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
     "encode.encoded": COMPARISONS | DRAWN,
-    "encode.groups": GROUPS,
+    "encode.groups": GROUPS | PAIRED,
     "encode.samples": SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.bounding": DRAWN,
-    "encode.pairing": SAMPLES,
-    "mechanisms.closeness": GROUPS | SAMPLES,
+    "mechanisms.closeness": GROUPS | PAIRED | SAMPLES,
     "mechanisms.details": GROUPS,
     "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES,
