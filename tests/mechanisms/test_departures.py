@@ -114,7 +114,7 @@ def cube_of_sums(units, kinds, groups, sum_of):
 
 
 def change_of_labels(cube):
-    """Largest change where unit 1 gets another kind, and unit 1 or, re-labelled, 2 another group."""
+    """Largest change where unit 1 gets another kind, and unit 1 or unit 2 another group."""
     return max(float(np.ptp(cube, axis=axes).max()) for axes in ((0, 1), (0, 3)))
 
 
