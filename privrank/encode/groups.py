@@ -208,8 +208,6 @@ def _blocks(
             f"not in levels=."
         )
     blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
-    if len(blocks) < 2:
-        raise ValueError("levels= must name at least two groups, got 1.")
     if secret:
         return blocks
     blocks = {label: block for label, block in blocks.items() if len(block)}

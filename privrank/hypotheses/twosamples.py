@@ -49,6 +49,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,10 +61,16 @@ FloatArray = NDArray[np.float64]
 THRESHOLD_LEVEL = "threshold level"
 """The setting that says at which level a threshold was released beside a distance."""
 
-_HALVINGS = 60
+_HALVINGS = 44
 
-_LAPLACE = np.linspace(-40.0, 40.0, 16_001)
-"""Standard Laplace variables, for sums over their distribution; what is beyond has 1e-17."""
+_LAPLACE = np.linspace(-32.0, 32.0, 4_001)
+"""Standard Laplace variables, for sums over their distribution; what is beyond has 1e-14."""
+
+_WEIGHTS = {
+    1: np.exp(-np.abs(_LAPLACE)),
+    2: np.exp(-np.abs(_LAPLACE)) * (1.0 + np.abs(_LAPLACE)),
+}
+"""Densities, but for a factor, of one and of the sum of two of them."""
 
 _FEW = 10
 """Observations per category from which cells are about normal."""
@@ -122,9 +129,8 @@ class Distance:
         low, high : float
             L in [0, diam]; U at most diam, and below 0 where no distance is compatible with T.
         """
-        scale, s = self.diameter * math.sqrt(self.spread / 2.0), self.spread
-        u = _least(lambda t: _mean(lambda y: np.exp(-((np.maximum(t - y, 0) / scale) ** 2)), b),
-                   alpha / 2.0, scale + b)  # fmt: skip
+        s = self.spread
+        u = _concentrated(alpha / 2.0, self.diameter * math.sqrt(s / 2.0), b)
         low, high = self._by_concentration(noisy - u), noisy + u
         if second is not None and self.categories is None:
             above = noisy - second
@@ -212,11 +218,21 @@ def _mean(function: Callable[[FloatArray], FloatArray], b: float, number: int = 
     """Return the mean of a function of b times the sum of one or two Laplace variables."""
     if b == 0:
         return float(function(np.zeros(1))[0])
-    size = np.abs(_LAPLACE)
-    weights = np.exp(-size) if number == 1 else np.exp(-size) * (1.0 + size)
+    weights = _WEIGHTS[number]
     return float(weights @ function(b * _LAPLACE) / weights.sum())
 
 
+@lru_cache(maxsize=256)
+def _concentrated(level: float, scale: float, b: float) -> float:
+    """Return u with E exp(-(((u - b L)+) / scale)^2) = level, L a Laplace variable."""
+
+    def beyond(u: float) -> float:
+        return _mean(lambda y: np.exp(-((np.maximum(u - y, 0.0) / scale) ** 2)), b)
+
+    return _least(beyond, level, scale + b)
+
+
+@lru_cache(maxsize=256)
 def _quantile(level: float, sd: float, b: float, number: int) -> float:
     """Return d with P(sd W + b (sum of Laplace variables) >= d) = level."""
     from scipy.special import ndtr
