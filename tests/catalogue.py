@@ -305,7 +305,10 @@ def closenesses():
     choice, listed = {"formula": "choice ~ group"}, {"categories": CATEGORIES}
     picked = surveys.in_groups(surveys.choices(), (20, 20))
     eaters = surveys.in_groups(surveys.choices(people=20), (9, 11), True)
-    effect = {"effect_epsilon": 0.5}
+    effect, details = {"effect_epsilon": 0.5}, {"details_epsilon": 0.5}
+    chosen = details | {"details_items": CATEGORIES[:2]}
+    pairs, waves = surveys.paired(), surveys.paired(chosen=True)
+    paired = {"respondent": "respondent", "paired": True}
     samples = {
         name: (undressed.iloc[:12], undressed.iloc[12:])
         for name, undressed in ((name, surveys.undressed(f)) for name, f in ranked.items())
@@ -346,6 +349,19 @@ def closenesses():
         *fits("three groups of choices", test, triples, three | listed, several, **choice),
         *fits("three groups of choosers", test, trios, three | listed | person, several, **choice),
         *fits("counts of many", test, many, {}, by("auto", **effect), counted=True),
+        *fits("groups of choices", test, picked, levels | listed, by("tv", **details), **choice),
+        *fits(
+            "groups of choosers",
+            test,
+            eaters,
+            levels | listed | person,
+            by("tv", **chosen),
+            **choice,
+        ),
+        *fits("groups of rankers", test, crowd, levels | person, by("mmd", **details), **ranking),
+        *fits("three groups", test, thirds, three, by("pairs", **details), **ranking),
+        *fits("paired rankings", test, pairs, {"items": ITEMS} | paired, by("mmd", "kim-schrab")),
+        *fits("paired choices", test, waves, levels | listed | paired, by("tv", "auto"), **choice),
         *fits("secret groups", test, hidden, secret | listed, by("tv", "auto"), **choice),
         *fits("secret choosers", test, unseen, secret | listed | person, by("auto"), **choice),
         *fits("secret rankings", test, shuffled, secret, by("auto", "kendall"), **ranking),

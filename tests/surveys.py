@@ -381,6 +381,18 @@ def secret_groups(frames, respondent=False):
     return found
 
 
+def paired(n=12, chosen=False):
+    """Two samples of the same respondents, who answered once in each; who they are is public."""
+    found, who = {}, np.array([f"person {k}" for k in range(n)])
+    made = choices(2 * n) if chosen else rankings(2 * n)
+    for turn, (name, frame) in enumerate(made.items()):
+        data = undressed(frame).assign(respondent=np.append(who, np.roll(who, turn)))
+        data["group"] = np.repeat(["group 0", "group 1"], n)
+        parts = data.iloc[:n], data.iloc[n:].drop(columns="group")
+        found[name] = data if chosen else (parts[0].drop(columns="group"), parts[1])
+    return found
+
+
 def undressed(frame):
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
