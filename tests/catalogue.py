@@ -326,7 +326,10 @@ def closenesses():
     choice, listed = {"formula": "choice ~ group"}, {"categories": CATEGORIES}
     picked = surveys.in_groups(surveys.choices(), (20, 20))
     eaters = surveys.in_groups(surveys.choices(people=20), (9, 11), True)
-    effect = {"effect_epsilon": 0.5}
+    effect, details = {"effect_epsilon": 0.5}, {"details_epsilon": 0.5}
+    chosen = details | {"details_items": CATEGORIES[:2]}
+    pairs, waves = surveys.paired(), surveys.paired(chosen=True)
+    paired = {"respondent": "respondent", "paired": True}
     samples = {
         name: (undressed.iloc[:12], undressed.iloc[12:])
         for name, undressed in ((name, surveys.undressed(f)) for name, f in ranked.items())
@@ -337,26 +340,52 @@ def closenesses():
             surveys.counts().items(), reversed(surveys.counts(total=60).values()), strict=True
         )
     }
-    secret = {"labels": "private", "min_group_sizes": (5, 5)} | levels | listed
+    secret = {"labels": "private"} | three
+    hidden, shuffled = (surveys.secret_groups(made) for made in (surveys.choices(), ranked))
+    unseen = surveys.secret_groups(surveys.choices(people=20), True)
+    triples = surveys.in_groups(surveys.choices(), (20, 12, 8))
+    trios = surveys.in_groups(surveys.choices(people=20), (9, 8, 3), True)
+    many = {
+        name: {group: dict.fromkeys("abcdefg", 4) | {most: 16, "h": 0} for group in ("x", "y")}
+        for name, most in zip(("first", "other", "third"), "afg", strict=True)
+    }
 
     def by(*methods, **more):
         return [{"method": method, **few, **more} for method in methods]
 
     kernels = [*by("auto", "mmd", "kendall", "kim-schrab"), *by("mmd", **effect)]
     shares = [*by("auto", "tv", "chi-square", "kim-schrab", "sigmoid"), *by("tv", **effect)]
+    several = by("auto", "pairs", "tv")
     some = [*by("tv", "kim-schrab"), *by("tv", **effect)]
     grouped = surveys.in_groups(ranked, (15, 15))
     thirds = surveys.in_groups(ranked, (10, 12, 8))
     return [
         *fits("two samples", test, samples, {"items": ITEMS}, kernels),
         *fits("groups of rankings", test, grouped, levels, kernels[:3], **ranking),
-        *fits("three groups", test, thirds, three, kernels[:3], **ranking),
+        *fits("three groups", test, thirds, three, by("auto", "pairs", "kendall"), **ranking),
         *fits("groups of rankers", test, crowd, levels | person, kernels, **ranking),
         *fits("groups of choices", test, picked, levels | listed, shares, **choice),
         *fits("groups of choosers", test, eaters, levels | listed | person, some, **choice),
         *fits("counts of groups", test, counted, listed, by("tv", "chi-square"), counted=True),
-        *fits("secret groups", test, surveys.secret_groups(), secret, by("tv", "auto"), **choice),
-        *fits("secret groups", test, surveys.secret_groups(), secret, by("tv", **effect), **choice),
+        *fits("three groups of choices", test, triples, three | listed, several, **choice),
+        *fits("three groups of choosers", test, trios, three | listed | person, several, **choice),
+        *fits("counts of many", test, many, {}, by("auto", **effect), counted=True),
+        *fits("groups of choices", test, picked, levels | listed, by("tv", **details), **choice),
+        *fits(
+            "groups of choosers",
+            test,
+            eaters,
+            levels | listed | person,
+            by("tv", **chosen),
+            **choice,
+        ),
+        *fits("groups of rankers", test, crowd, levels | person, by("mmd", **details), **ranking),
+        *fits("three groups", test, thirds, three, by("pairs", **details), **ranking),
+        *fits("paired rankings", test, pairs, {"items": ITEMS} | paired, by("mmd", "kim-schrab")),
+        *fits("paired choices", test, waves, levels | listed | paired, by("tv", "auto"), **choice),
+        *fits("secret groups", test, hidden, secret | listed, by("tv", "auto"), **choice),
+        *fits("secret choosers", test, unseen, secret | listed | person, by("auto"), **choice),
+        *fits("secret rankings", test, shuffled, secret, by("auto", "kendall"), **ranking),
     ]
 
 

@@ -64,6 +64,7 @@ def encode_rankings(
     ties: bool = False,
     missing: Missing | None = None,
     purpose: Purpose = "test",
+    least: int = FEWEST_UNITS,
 ) -> EncodedSample:
     """Validate a rankings frame.
 
@@ -84,6 +85,8 @@ def encode_rankings(
         How a missing rank is read; by default none may be missing.
     purpose : str
         What the rankings are for, which decides what a message says about ties and missing items.
+    least : int
+        Fewest units; 0 where the number of units is not public.
 
     Raises
     ------
@@ -106,9 +109,16 @@ def encode_rankings(
         table, labels = _rank_columns(frame, declared, respondent)
         given = rank_cells(table[list(labels)])
     partial = ties or missing is not None
-    ranks = check_partial(given, ties, missing, purpose) if partial else check_ranks(given, purpose)
+    if least == 0 and len(given) == 0:
+        ranks = np.zeros(given.shape, dtype=np.int64)
+    elif partial:
+        ranks = check_partial(given, ties, missing, purpose)
+    else:
+        ranks = check_ranks(given, purpose)
     nobs, sizes, order = (
-        (enough(len(ranks)), None, None) if table is None else units_of(table, respondent, bound)
+        (enough(len(ranks), least), None, None)
+        if table is None
+        else units_of(table, respondent, bound, least)
     )
     unit: Unit = "row" if respondent is None else "respondent"
     filled = partial and purpose != "consensus"

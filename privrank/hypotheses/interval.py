@@ -1,9 +1,9 @@
-"""Confidence intervals for distances from noisy statistics: from the null, and of two samples."""
+"""Confidence intervals for the total variation distance from the null, from noisy statistics."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,9 @@ from privrank.hypotheses.exact import binomial_weights
 from privrank.hypotheses.nullmodel import Probabilities, is_uniform
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.scatter import Scatter
-from privrank.hypotheses.statistic import Comparison
 from privrank.privacy.noise import DiscreteLaplace
 
-__all__ = ["effect_interval", "interval_from", "least_mean", "tv_interval", "zero_rule"]
+__all__ = ["interval_from", "least_mean", "tv_interval", "zero_rule"]
 
 FloatArray = NDArray[np.float64]
 
@@ -221,53 +220,6 @@ def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> 
     if not rejected:
         return 0.0, max(high, 0.0)
     return max(low, math.ulp(0.0)), high if high > 0 else step
-
-
-def effect_interval(
-    effect: float,
-    asked: Comparison,
-    sizes: Sequence[int],
-    categories: int,
-    scale: float,
-    alpha: float,
-) -> tuple[float, float]:
-    """Return a 1 - alpha confidence interval for the distance of two distributions.
-
-    Parameters
-    ----------
-    effect : float
-        The released distance of the samples.
-    asked : Comparison
-        Its statistic: total variation or a kernel distance, of features of a known diameter.
-    sizes : sequence of two int
-        Sizes of the samples.
-    categories : int
-        Number of categories, for total variation.
-    scale : float
-        Laplace scale of its noise.
-    alpha : float
-        Probability that the interval may miss.
-
-    Notes
-    -----
-    With b = alpha / 4 for each of two events on each side. The noise exceeds scale log(1 / 2b) with
-    probability b. Replacing a unit of sample g moves the statistic T by at most diam / n_g, so by
-    McDiarmid's inequality T differs from its mean by more than
-    diam sqrt(log(1 / b) (1 / n_1 + 1 / n_2) / 2) with probability b, either way. The mean is at
-    least the distance itself (a norm is convex), which gives the upper end. For the lower one, a
-    kernel distance has E T^2 <= MMD^2 + 1 / n_1 + 1 / n_2 for a kernel that is 1 on its diagonal,
-    and a total variation distance has E T <= TV + sqrt((k - 1) (1 / n_1 + 1 / n_2)) / 2.
-    """
-    assert asked.diameter is not None
-    spread = sum(1.0 / size for size in sizes)
-    b = alpha / 4.0
-    margin = asked.diameter * math.sqrt(math.log(1.0 / b) * spread / 2.0)
-    margin += scale * math.log(1.0 / (2.0 * b))
-    high = max(effect + margin, 0.0)
-    low = max(effect - margin, 0.0)
-    if asked.statistic == "tv":
-        return max(low - 0.5 * math.sqrt((categories - 1) * spread), 0.0), min(high, 1.0)
-    return math.sqrt(max(low * low - spread, 0.0)), min(high, asked.diameter)
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:

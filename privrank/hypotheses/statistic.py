@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import Null, Order
+from privrank.hypotheses.twosamples import Distance
 
 __all__ = ["Comparison", "Decision", "RandomBit", "Statistic"]
 
@@ -115,16 +116,25 @@ class Comparison:
         As a summary prints it.
     statistic : {"tv", "chi-square", "mallows", "kendall"}
         Total variation distance, chi-square, or the distance by a kernel of rankings.
+    form : {"pairs", "sum", "groups", "cells"}
+        How it takes the samples: the largest between two of them; the sum of how far each is from
+        all; the larger of that and of how far any one is; for choices the larger of these, less
+        what pooled counts make expect, and of the largest cell.
     sensitivity : float
         Largest change when one unit is replaced, at every re-labelling.
-    diameter : float or None
-        Largest distance of two units' features whose means are compared; None for chi-square.
+    effect : float or None
+        Sensitivity of the statistic of two samples that can be released as an effect; None where
+        there is none.
+    distance : Distance or None
+        What is public of that statistic where it is a distance, which has an interval.
     decision : Decision or None
         What is released in place of the smoothed p-value.
     """
 
     name: str
     statistic: Literal["tv", "chi-square", "mallows", "kendall"]
+    form: Literal["pairs", "sum", "groups", "cells"]
     sensitivity: float
-    diameter: float | None = None
+    effect: float | None = None
+    distance: Distance | None = None
     decision: Decision | None = None

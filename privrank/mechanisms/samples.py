@@ -28,7 +28,14 @@ from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["effect_beside", "plan_sample", "release_sample", "share_of_test", "shares_of"]
+__all__ = [
+    "effect_beside",
+    "one_row_per_unit",
+    "plan_sample",
+    "release_sample",
+    "share_of_test",
+    "shares_of",
+]
 
 IntArray = NDArray[np.int64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
@@ -189,7 +196,7 @@ def release_sample(
     """
     sample = encoded.sample
     spend(budget, plan, sample)
-    data, values = _one_row_per_unit(encoded, rng), {}
+    data, values = one_row_per_unit(encoded, rng), {}
     if sample.completed:
         data = completed(data, null, rng, anywhere=encoded.missing == "half")
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
@@ -217,7 +224,7 @@ def release_sample(
     )
 
 
-def _one_row_per_unit(encoded: EncodedSample, rng: np.random.Generator | None) -> IntArray:
+def one_row_per_unit(encoded: EncodedSample, rng: np.random.Generator | None) -> IntArray:
     """Return the ranks, or the counts by category, of one row per unit; sensitive."""
     rows, sizes = encoded._rows, encoded._sizes
     if sizes is None:

@@ -27,6 +27,7 @@ __all__ = [
     "DECISION",
     "BOUNDARY",
     "DEPENDENCE",
+    "DETAILS",
     "EFFECT",
     "GROUP_SIZES",
     "RESIDUAL",
@@ -63,6 +64,7 @@ WORTHS = "worths"
 DEPENDENCE, LARGEST = "dependence", "largest design effect"
 RESIDUAL = "largest residual"
 PAIR_COUNTS = "pair_counts"
+DETAILS = "details"
 GROUP_SIZES, ORDER_EFFECT, ACTIVITY = "group_sizes", "order_effect", "activity"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
 EFFECT, BOUNDARY = "effect", "boundary"
