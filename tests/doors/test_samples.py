@@ -239,7 +239,7 @@ def test_one_row_per_respondent_is_drawn_uniformly_and_independently(rng):
     frame.loc[4, ["a", "b", "c"]] = [3, 2, 1]
     encoded = encode_rankings(frame, items=list("abc"), respondent="who", max_rows=3)
     kept = Counter(
-        tuple(map(tuple, mechanism._one_row_per_unit(encoded, rng).tolist())) for _ in range(6000)
+        tuple(map(tuple, mechanism.one_row_per_unit(encoded, rng).tolist())) for _ in range(6000)
     )
     assert len(kept) == 6
     assert chisquare(list(kept.values())).pvalue > 1e-5
@@ -248,7 +248,7 @@ def test_one_row_per_respondent_is_drawn_uniformly_and_independently(rng):
 def test_choices_of_respondents_are_counted_once_each():
     encoded = encode_choices(CHOICES, "choice", respondent="who", max_rows=2)
     tables = Counter(
-        tuple(mechanism._one_row_per_unit(encoded, np.random.default_rng(k)).tolist())
+        tuple(mechanism.one_row_per_unit(encoded, np.random.default_rng(k)).tolist())
         for k in range(400)
     )
     assert tables.keys() == {(2, 0, 1, 0), (1, 1, 1, 0)}
