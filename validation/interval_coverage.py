@@ -28,9 +28,15 @@ FITS = [
     # label, design, model arguments, fit arguments
     ("counts", "public", {}, {"method": "counts"}),
     ("objective", "public", {}, {"method": "objective"}),
-    ("auto, counts assumed equal", "private", {}, {}),
-    ("objective, counts assumed equal", "private", {}, {"method": "objective"}),
-    ("auto, counts released", "private", {"pair_counts": "release"}, {}),
+    ("auto, counts assumed equal", "private", {"pair_counts": "equal"}, {}),
+    (
+        "objective, counts assumed equal",
+        "private",
+        {"pair_counts": "equal"},
+        {"method": "objective"},
+    ),
+    ("auto, counts released", "private", {}, {}),
+    ("objective, counts released", "private", {}, {"method": "objective"}),
 ]
 
 

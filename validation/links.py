@@ -26,9 +26,9 @@ FITS = [
     # label, epsilon, design, model arguments, method
     ("counts", 0.5, "public", {}, "counts"),
     ("objective", 0.5, "public", {}, "objective"),
-    ("counts, assumed equal", 0.5, "private", {}, "counts"),
-    ("counts, released", 0.5, "private", {"pair_counts": "release"}, "counts"),
-    ("objective, counts assumed equal", 0.5, "private", {}, "objective"),
+    ("counts, assumed equal", 0.5, "private", {"pair_counts": "equal"}, "counts"),
+    ("counts, released", 0.5, "private", {}, "counts"),
+    ("objective, counts assumed equal", 0.5, "private", {"pair_counts": "equal"}, "objective"),
     ("maximum likelihood", np.inf, "public", {}, "counts"),
     ("objective", np.inf, "public", {}, "objective"),
 ]

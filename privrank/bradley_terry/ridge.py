@@ -57,11 +57,10 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
 
     With covariates, for the prior P, noise V and information J of the columns it is P + V J^-1 P.
     """
-    m, total, fitted = equations.items, equations.pairs.total, equations.fitted
+    m, total, fitted = equations.items, equations.total, equations.fitted
     if equations.covariates is None:
-        edge = float(equations.edge_variance(np.zeros(m)).sum()) * 2.0 / (m - 1)
-        nominal = nominal_information(m, total, fitted)
-        return default_ridge(nominal, equations.item_variance + edge, fitted)
+        noise = equations.item_variance + m * equations.mean_edge_variance
+        return default_ridge(nominal_information(m, total, fitted), noise, fitted)
     z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))

@@ -181,6 +181,12 @@ class ScoreEquations:
         mean = self.function.mean(self.linear.predict(b))
         return np.asarray(cells + self.count_variance * mean**2)
 
+    @property
+    def mean_edge_variance(self) -> float:
+        """Mean over worths of the function's spread of :meth:`edge_variance`."""
+        cells = 0.5 * self.edge_step**2 * self.edge_law.variance
+        return float(cells + self.count_variance * self.fitted.mean_square)
+
     def noise_covariance(self, b: FloatArray) -> FloatArray:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
         gram = self.weights.T @ self.weights
@@ -196,6 +202,11 @@ class ScoreEquations:
         """Comparisons of each edge as they were released, also where noise put them below 0."""
         more = self.surplus if len(self.surplus) else 0.0
         return np.asarray(self.pairs.count - more)
+
+    @property
+    def total(self) -> float:
+        """Comparisons in all, as released; where noise has left fewer than one, one."""
+        return max(float(self.released_count.sum()), 1.0)
 
     @property
     def degrees(self) -> FloatArray:

@@ -50,7 +50,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
                 f"a larger epsilon, fewer covariates or more respondents."
             )
         return tuple(messages)
-    nominal = nominal_information(equations.items, equations.pairs.total, equations.fitted)
+    nominal = nominal_information(equations.items, equations.total, equations.fitted)
     if ridge > nominal:
         messages.append(
             f"Warning: the ridge ({ridge:.3g}) exceeds the information per contrast "

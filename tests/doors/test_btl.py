@@ -377,6 +377,18 @@ def test_the_undercoverage_warning_follows_the_noise():
     assert warned == sorted(warned, reverse=True) and {*warned} == {True, False}
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_that_noise_decides_are_warned_of(seed):
+    # 49 comparisons each: fewer than the noise of 49 released counts
+    rng = np.random.default_rng(seed)
+    frame = pr.simulate.bradley_terry(rng.standard_normal(50), repeats=1, rng=rng)
+    fitted = pr.PrivateBTL(frame, items=range(50), respondent=None, design="private")
+    with pytest.warns(PrivrankWarning, match="exceeds the information per contrast"):
+        result = fitted.fit(epsilon=0.5, method="counts", rng=rng)
+    total = float(result.release.parts["pair_counts"].values.sum())
+    assert result.penalty > nominal_information(50, total)
+
+
 # --- what a result offers ---
 
 
