@@ -161,7 +161,7 @@ def cells() -> tuple[list[Cell], list[Cell]]:
     ranked = []
     for (m, n), departures in RANKINGS.items():
         for epsilon in (0.5, 1.0, 2.0, math.inf):
-            tests, fewer = of_rankings(n, m, epsilon), 4 if n * m > 10**4 else 1
+            tests, fewer = of_rankings(n, m, epsilon), 2 if n * m > 10**4 else 1
             for kind, draw, sizes in departures:
                 for x in sizes:
                     name, setting = f"{kind} {x:g}" if x < 1 else "uniform", (m, n, x)

@@ -30,7 +30,7 @@ print(ranks.head(3), ranks.mean().round(2).to_string(), sep="\n\n")
 #
 # ## The test
 #
-# The statistic is the length of the sum of all students' rank vectors: long if they point the same way, short if they cancel. Discrete Laplace noise covers what one student can change, and the p-value compares the noisy length with what uniform rankings *plus the same noise* give. So it is valid at any epsilon and any sample size; a small epsilon costs power, never validity.
+# The statistic looks at two things. Nine tenths of the level go to the length of the sum of all students' rank vectors: long if they point the same way, short if they cancel. One tenth goes to everything that leaves mean ranks alone: opposite camps, cycles of preferences, items that are placed first or last. Discrete Laplace noise covers what one student can change, and the p-value compares the noisy length with what uniform rankings *plus the same noise* give. So it is valid at any epsilon and any sample size; a small epsilon costs power, never validity.
 
 # %%
 budget = pr.Budget(epsilon=2.0, unit="respondent")
@@ -51,7 +51,7 @@ print(result.detectable_effect(power=0.9))
 figure = result.plot_power(replicates=100)
 
 # %% [markdown]
-# So with this many students and this epsilon even a slight consensus would have been seen. What this statistic cannot see is disagreement that balances: if half of the students ranked one way and the other half the opposite way, all mean ranks would be equal. The omnibus test, for a handful of items, sees every alternative, at some cost in power against the plain ones:
+# So with this many students and this epsilon even a slight consensus would have been seen. For a handful of items there is another test that counts all orders one by one. It is better where single orders are too frequent, and worse where mean ranks differ:
 
 # %%
 omnibus = test.fit(epsilon=0.5, method="omnibus", budget=budget, rng=rng)

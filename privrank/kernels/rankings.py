@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -281,7 +283,10 @@ def pairwise_distances(ranks: IntArray) -> IntArray:
 
 
 _BATCH = 512
-"""Rankings turned at a time in `pair_counts`: their ranks stay in the fast cache."""
+"""Rankings looked at together in `pair_counts`: their ranks stay in the fast cache."""
+
+_NARROW, _SHORT = 64, 2**15
+"""Items up to which the rankings of a batch are run along, and up to which ranks are short."""
 
 
 @compiled
@@ -289,12 +294,26 @@ def pair_counts(ranks: IntArray) -> IntArray:
     """Return for all items i, j how many rankings place i before j, in O(n m^2) and m^2 memory.
 
     Given an (n, m) matrix whose rows are permutations of 1..m, returns an (m, m) matrix whose
-    diagonal is 0. A batch of rankings is turned so that the inner loop runs along one item's
-    ranks, many comparisons at a time; the pairs (j, i) follow by subtraction.
+    diagonal is 0. The inner loop runs along the rankings of a batch, or where there are more items
+    along these, many comparisons at a time; the pairs (j, i) follow by subtraction.
     """
     n, m = ranks.shape
     counts = np.zeros((m, m), np.int64)
-    batch = np.empty((m, _BATCH), np.int32)
+    if m <= _NARROW:
+        _count_along_rankings(ranks, counts, np.empty((m, _BATCH), np.int32))
+    elif m < _SHORT:
+        _count_along_items(ranks, counts, np.empty((_BATCH, m), np.int16), np.empty(m, np.int16))
+    else:
+        _count_along_items(ranks, counts, np.empty((_BATCH, m), np.int32), np.empty(m, np.int32))
+    for i in range(m):
+        for j in range(i):
+            counts[j, i] = n - counts[i, j]
+    return counts
+
+
+@compiled
+def _count_along_rankings(ranks: IntArray, counts: IntArray, batch: NDArray[np.int32]) -> None:
+    n, m = ranks.shape
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
         for row in range(size):
@@ -306,10 +325,24 @@ def pair_counts(ranks: IntArray) -> IntArray:
                 for row in range(size):
                     ahead += np.int32(batch[i, row] < batch[j, row])
                 counts[i, j] += ahead
-    for i in range(m):
-        for j in range(i):
-            counts[j, i] = n - counts[i, j]
-    return counts
+
+
+@compiled
+def _count_along_items(
+    ranks: IntArray, counts: IntArray, batch: NDArray[Any], ahead: NDArray[Any]
+) -> None:
+    n, m = ranks.shape
+    for start in range(0, n, _BATCH):
+        size = min(_BATCH, n - start)
+        batch[:size] = ranks[start : start + size]
+        for i in range(m):
+            ahead[:i] = 0
+            for row in range(size):
+                rank, others = batch[row, i], batch[row, :i]
+                for j in range(i):
+                    ahead[j] += rank < others[j]
+            for j in range(i):
+                counts[i, j] += ahead[j]
 
 
 @compiled

@@ -102,7 +102,7 @@ def test_half_the_sensitivity_is_found_to_be_too_small(monkeypatch):
 
 @pytest.mark.parametrize("m", [3, 4, 5, 6, 9])
 def test_the_sensitivity_bounds_the_distance_of_any_two_embeddings(m):
-    # attained to within 2 %, by n = m! - 1 uniform rankings and one more
+    # nearly attained, where m! - 1 rankings and one more are uniform
     for third in (True, False):
         delta, first = residual._constants(m, third)[2], np.arange(1, m + 1)
         own, widest = kernel(first, first, third), 0.0
@@ -110,7 +110,7 @@ def test_the_sensitivity_bounds_the_distance_of_any_two_embeddings(m):
         for y in orders:
             widest = max(widest, 2 * own - 2 * kernel(first, y, third))
         assert math.sqrt(widest) <= delta + 1e-9
-        assert m > 6 or math.sqrt(widest) > 0.87 * delta
+        assert m > 6 or math.sqrt(widest) > 0.984 * delta
 
 
 @pytest.mark.parametrize(("n", "m"), [(40, 4), (30, 7), (25, 12), (3, 40), (50, 30)])
