@@ -10,6 +10,8 @@ import pandas as pd
 
 from privrank.hypotheses.interval import effect_interval
 from privrank.hypotheses.statistic import Comparison
+from privrank.mechanisms.simulatedgroups import comparison_rejects
+from privrank.planning.effects import DetectableEffect, check_power, detectable_between
 from privrank.release.release import DECISION, PVALUE, STATISTIC, Part
 from privrank.results import tables
 from privrank.results.base import Result
@@ -23,7 +25,7 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.util.checks import check_alpha
+from privrank.util.checks import check_alpha, check_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,6 +126,39 @@ class ClosenessResult(Result):
         noisy = float(part.values[0] * part.step)
         sizes, scale = [size for _, size in sample.groups], part.laplace.scale * part.step
         return effect_interval(noisy, self.asked, sizes, len(self.items), scale, level)
+
+    def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
+        """Return the smallest difference that this design detects, by simulation of public numbers.
+
+        Parameters
+        ----------
+        power : float, default 0.9
+            Probability of rejection at level `alpha` that is wanted; above `alpha`.
+        replicates : int, default 200
+            Simulated data sets per effect, each of which is tested with all permutations.
+
+        Returns
+        -------
+        DetectableEffect
+            How far the smallest group is from the others, in which everything is equally likely: of
+            rankings, the Mallows model with the largest phi; of choices, half of the categories
+            more likely than the others. Units have one row each.
+
+        Raises
+        ------
+        ValueError
+            If who is in which group is private, so that the sizes of the groups are not known.
+        """
+        check_power(power, self.alpha)
+        check_count("replicates", replicates, low=20)
+        if self.secret_labels:
+            raise ValueError(
+                "a detectable effect depends on the sizes of the groups, which are private here: "
+                "simulate with sizes of your own and labels='public'."
+            )
+        release = self.release
+        reject = comparison_rejects(self.asked, release.plan, release.sample, self.alpha)
+        return detectable_between(reject, release.sample, self.alpha, power, replicates)
 
     def _interval(self) -> tuple[float, float] | None:
         try:
