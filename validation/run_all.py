@@ -24,6 +24,7 @@ STUDIES = (
     "uniformity_power",
     "uniformity_figures",
     "identity_power",
+    "effects",
     "closeness_power",
     "closeness_pvalues",
     "aggregation",
