@@ -31,6 +31,7 @@ from privrank.util.checks import (
     check_delta,
     check_epsilon,
     check_rng,
+    warn_few,
 )
 
 __all__ = ["ClosenessMethod", "ClosenessTest", "Labels", "compare", "infer"]
@@ -268,6 +269,7 @@ class ClosenessTest:
         check_choice("method", method, ClosenessMethod)
         check_count("permutations", permutations, low=19, high=100_000)
         check_rng(rng)
+        warn_few("permutations", permutations, alpha)
         asked = compare(method, self._encoded.sample, alpha)
         sample = self._encoded.sample
         _check_effect(effect_epsilon, epsilon, asked, sample)

@@ -21,7 +21,7 @@ from privrank.encode.samples import (
 from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
-from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms.samples import (
     effect_beside,
     plan_sample,
@@ -292,7 +292,7 @@ class IdentityTest:
         asked = ask(self._null, sample, method, xi=xi, **settings)
         effect = effect_beside(asked, sample, p, epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
-        law = asked.null(draws) if isinstance(asked, Statistic) else None
+        law = null_for(asked, draws, alpha)
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
         reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
         how: dict[str, Any] = {"null": self._null, "effect": effect, "reduction": reduction}

@@ -18,7 +18,7 @@ from privrank.encode.samples import (
 from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
-from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms.samples import (
     effect_beside,
     plan_sample,
@@ -294,7 +294,7 @@ class UniformityTest:
         asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
         effect = effect_beside(asked, sample, uniform(len(sample.items)), epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
-        law = asked.null(draws) if isinstance(asked, Statistic) else None
+        law = null_for(asked, draws, alpha)
         plan = plan_sample(
             sample, asked, epsilon, delta, effect, "UniformityTest", method, constants
         )

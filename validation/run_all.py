@@ -25,6 +25,7 @@ STUDIES = (
     "uniformity_figures",
     "identity_power",
     "departures",
+    "effects",
     "closeness_power",
     "closeness_pvalues",
     "aggregation",

@@ -15,7 +15,7 @@ rng = np.random.default_rng(2021)
 # %% [markdown]
 # ## One ranking per student
 #
-# The students of the University survey compared six universities pair by pair. `rankings()` orders the universities of each student by net wins and breaks ties at random. Under the hypothesis that a student tosses a coin for every answer the six are exchangeable, so every order is equally likely and the random ties do no harm. That needs every pair to have been asked. A block of students had a questionnaire without Paris against Milano, which moves these two towards the middle of a ranking. That is a fact of the design, as public as the questionnaire, and the test is made on the others.
+# The students of the University survey compared six universities pair by pair. `rankings()` orders the universities of each student by net wins and breaks ties at random, once for all fits on this page. Under the hypothesis that a student tosses a coin for every answer the six are exchangeable, so every order is equally likely and the random ties do no harm. That needs every pair to have been asked. A block of students had a questionnaire without Paris against Milano, which moves these two towards the middle of a ranking. That is a fact of the design, as public as the questionnaire, and the test is made on the others.
 
 # %%
 cems = pr.datasets.load_university()
@@ -73,11 +73,28 @@ print(pr.summary_col(fits))
 #
 # ## Choices of one category
 #
-# The same question can be asked of a single column with declared categories, here: are the sexes of these students balanced? The total variation distance has a confidence interval, which says more than the decision.
+# The same question can be asked of a single column with declared categories, here: are the sexes of these students balanced? With two categories the statistic is the distance of the shares from one half, and a public random number decides at the boundary of the rejection region, which gives the test its level exactly. The interval for the total variation distance says more than the decision and never contradicts it: it holds 0 exactly if the test does not reject.
 
 # %%
 sexes = pr.UniformityTest.from_formula("sex ~ 1", immigration.students)
-print(sexes.fit(epsilon=0.5, method="tv", rng=rng).summary())
+print(sexes.fit(epsilon=0.5, rng=rng).summary())
+
+# %% [markdown]
+# With more categories the default test looks for more than this distance. `effect_epsilon` then pays for an estimate beside it, and the summary's interval again agrees with the test.
+
+# %%
+favourite = pr.UniformityTest.from_counts({"tea": 60, "coffee": 110, "juice": 70, "water": 60})
+print(favourite.fit(epsilon=1.0, effect_epsilon=0.5, rng=rng).summary())
+
+# %% [markdown]
+# ## Rankings with ties
+#
+# Who has no preference between two items may give them the same rank. `ties="complete"` draws their order from what is tested, in secret and anew in each fit, which keeps the level also where H0 is not uniform, as long as what a respondent leaves open does not depend on the hidden order.
+
+# %%
+shared = cems.rankings(ties="shared").drop(unasked)
+tied = pr.UniformityTest(shared, respondent="respondent", ties="complete")
+print(tied.fit(epsilon=0.5, rng=rng).summary())
 
 # %% [markdown]
 # ## For publication: secure noise

@@ -169,9 +169,9 @@ def groups_of_formula(
         if column not in counting.column_names(view):
             raise ValueError(f"data has no column {column!r}: the formula names columns of data.")
     if not rankings and options.get("categories") is None:
-        options["categories"] = counting.declared_categories(frame, parsed.left[0])
+        options["categories"] = counting.declared_values(frame, parsed.left[0])
     if levels is None:
-        levels = counting.declared_categories(frame, group)
+        levels = counting.declared_values(frame, group)
     if levels is None:
         raise ValueError(
             f"the groups must be declared: pass levels=[...] or make column {group!r} categorical, "

@@ -6,6 +6,7 @@ that item, 1 = best. A choices column holds one of the declared categories in ea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -160,14 +161,28 @@ def _rank_columns(
             raise ValueError("items= and respondent= must name different columns.")
     _check_labels(labels, f", for orders as text use {rankings_call(view)}")
     numeric = counting.numeric_columns(view, labels)
-    for label in labels:
-        if label not in numeric:
+    levels = {label: _whole_levels(frame, label) for label in labels if label not in numeric}
+    for label, whole in levels.items():
+        if whole is None:
             raise TypeError(
                 f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
                 f"leave it out with items=[...]; for data of another form use "
                 f"{rankings_call(view)}."
             )
-    return counting.collect(view, [*labels, *named(respondent)]), labels
+    table = counting.collect(view, [*labels, *named(respondent)])
+    for label, whole in levels.items():
+        codes = codes_of(table[label], tuple(whole or ()))
+        ranks = np.append(np.array(list((whole or {}).values()), dtype=np.float64), np.nan)
+        table = table.assign(**{label: ranks[codes]})
+    return table, labels
+
+
+def _whole_levels(frame: object, column: str) -> dict[Any, int] | None:
+    """Return the categories of a column and the whole numbers they are; None if one is none."""
+    declared = counting.declared_categories(frame, column)
+    if not declared or not all(re.fullmatch("[0-9]+", str(label)) for label in declared):
+        return None
+    return {label: int(label) for label in declared}
 
 
 def _check_labels(labels: tuple[str, ...], other: str = "") -> None:
@@ -186,6 +201,7 @@ def encode_choices(
     respondent: str | None = None,
     max_rows: object = 1,
     least: int = FEWEST_UNITS,
+    word: str = "categories",
 ) -> EncodedSample:
     """Validate a column of choices.
 
@@ -201,6 +217,8 @@ def encode_choices(
         As for :func:`encode_rankings`.
     least : int
         Fewest units; 0 where the number of units is not public, and a declared bound stands in.
+    word : str
+        The argument that declares categories.
 
     Raises
     ------
@@ -213,10 +231,10 @@ def encode_choices(
         raise TypeError(f"the column of choices must be a name, got {type(column).__name__}.")
     if column not in counting.column_names(view):
         raise ValueError(f"data has no column {column!r}: name the column of choices.")
-    declared = counting.declared_categories(frame, column) if categories is None else categories
+    declared = counting.declared_values(frame, column) if categories is None else categories
     if declared is None:
         raise ValueError(
-            f"categories must be declared: pass categories=[...] or make column {column!r} "
+            f"categories must be declared: pass {word}=[...] or make column {column!r} "
             f"categorical, because a list read off the answers would reveal them."
         )
     labels = check_items(declared, "categories")
@@ -259,7 +277,10 @@ def encode_data(
     `ties` and `missing` the words of a test (:data:`privrank.encode.ranks.Ties`).
     """
     shared, gaps = as_declared(ties, missing)
-    if not isinstance(data, pd.Series):
+    declared = items if categories is None else categories
+    data = _of_lists(data, declared)
+    column = counting.column_of(data, "choice")
+    if column is None:
         if categories is not None:
             raise ValueError(
                 "categories= is for choices: give rankings their items=, or choices as a Series or "
@@ -279,8 +300,28 @@ def encode_data(
             "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
             "respondent=...)."
         )
-    declared = items if categories is None else categories
-    return encode_choices(data.to_frame("choice"), "choice", categories=declared)
+    return encode_choices(column, "choice", categories=declared, word="items")
+
+
+def _of_lists(data: object, declared: object) -> object:
+    """Return lists of ranks as an array, and a list of choices, if declared, as a Series.
+
+    All else as it is.
+    """
+    if not isinstance(data, list | tuple | np.ndarray) or not len(data):
+        return data
+    nested = [np.ndim(row) for row in data]
+    if isinstance(data, list | tuple) and set(nested) == {1}:
+        lengths = {len(row) for row in data}
+        if len(lengths) > 1:
+            raise ValueError(
+                "rankings given as lists must hold one rank for each item, and at least two differ "
+                "in length: use privrank.as_rankings for lists of the leading items."
+            )
+        return np.array(data)
+    if set(nested) == {0} and declared is not None:
+        return pd.Series(list(data))
+    return data
 
 
 def encode_counts(counts: object, categories: object = None) -> EncodedSample:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.twosamples import Distance
+from privrank.util.checks import warn_few
 
-__all__ = ["Comparison", "Decision", "RandomBit", "Statistic"]
+__all__ = ["Comparison", "Decision", "RandomBit", "Statistic", "null_for"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -84,6 +85,19 @@ class RandomBit:
     name: str
     probability: Callable[[IntArray, Order], float]
     dealt: bool = False
+
+
+def null_for(asked: Statistic | RandomBit, draws: int, alpha: float) -> Null | None:
+    """Return the null distribution of a statistic, None for a bit.
+
+    Warns the caller's caller of Monte Carlo draws too few for the level.
+    """
+    if isinstance(asked, RandomBit):
+        return None
+    null = asked.null(draws)
+    if null.draws is not None:
+        warn_few("draws", draws, alpha, stacklevel=4)
+    return null
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,9 @@ variation, `null_threshold` for a kernel; both with independent Laplace noise of
 Delta, and so do their mean and their threshold, which rises where a T_i does and rises by c if all
 do: the l1 sensitivity of the pair is 2 Delta, whatever else is released of the same re-labellings.
 
-**The zero rule.** Let a test reject with probability at most alpha where theta = 0, and let [L, U]
-cover any theta > 0 with probability at least 1 - alpha. The set of theta > 0 in [L, U], and of 0 if
-the test does not reject, has coverage 1 - alpha at every theta: where theta = 0 it fails to cover
-only if the test rejects, and where theta > 0 it makes no difference whether 0 is in it. So "the
-interval excludes 0" and "the test rejects" are the same, and nothing is split between the two. It
-needs that theta = 0 is the null hypothesis: one observation per unit, and total variation or a
-characteristic kernel. Otherwise intervals stand alone.
+**The zero rule.** Where a distance of 0 is the null hypothesis (one observation per unit, and total
+variation or a characteristic kernel) the ends below, which cover any distance above 0, are made to
+agree with the test (:func:`privrank.hypotheses.interval.zero_rule`). Otherwise they stand alone.
 
 **Ends.** Let W be standard normal, L and L' standard Laplace variables.
 
@@ -54,7 +50,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["THRESHOLD_LEVEL", "Distance", "null_threshold", "with_zero"]
+__all__ = ["THRESHOLD_LEVEL", "Distance", "null_threshold"]
 
 FloatArray = NDArray[np.float64]
 
@@ -160,31 +156,6 @@ class Distance:
         if self.categories is None:
             return math.sqrt(max(max(noisy, 0.0) ** 2 - self.spread, 0.0))
         return min(_unbiased(noisy, second), self.diameter)
-
-
-def with_zero(low: float, high: float, reject: bool, least: float) -> tuple[float, float]:
-    """Return the interval that contains 0 if and only if a test of its level does not reject.
-
-    Parameters
-    ----------
-    low, high : float
-        Ends that cover any distance above 0.
-    reject : bool
-        Whether the test rejects.
-    least : float
-        A small positive distance, to which the upper end is widened where the test rejects and it
-        has none above 0.
-
-    Returns
-    -------
-    low, high : float
-        If the test does not reject low is 0. If it does low is above 0; the smallest positive
-        number stands for an interval that is open at 0.
-    """
-    if not reject:
-        return 0.0, max(high, 0.0)
-    high = max(high, least)
-    return min(max(low, math.ulp(0.0)), high), high
 
 
 def null_threshold(statistics: FloatArray, level: float, b: float) -> float:

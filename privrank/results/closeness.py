@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from privrank.hypotheses.interval import zero_rule
 from privrank.hypotheses.statistic import Comparison
-from privrank.hypotheses.twosamples import THRESHOLD_LEVEL, with_zero
-from privrank.mechanisms.statistics.distances import DISTANCES, FEW_CATEGORIES
+from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
+from privrank.mechanisms.simulatedgroups import comparison_rejects
+from privrank.mechanisms.statistics.distances import DISTANCES
+from privrank.planning.effects import DetectableEffect, check_power, detectable_between
 from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Part
-from privrank.release.survey import Sample
 from privrank.results import tables
 from privrank.results.base import Result, once
 from privrank.results.details import (
@@ -32,7 +34,8 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.util.checks import check_alpha
+from privrank.results.testnotes import between_groups
+from privrank.util.checks import check_alpha, check_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,8 +166,47 @@ class ClosenessResult(Result):
         # released numbers are rounded down to a lattice
         low, high = max(low - part.step, 0.0), min(high + part.step, distance.diameter)
         if distance.exact:
-            return with_zero(low, high, rejects, part.step)
+            return zero_rule((low, high), rejected=rejects, step=part.step)
         return low, max(low, high)
+
+    def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
+        """Return the smallest difference that this design detects, by simulation of public numbers.
+
+        Parameters
+        ----------
+        power : float, default 0.9
+            Probability of rejection at level `alpha` that is wanted; above `alpha`.
+        replicates : int, default 200
+            Simulated data sets per effect, each of which is tested with all permutations.
+
+        Returns
+        -------
+        DetectableEffect
+            How far the smallest group is from the others, in which everything is equally likely: of
+            rankings, the Mallows model with the largest phi; of choices, half of the categories
+            more likely than the others. Units have one row each.
+
+        Raises
+        ------
+        ValueError
+            If who is in which group is private, so that the sizes of the groups are not known, and
+            for paired samples.
+        """
+        check_power(power, self.alpha)
+        check_count("replicates", replicates, low=20)
+        if self.release.sample.private_labels:
+            raise ValueError(
+                "a detectable effect depends on the sizes of the groups, which are private here: "
+                "simulate with sizes of your own and labels='public'."
+            )
+        if self.release.sample.paired:
+            raise ValueError(
+                "a detectable effect of pairs depends on how a respondent's two answers go "
+                "together: simulate with pairs of your own."
+            )
+        release = self.release
+        reject = comparison_rejects(self.asked, release.plan, release.sample, self.alpha)
+        return detectable_between(reject, release.sample, self.alpha, power, replicates)
 
     def _interval(self) -> tuple[float, float] | None:
         if self._effect is None or self.asked.distance is None:
@@ -276,7 +318,7 @@ class ClosenessResult(Result):
             notes=(
                 f"{hypotheses_of(sample)} Groups: {sizes}.",
                 self._verdict(),
-                *_unseen(self.asked, sample),
+                *between_groups(self.asked, sample),
                 *self._effect_words(interval),
                 *detail_words(self.release, self._details(), self.alpha),
                 promise(self.release, self._protected()),
@@ -395,39 +437,3 @@ class ClosenessResult(Result):
 
 def _lower(low: float) -> str:
     return ">0" if 0 < low < 5e-5 else f"{low:.4f}"
-
-
-def _unseen(asked: Comparison, sample: Sample) -> tuple[str, ...]:
-    """Return what a statistic does not see, or sees badly, and which method does."""
-    several = len(sample.groups) > 2
-    if asked.decision is not None or asked.statistic == "chi-square":
-        return ("Of two groups method='auto' sees the same differences with less noise.",)
-    notes = []
-    if asked.form == "sum":
-        notes.append(
-            "The p-value is for all groups together; a difference of a small group alone hardly "
-            "shows" + ("." if sample.private_labels else ": method='auto' or 'pairs' sees it.")
-        )
-    if asked.form == "pairs" and several:
-        notes.append(
-            "The noise goes with the smallest group: beside a small one, differences of the others "
-            "show in method='auto'."
-        )
-    if asked.form in ("groups", "cells") and several:
-        notes.append(
-            "The p-value is for all groups together; if only a small one may differ, "
-            "method='pairs' has more power."
-        )
-    if asked.form == "cells":
-        notes.append(
-            "If many categories may differ a little and none much, method='tv' has more power."
-        )
-    if asked.statistic == "tv" and asked.form != "cells" and len(sample.items) > FEW_CATEGORIES:
-        remedy = "" if sample.private_labels or not sample.one_each else ": method='auto' sees it"
-        notes.append(f"A difference in one rare category of many hardly shows{remedy}.")
-    if asked.statistic == "kendall":
-        notes.append(
-            "Differences that leave all pairwise fractions as they are do not show: method='mmd' "
-            "sees them."
-        )
-    return (" ".join(notes),) if notes else ()

@@ -1,13 +1,15 @@
-"""What the statistic of a test of one sample cannot see, and which method can: public sentences."""
+"""What the statistic of a test cannot see, and which method can: public sentences."""
 
 from __future__ import annotations
 
 from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.statistic import Comparison
+from privrank.mechanisms.statistics.distances import FEW_CATEGORIES
 from privrank.mechanisms.statistics.residual import most_rankings, sees_everything
 from privrank.release.release import IMPOSSIBLE, Release
 from privrank.release.survey import Sample
 
-__all__ = ["against_null", "against_uniformity"]
+__all__ = ["against_null", "against_uniformity", "between_groups"]
 
 _DISJOINT = (
     "The statistic sees consensus on the order of disjoint random pairs of items, and nothing that "
@@ -124,3 +126,39 @@ def against_null(method: str, null: NullModel, release: Release) -> tuple[str, .
     else:
         notes.append(_CHOICES["tv"] if method == "tv" else _RANKINGS["omnibus"].split(";")[0] + ".")
     return tuple(notes)
+
+
+def between_groups(asked: Comparison, sample: Sample) -> tuple[str, ...]:
+    """Return what a statistic does not see, or sees badly, and which method does."""
+    several = len(sample.groups) > 2
+    if asked.decision is not None or asked.statistic == "chi-square":
+        return ("Of two groups method='auto' sees the same differences with less noise.",)
+    notes = []
+    if asked.form == "sum":
+        notes.append(
+            "The p-value is for all groups together; a difference of a small group alone hardly "
+            "shows" + ("." if sample.private_labels else ": method='auto' or 'pairs' sees it.")
+        )
+    if asked.form == "pairs" and several:
+        notes.append(
+            "The noise goes with the smallest group: beside a small one, differences of the others "
+            "show in method='auto'."
+        )
+    if asked.form in ("groups", "cells") and several:
+        notes.append(
+            "The p-value is for all groups together; if only a small one may differ, "
+            "method='pairs' has more power."
+        )
+    if asked.form == "cells":
+        notes.append(
+            "If many categories may differ a little and none much, method='tv' has more power."
+        )
+    if asked.statistic == "tv" and asked.form != "cells" and len(sample.items) > FEW_CATEGORIES:
+        remedy = "" if sample.private_labels or not sample.one_each else ": method='auto' sees it"
+        notes.append(f"A difference in one rare category of many hardly shows{remedy}.")
+    if asked.statistic == "kendall":
+        notes.append(
+            "Differences that leave all pairwise fractions as they are do not show: method='mmd' "
+            "sees them."
+        )
+    return (" ".join(notes),) if notes else ()

@@ -7,6 +7,7 @@ the data.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Set
 from numbers import Integral, Real
 from typing import Any, get_args
@@ -25,6 +26,7 @@ __all__ = [
     "check_items",
     "check_penalty",
     "check_rng",
+    "warn_few",
 ]
 
 
@@ -116,6 +118,17 @@ def check_count(name: str, value: object, *, low: int = 1, high: int | None = No
     return number
 
 
+def warn_few(name: str, draws: int, alpha: float, stacklevel: int = 3) -> None:
+    """Warn where so few draws leave no p-value that is small enough for the level."""
+    if 1.0 / (draws + 1) > alpha:
+        warnings.warn(
+            f"{name}={draws} cannot reject at level {alpha:g}, as no p-value is below "
+            f"{1.0 / (draws + 1):.3g}: use at least {math.ceil(1.0 / alpha) - 1}.",
+            PrivrankWarning,
+            stacklevel=stacklevel,
+        )
+
+
 def check_choice(name: str, value: object, literal: Any) -> Any:
     """Return `value` if it is one of the words of a ``Literal`` alias."""
     words = get_args(literal)
@@ -164,8 +177,9 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
             f"of the questionnaire in the order of the report."
         )
     names = tuple(items)
-    if not all(
-        isinstance(label, str | Integral) and not isinstance(label, bool) for label in names
+    flags = [isinstance(label, bool | np.bool_) for label in names]
+    if any(flags) != all(flags) or not all(
+        isinstance(label, str | Integral | np.bool_) for label in names
     ):
         raise TypeError(f"{name} must be names or whole numbers: write the others as text.")
     if len(names) < 2:

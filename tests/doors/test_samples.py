@@ -99,7 +99,7 @@ BAD = {
     "one respondent": (lambda: people(GOOD.head(2)), ValueError, ["at least two units"]),
     "too many rows": (lambda: people(max_rows=1), ValueError, ["max_rows=1"]),
     "nobody's row": (lambda: people(cell(None, "who")), ValueError, ["'who'", "every row"]),
-    "a list": (lambda: ranks([[1, 2, 3]]), TypeError, ["rankings", "data frame", "list"]),
+    "a list": (lambda: pr.UniformityTest([1, 2]), TypeError, ["data frame", "list"]),
     "names for another array": (
         lambda: ranks(np.array([[1, 2], [2, 1]])),
         ValueError,

@@ -8,7 +8,8 @@ from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
 from privrank.hypotheses import twosamples as module
-from privrank.hypotheses.twosamples import Distance, null_threshold, with_zero
+from privrank.hypotheses.interval import zero_rule
+from privrank.hypotheses.twosamples import Distance, null_threshold
 
 TV = Distance((300, 300), 1.0, 5, exact=True)
 MANY = Distance((300, 300), 1.0, 300, exact=True)
@@ -108,7 +109,7 @@ def test_an_interval_without_zero_and_a_rejection_are_one(distance):
     for one, other, p in zip(t, second, pvalues, strict=True):
         level = (0.01, 0.05, 0.1)[int(10_000 * p) % 3]
         ends = distance.ends(one, other, 0.03, level)
-        low, high = with_zero(*ends, p <= level, 1e-5)
+        low, high = zero_rule(ends, rejected=p <= level, step=1e-5)
         assert 0 <= low <= high <= distance.diameter and high >= ends[1]
         assert (low > 0) == (p <= level)
         if ends[0] > 0 and p <= level:

@@ -133,11 +133,15 @@ def as_rankings(
     ranking, so that the number of rankings stays what it was. In the form ``"long"`` it needs a row
     with a missing rank; a ranking without any row is not there.
 
+    The orders are drawn once, here, and are part of the data from then on: all fits of the result
+    share them.
+
     **Elsewhere it is not exact.** Random orders pull every estimate (mean ranks, pair fractions)
     towards indifference, and ``"bottom"`` pulls items down that are missing for other reasons: a
     consensus takes rankings as they are, with ``ties=True`` and ``missing=``. A test of identity
-    with a distribution that is not uniform loses its level, up to rejecting always: each row would
-    have to be drawn from that distribution, given its reported part, and condition 1 to hold. A
+    with a distribution that is not uniform loses its level, up to rejecting always: each row has to
+    be drawn from that distribution, given its reported part, as `IdentityTest` does with
+    ``ties="complete"`` and ``missing=``, and condition 1 to hold. A
     comparison of groups keeps its level if, given the rankings, ties and missing items come about
     alike in all groups; complete once, before any permutation.
 
