@@ -28,6 +28,7 @@ STUDIES = (
     "effects",
     "closeness_power",
     "closeness_pvalues",
+    "closeness_intervals",
     "aggregation",
     "aggregation_orders",
 )
