@@ -26,6 +26,7 @@ STUDIES = (
     "identity_power",
     "closeness_power",
     "closeness_pvalues",
+    "closeness_intervals",
     "aggregation",
     "aggregation_orders",
 )
