@@ -26,6 +26,8 @@ STUDIES = (
     "identity_power",
     "closeness_power",
     "closeness_pvalues",
+    "closeness_details",
+    "closeness_peers",
     "closeness_intervals",
     "aggregation",
     "aggregation_orders",
