@@ -106,7 +106,7 @@ def one(rng: np.random.Generator, name: str) -> list[tuple[float, ...]]:
     test, found = survey(name, rng), []
     smallest = f"g{int(np.argmin(CELLS[name][0]))}"
     for epsilon in EPSILONS:
-        fitted = test.fit(1.0, details_epsilon=epsilon, permutations=19, rng=rng)
+        fitted = test.fit(1.0, details_epsilon=epsilon, method="pairs", permutations=19, rng=rng)
         frame = fitted.details()
         true = truth(name, frame)
         # true means of rankings are simulated, to about a thousandth
@@ -125,7 +125,7 @@ def university(rng: np.random.Generator, language: str, epsilon: float) -> tuple
     test = pr.ClosenessTest.from_formula(
         f"{' + '.join(cems.items)} ~ {language}", data, respondent="respondent"
     )
-    fitted = test.fit(1.0, details_epsilon=epsilon, permutations=19, rng=rng)
+    fitted = test.fit(1.0, details_epsilon=epsilon, method="pairs", permutations=19, rng=rng)
     frame = fitted.details().set_index("item")
     named = frame["clear"] & (frame["group"] == "good")
     city = CITIES[language]
