@@ -154,7 +154,7 @@ def main() -> None:
                 }
             )
         print(f"{name}: {time.time() - started:.0f} s", flush=True)
-    command = "python validation/closeness_details.py"
+    command = f"python validation/closeness_details.py --replicates {options.replicates}"
     if options.only != [""]:
         print(pd.DataFrame(rows).to_string())
         return
