@@ -44,14 +44,16 @@ def detail_items(
         )
     if chosen is None:
         return tuple(range(len(sample.items)))
+    noun = "items" if sample.kind == "rankings" else "categories"
     if isinstance(chosen, str) or not isinstance(chosen, Sequence):
         raise TypeError(
             f"details_items must be a sequence of names, got {type(chosen).__name__}: list the "
-            f"{'items' if sample.kind == 'rankings' else 'categories'}."
+            f"{noun}."
         )
     names = [str(name) for name in chosen]
     if not names or len(set(names)) < len(names) or not set(names) <= set(sample.items):
         raise ValueError(
-            f"details_items must be distinct names among {', '.join(sample.items)}, at least one."
+            f"details_items must name at least one of the {noun}, none of them twice: leave it out "
+            f"for all."
         )
     return tuple(sorted(sample.items.index(name) for name in names))
