@@ -121,8 +121,9 @@ class ClosenessResult(Result):
     def corrected_effect(self) -> float | None:
         """The same with what sampling adds to it on average taken off.
 
-        Of a kernel distance, the most that sampling can add. None unless an effect was released of
-        a test whose null hypothesis is that the distance is 0.
+        Of total variation, what it adds where all categories differ; where one of many does, some
+        is left. Of a kernel distance, the most that sampling can add. None unless an effect was
+        released of a test whose null hypothesis is that the distance is 0.
         """
         if self._effect is None or self.asked.distance is None:
             return None

@@ -178,19 +178,19 @@ def cell_parts(tables: TableArray) -> FloatArray:
       terms.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
-    total, groups = int(sizes.sum()), len(sizes)
+    total, two = int(sizes.sum()), len(sizes) == 2
     share = sizes / total
     both, most = share * (1.0 - share), np.maximum(share, 1.0 - share)
-    sums, largest = (np.empty(tables.shape[:2]) for _ in range(2))
+    sums, largest = (np.zeros(tables.shape[:2]) for _ in range(2))
     for rows in _batches(tables):
         pooled = _pooled(tables[rows])
-        for g in range(1 if groups == 2 else groups):
+        for g in range(1 if two else len(sizes)):
             away = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
             expected = _expected(pooled, int(sizes[g]), total).sum(axis=1)
             sums[rows, g] = away.sum(axis=1) / total - expected
             largest[rows, g] = (away / total - _spread(pooled, share[g])).max(axis=1)
     each, cells = sums / (2.0 * most + both), largest / (9.0 / 8.0 * most)
-    if groups == 2:
+    if two:
         return np.stack((each[:, 0], cells[:, 0]), axis=1)
     whole = sums.sum(axis=1) / (4.0 * (1.0 - share.min()) + both.sum())
     return np.concatenate((whole[:, None], each, cells), axis=1)
