@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ from privrank.encode.groups import (
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import plan_comparison, release_comparison
 from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
+from privrank.planning.details import check_extra, detail_items
 from privrank.published import asz18, ks23
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -84,6 +84,14 @@ class ClosenessTest:
     :mod:`privrank.mechanisms.statistics.permutation` and
     :mod:`privrank.mechanisms.statistics.departures`; of an effect
     :mod:`privrank.hypotheses.twosamples`.
+
+    **What differs.** With `details_epsilon` the totals by group are released, too, from a second
+    part of the budget (:mod:`privrank.mechanisms.details`). The intervals for all items and
+    comparisons hold at once, whether or not the test rejects, so that their clear differences may
+    be named. A few items chosen beforehand (`details_items`) have much less noise. With
+    ``paired=True`` the null hypothesis is that the two answers of a respondent are exchangeable,
+    re-labellings swap them, and a respondent with both is the unit
+    (:mod:`privrank.mechanisms.statistics.swaps`).
 
     **Validity.** If the groups have the same distribution, the p-value is uniform but for its
     rounding up to the next multiple of 1e-4: exactly, for all sizes and numbers of permutations,
@@ -273,7 +281,7 @@ class ClosenessTest:
         asked = compare(method, self._encoded.sample, alpha)
         sample = self._encoded.sample
         _check_effect(effect_epsilon, epsilon, asked, sample)
-        items = _details(details_epsilon, details_items, epsilon, sample)
+        items = detail_items(details_epsilon, details_items, epsilon, sample)
         if asked.decision is not None and epsilon == np.inf:
             raise ValueError(
                 f"method={method!r} releases a noisy decision, which needs a finite epsilon: use "
@@ -378,7 +386,7 @@ def _check_effect(
 ) -> None:
     if effect_epsilon is None:
         return
-    _check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+    check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
     if sample.paired:
         raise ValueError(
             "effect_epsilon= is for samples of different respondents: leave it out with "
@@ -396,48 +404,3 @@ def _check_effect(
         )
     if asked.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
-
-
-def _check_extra(name: str, what: str, extra: object, epsilon: float) -> None:
-    """Refuse what is no budget on top of epsilon."""
-    if epsilon == np.inf:
-        raise ValueError(
-            f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
-        )
-    if isinstance(extra, bool) or not isinstance(extra, Real):
-        raise TypeError(f"{name} must be a positive number, got {type(extra).__name__}.")
-    if not 1e-9 <= float(extra) <= 1e9:
-        raise ValueError(
-            f"{name} must be positive and finite, got {extra}: it comes on top of epsilon."
-        )
-
-
-def _details(
-    details_epsilon: object, chosen: object, epsilon: float, sample: Sample
-) -> tuple[int, ...]:
-    """Return the places of the items whose totals are released; none if they are not wanted."""
-    alone = sample.private_labels or sample.paired
-    if details_epsilon is None and (epsilon < np.inf or alone):
-        if chosen is not None:
-            raise ValueError("details_items= says what details_epsilon= is for: give it, too.")
-        return ()
-    if details_epsilon is not None:
-        _check_extra("details_epsilon", "the table of what differs", details_epsilon, epsilon)
-    if alone:
-        raise ValueError(
-            "details_epsilon= is for groups of different respondents whose sizes are public: leave "
-            "it out with labels='private' and with paired=True."
-        )
-    if chosen is None:
-        return tuple(range(len(sample.items)))
-    if isinstance(chosen, str) or not isinstance(chosen, Sequence):
-        raise TypeError(
-            f"details_items must be a sequence of names, got {type(chosen).__name__}: list the "
-            f"{'items' if sample.kind == 'rankings' else 'categories'}."
-        )
-    names = [str(name) for name in chosen]
-    if not names or len(set(names)) < len(names) or not set(names) <= set(sample.items):
-        raise ValueError(
-            f"details_items must be distinct names among {', '.join(sample.items)}, at least one."
-        )
-    return tuple(sorted(sample.items.index(name) for name in names))

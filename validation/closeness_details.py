@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from study import asked, floor, mean_and_error, replicate, write
+from study import arguments, floor, mean_and_error, replicate, write
 
 import privrank as pr
 
@@ -106,7 +106,7 @@ def one(rng: np.random.Generator, name: str) -> list[tuple[float, ...]]:
     test, found = survey(name, rng), []
     smallest = f"g{int(np.argmin(CELLS[name][0]))}"
     for epsilon in EPSILONS:
-        fitted = test.fit(1.0, details_epsilon=epsilon, permutations=19, rng=rng)
+        fitted = test.fit(1.0, details_epsilon=epsilon, method="pairs", permutations=19, rng=rng)
         frame = fitted.details()
         true = truth(name, frame)
         # true means of rankings are simulated, to about a thousandth
@@ -125,20 +125,17 @@ def university(rng: np.random.Generator, language: str, epsilon: float) -> tuple
     test = pr.ClosenessTest.from_formula(
         f"{' + '.join(cems.items)} ~ {language}", data, respondent="respondent"
     )
-    fitted = test.fit(1.0, details_epsilon=epsilon, permutations=19, rng=rng)
+    fitted = test.fit(1.0, details_epsilon=epsilon, method="pairs", permutations=19, rng=rng)
     frame = fitted.details().set_index("item")
     named = frame["clear"] & (frame["group"] == "good")
     city = CITIES[language]
     return bool(named[city] and frame["difference"][city] < 0), bool(named.drop(city).any())
 
 
-def main() -> None:
-    options = asked(__doc__, 1000)
+def simulated(replicates: int, command: str) -> None:
     started, rows = time.time(), []
     for number, name in enumerate(CELLS):
-        if not any(part in name for part in options.only):
-            continue
-        found = np.array(replicate(one, options.replicates, name, cell=9400 + number), dtype=float)
+        found = np.array(replicate(one, replicates, name, cell=9400 + number), dtype=float)
         for place, epsilon in enumerate(EPSILONS):
             every, small, wrong, right, real = found[:, place].mean(axis=0)
             rows.append(
@@ -147,24 +144,23 @@ def main() -> None:
                     "units": ", ".join(map(str, CELLS[name][0])),
                     "details_epsilon": f"{epsilon:g}",
                     "all hold": f"{every:.3f}",
-                    "least by chance": f"{floor(1, options.replicates, 1 - ALPHA):.3f}",
+                    "floor": f"{floor(1, replicates, 1 - ALPHA):.3f}",
                     "smallest group's hold": f"{small:.3f}",
                     "named wrongly": f"{wrong:.3f}",
                     "named rightly": f"{right:.2f} of {real:.0f}",
                 }
             )
         print(f"{name}: {time.time() - started:.0f} s", flush=True)
-    command = "python validation/closeness_details.py"
-    if options.only != [""]:
-        print(pd.DataFrame(rows).to_string())
-        return
     title = "Simultaneous intervals for what differs between groups"
     write("closeness_details", title, command, rows, started)
+
+
+def cities(replicates: int, command: str) -> None:
     started, rows = time.time(), []
     for number, language in enumerate(CITIES):
         for epsilon in (0.667, 1.0, 1.333, 2.0):
-            cell = 9450 + 10 * number + int(10 * epsilon)
-            found = replicate(university, options.replicates // 4, language, epsilon, cell=cell)
+            cell = 9450 + 30 * number + int(10 * epsilon)
+            found = replicate(university, replicates, language, epsilon, cell=cell)
             share, error = mean_and_error([float(right) for right, _ in found])
             others = np.mean([other for _, other in found])
             rows.append(
@@ -177,8 +173,16 @@ def main() -> None:
                     "another city named": f"{others:.3f}",
                 }
             )
+            print(rows[-1], flush=True)
     title = "University: the city named for its language"
     write("closeness_details_university", title, command, rows, started)
+
+
+def main() -> None:
+    replicates = arguments(__doc__, 1000)
+    command = f"python validation/closeness_details.py --replicates {replicates}"
+    simulated(replicates, command)
+    cities(replicates, command)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from study import asked, mean_and_error, replicate, write
+from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
 from privrank.published.ks23 import kim_schrab_reject
@@ -39,8 +39,8 @@ ATOM = EQUAL + np.array([-0.025, -0.025, 0.1, -0.025, -0.025])
 ENDS = EQUAL + np.array([0.06, -0.03, -0.06, -0.03, 0.06])
 
 
-def mallows(phi: float, order: tuple[int, ...] = (1, 2, 3, 4, 5, 6)):
-    return pr.Mallows(6, phi, np.array(order))
+def mallows(phi: float, order: tuple[int, ...] = (1, 2, 3, 4, 5)):
+    return pr.Mallows(5, phi, np.array(order))
 
 
 class Camps:
@@ -51,7 +51,7 @@ class Camps:
 
     def rvs(self, n: int, rng: np.random.Generator) -> np.ndarray:
         ranks = self.model.rvs(n, rng)
-        return np.where(rng.random((n, 1)) < 0.5, ranks, 7 - ranks)
+        return np.where(rng.random((n, 1)) < 0.5, ranks, 6 - ranks)
 
 
 # name: sizes of the groups, their distributions
@@ -65,8 +65,8 @@ CELLS = {
     "choices, trend, small third group": ((500, 500, 10), (EQUAL, TREND, EQUAL)),
     "null, Mallows .6": (TWO, (mallows(0.6), mallows(0.6))),
     "rankings, Mallows .6 and .7": (TWO, (mallows(0.6), mallows(0.7))),
-    "rankings, first two swapped": (TWO, (mallows(0.7), mallows(0.7, (2, 1, 3, 4, 5, 6)))),
-    "rankings, last to first": (TWO, (mallows(0.8), mallows(0.8, (2, 3, 4, 5, 6, 1)))),
+    "rankings, first two swapped": (TWO, (mallows(0.7), mallows(0.7, (2, 1, 3, 4, 5)))),
+    "rankings, last to first": (TWO, (mallows(0.8), mallows(0.8, (2, 3, 4, 5, 1)))),
     "rankings, opposite camps against uniform": (TWO, (Camps(0.7), mallows(1.0))),
     "rankings, one of three groups": (THREE, (mallows(0.7), mallows(0.7), mallows(0.85))),
 }
@@ -155,7 +155,7 @@ def of_choices(sizes, shares, epsilon: float, rng) -> dict[str, bool]:
 def of_rankings(sizes, models, epsilon: float, rng) -> dict[str, bool]:
     samples = [model.rvs(n, rng) for n, model in zip(sizes, models, strict=True)]
     ranks = np.concatenate(samples)
-    items = [f"i{x}" for x in range(6)]
+    items = [f"i{x}" for x in range(5)]
     frame = pd.DataFrame(ranks, columns=items)
     levels = [f"g{g}" for g in range(len(sizes))]
     frame["group"] = np.repeat(levels, sizes)
@@ -166,12 +166,12 @@ def of_rankings(sizes, models, epsilon: float, rng) -> dict[str, bool]:
 
     def least(name: str) -> float:
         each = epsilon / ranks.shape[1]
-        return min(noisy_pvalue(name, ranks[:, x], sizes, each, rng) for x in range(6))
+        return min(noisy_pvalue(name, ranks[:, x], sizes, each, rng) for x in range(5))
 
     # Holm's procedure rejects any hypothesis if and only if it rejects the one of the least p
-    found["Kruskal-Wallis, items, Holm"] = 6 * least("Kruskal-Wallis") <= ALPHA
+    found["Kruskal-Wallis, items, Holm"] = 5 * least("Kruskal-Wallis") <= ALPHA
     if len(sizes) == 2:
-        found["Kolmogorov-Smirnov, items, Holm"] = 6 * least("Kolmogorov-Smirnov") <= ALPHA
+        found["Kolmogorov-Smirnov, items, Holm"] = 5 * least("Kolmogorov-Smirnov") <= ALPHA
         one = noisy_pvalue("Kolmogorov-Smirnov", ranks[:, ITEM], sizes, epsilon, rng)
         found["Kolmogorov-Smirnov, one item"] = one <= ALPHA
     return found
@@ -187,25 +187,29 @@ def one(rng: np.random.Generator, name: str) -> dict[tuple[float, str], bool]:
     return found
 
 
-def main() -> None:
-    options = asked(__doc__, 300)
+def table(kind: str, replicates: int) -> None:
+    """Run the cells of choices or of rankings, and write their table."""
     started, rows = time.time(), []
-    for number, name in enumerate(CELLS):
-        if not any(part in name for part in options.only):
+    for number, (name, (sizes, models)) in enumerate(CELLS.items()):
+        if isinstance(models[0], np.ndarray) != (kind == "choices"):
             continue
-        found = replicate(one, options.replicates, name, cell=9300 + number)
+        found = replicate(one, replicates, name, cell=9300 + number)
         for method in dict.fromkeys(method for _, method in found[0]):
-            row = {"data": name, "units": ", ".join(map(str, CELLS[name][0])), "test": method}
+            row = {"data": name, "units": ", ".join(map(str, sizes)), "test": method}
             for epsilon in EPSILONS:
                 rate, error = mean_and_error([float(each[epsilon, method]) for each in found])
                 row[f"epsilon {epsilon:g}"] = f"{rate:.3f} ({error:.3f})"
             rows.append(row)
         print(f"{name}: {time.time() - started:.0f} s", flush=True)
-    if options.only == [""]:
-        title = "Share of rejections (standard error) of the default test and of others"
-        write("closeness_peers", title, "python validation/closeness_peers.py", rows, started)
-    else:
-        print(pd.DataFrame(rows).to_string())
+    title = f"Share of rejections (standard error), {kind}: the default test and others"
+    command = f"python validation/closeness_peers.py --replicates {replicates}"
+    write(f"closeness_peers_{kind}", title, command, rows, started)
+
+
+def main() -> None:
+    replicates = arguments(__doc__, 300)
+    for kind in ("choices", "rankings"):
+        table(kind, replicates)
 
 
 if __name__ == "__main__":

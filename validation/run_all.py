@@ -28,6 +28,8 @@ STUDIES = (
     "effects",
     "closeness_power",
     "closeness_pvalues",
+    "closeness_details",
+    "closeness_peers",
     "closeness_intervals",
     "aggregation",
     "aggregation_orders",

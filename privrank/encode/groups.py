@@ -98,17 +98,19 @@ def encode_samples(
         One sentence.
     """
     check_paired(paired, secret, respondent, len(samples), max_rows)
+    chosen = all(isinstance(sample, pd.Series) for sample in samples)
+    if chosen:
+        samples = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
     place = partners(samples, str(respondent)) if paired else None
-    if all(isinstance(sample, pd.Series) for sample in samples):
+    if chosen:
         if respondent is not None and not paired:
             raise ValueError(
                 "respondent= needs a frame: use from_formula('choice ~ group', data, "
                 "respondent=...)."
             )
-        frames = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
         least = _least(secret)
         asked: dict[str, Any] = {"categories": items, "respondent": respondent, "least": least}
-        parts = [encode_choices(each, "choice", **asked) for each in frames]
+        parts = [encode_choices(each, "choice", **asked) for each in samples]
         return _joined(parts, names, secret, place)
     if respondent is not None and not paired:
         _refuse_shared(samples, respondent)

@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 
 _LARGEST_ZERO_SUM = 100
 """Items up to which noise that sums to zero is tried; beyond, it saves less than 2 % of the
-standard deviation."""
+standard deviation. It is drawn by rejection, which takes ever longer for scales below 1."""
 
 
 def plan_details(sample: Sample, epsilon: float, items: Sequence[int]) -> dict[str, PartPlan]:
@@ -54,7 +54,7 @@ def plan_details(sample: Sample, epsilon: float, items: Sequence[int]) -> dict[s
     moved = _l1(sample, len(items))
     parts = [PartPlan(DiscreteLaplace.calibrate(moved, epsilon), moved, epsilon)]
     if m <= _LARGEST_ZERO_SUM and epsilon < np.inf:
-        if not some:
+        if not some and epsilon <= moved:
             parts.append(PartPlan(ZeroSumLaplace.calibrate(m, moved, epsilon), moved, epsilon))
         if sample.kind == "rankings":
             body = PermutohedronNoise.calibrate(m, epsilon)

@@ -66,19 +66,21 @@ def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
     widths = half_widths(totals, sizes, law, step, alpha)
     names = [name for name, _ in sample.groups]
-    blocks = []
-    for contrast, width in zip(contrasts(len(sizes)), widths, strict=True):
-        difference = contrast.weights(sizes) @ totals
-        low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-width, width))
-        block = pd.DataFrame({"item": [sample.items[place] for place in chosen]})
-        block["group"] = names[contrast.first[0]]
-        block["other"] = names[contrast.second[0]] if len(contrast.second) == 1 else REST
-        block["difference"], block["lower"], block["upper"] = (
-            largest * part for part in (difference, low, high)
-        )
-        block["clear"] = (low > 0) | (high < 0)
-        blocks.append(block)
-    return pd.concat(blocks, ignore_index=True)
+    asked, k = contrasts(len(sizes)), len(chosen)
+    difference = np.array([contrast.weights(sizes) @ totals for contrast in asked])
+    low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
+    others = [names[c.second[0]] if len(c.second) == 1 else REST for c in asked]
+    return pd.DataFrame(
+        {
+            "item": [sample.items[place] for place in chosen] * len(asked),
+            "group": np.repeat([names[contrast.first[0]] for contrast in asked], k),
+            "other": np.repeat(others, k),
+            "difference": largest * difference.ravel(),
+            "lower": largest * low.ravel(),
+            "upper": largest * high.ravel(),
+            "clear": ((low > 0) | (high < 0)).ravel(),
+        }
+    )
 
 
 def clear_differences(frame: pd.DataFrame | None) -> list[dict[Any, Any]] | None:
