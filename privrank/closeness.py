@@ -17,6 +17,7 @@ from privrank.encode.groups import (
     encode_samples,
     groups_of_formula,
 )
+from privrank.encode.ranks import Gaps, Ties
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import plan_comparison, release_comparison
 from privrank.mechanisms.statistics.gram import DIAMETER
@@ -66,6 +67,10 @@ class ClosenessTest:
         several rows enters with the mean of what they say, and belongs to one group.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties, missing : str, default "refuse"
+        As for :class:`privrank.UniformityTest`, but orders and places are drawn uniformly. This
+        keeps the level where both rankings and what is left out of them come about alike in all
+        groups, and only there.
     labels : {"public", "private"}, default "public"
         Whether who is in which group, and so the sizes of the groups, is public.
     min_group_sizes : tuple of two int, optional
@@ -115,6 +120,8 @@ class ClosenessTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
         labels: Labels = "public",
         min_group_sizes: tuple[int, int] | None = None,
     ) -> None:
@@ -125,6 +132,8 @@ class ClosenessTest:
             items=items,
             respondent=respondent,
             max_rows=max_rows,
+            ties=ties,
+            missing=missing,
             secret=bounds is not None,
         )
         self._set(encoded, bounds)
@@ -157,7 +166,7 @@ class ClosenessTest:
             As for the class.
         **arguments
             `respondent`, `max_rows`; `levels`, the groups, where the column's type declares none;
-            for choices `categories`, likewise.
+            for choices `categories`, likewise; for rankings `ties` and `missing`.
 
         Returns
         -------

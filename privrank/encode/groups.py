@@ -13,12 +13,14 @@ from privrank.encode import counting
 from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample
 from privrank.encode.formula import parse
 from privrank.encode.frames import refuse_copy, with_respondent_column
+from privrank.encode.ranks import as_declared
 from privrank.encode.samples import (
     codes_of,
     encode_choices,
     encode_counts,
     encode_rankings,
     formula_options,
+    refuse_partial,
 )
 from privrank.release.survey import Sample
 from privrank.util.checks import check_items
@@ -70,6 +72,8 @@ def encode_samples(
     items: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
+    ties: object = "refuse",
+    missing: object = "refuse",
     secret: bool = False,
 ) -> EncodedGroups:
     """Validate one frame of rankings, or one categorical Series of choices, per sample.
@@ -83,6 +87,8 @@ def encode_samples(
     items, respondent, max_rows
         As for :func:`privrank.encode.samples.encode_rankings`; `items` are the categories of
         choices.
+    ties, missing
+        The words of a test (:data:`privrank.encode.ranks.Ties`).
     secret : bool
         Whether who is in which sample is protected, so that no sample may be too small here.
 
@@ -91,12 +97,14 @@ def encode_samples(
     ValueError, TypeError
         One sentence.
     """
+    shared, gaps = as_declared(ties, missing)
     if all(isinstance(sample, pd.Series) for sample in samples):
         if respondent is not None:
             raise ValueError(
                 "respondent= needs a frame: use from_formula('choice ~ group', data, "
                 "respondent=...)."
             )
+        refuse_partial(shared, gaps)
         frames = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
         least = _least(secret)
         return _joined(
@@ -108,6 +116,7 @@ def encode_samples(
     if respondent is not None:
         _refuse_shared(samples, respondent)
     unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
+    unit |= {"ties": shared, "missing": gaps}
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
     rest = [
@@ -145,8 +154,14 @@ def groups_of_formula(
     rankings = len(parsed.left) > 1
     if rankings and secret:
         raise ValueError(SECRET_LABELS)
+    given = dict(arguments)
+    shared, gaps = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
     known = {"levels"} | (set() if rankings else {"categories"})
-    options = formula_options(arguments, known)
+    options = formula_options(given, known)
+    if rankings:
+        options |= {"ties": shared, "missing": gaps}
+    else:
+        refuse_partial(shared, gaps)
     levels, respondent, group = (
         options.pop("levels", None),
         options.get("respondent"),

@@ -21,6 +21,7 @@ from privrank.hypotheses.smoothing import (
     smoothing_scale,
 )
 from privrank.hypotheses.statistic import Comparison
+from privrank.mechanisms.completion import completed_groups
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.statistics.gram import check_gram, gram_blocks
 from privrank.mechanisms.statistics.permutation import (
@@ -158,7 +159,7 @@ def release_comparison(
         Before any answer is read.
     """
     spend(budget, plan, encoded.sample)
-    tables = _tables(encoded, asked)
+    tables = _tables(completed_groups(encoded, rng), asked)
     permutations = int(plan.number("permutations"))
     statistics = permuted_statistics(tables.counts, tables.statistic, permutations, rng)
     name = PVALUE if asked.decision is None else DECISION

@@ -65,6 +65,7 @@ OPENED = {
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.bounding": DRAWN,
     "mechanisms.closeness": GROUPS | SAMPLES,
+    "mechanisms.completion": GROUPS | SAMPLES,
     "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES,
     "mechanisms.tallies": COMPARISONS,
