@@ -15,6 +15,7 @@ from privrank.encode.groups import (
     encode_samples,
     groups_of_formula,
 )
+from privrank.encode.ranks import Gaps, Ties
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import plan_comparison, release_comparison
 from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
@@ -63,6 +64,10 @@ class ClosenessTest:
         several rows enters with the mean of what they say, and belongs to one group.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties, missing : str, default "refuse"
+        As for :class:`privrank.UniformityTest`, but orders and places are drawn uniformly. This
+        keeps the level where both rankings and what is left out of them come about alike in all
+        groups, and only there.
     labels : {"public", "private"}, default "public"
         Whether who is in which group, and so the sizes of the groups, is public. With private
         labels the p-value is all that is released.
@@ -123,6 +128,8 @@ class ClosenessTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
         labels: Labels = "public",
         paired: bool = False,
     ) -> None:
@@ -134,6 +141,8 @@ class ClosenessTest:
             max_rows=max_rows,
             secret=check_choice("labels", labels, Labels) == "private",
             paired=paired,
+            ties=ties,
+            missing=missing,
         )
 
     @classmethod
@@ -166,7 +175,8 @@ class ClosenessTest:
             As for the class: every respondent is in both of two groups.
         **arguments
             `respondent`, `max_rows`; `levels`, the groups, where the column's type declares none;
-            for choices `categories`, likewise. Public groups that nobody is in are left out.
+            for choices `categories`, likewise; for rankings `ties` and `missing`. Public groups
+            that nobody is in are left out.
 
         Returns
         -------

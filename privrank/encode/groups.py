@@ -15,12 +15,14 @@ from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample
 from privrank.encode.formula import parse
 from privrank.encode.frames import refuse_copy, with_respondent_column
 from privrank.encode.pairing import check_paired, partners
+from privrank.encode.ranks import as_declared
 from privrank.encode.samples import (
     codes_of,
     encode_choices,
     encode_counts,
     encode_rankings,
     formula_options,
+    refuse_partial,
 )
 from privrank.release.survey import Sample
 from privrank.util.checks import check_items
@@ -73,6 +75,8 @@ def encode_samples(
     items: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
+    ties: object = "refuse",
+    missing: object = "refuse",
     secret: bool = False,
     paired: bool = False,
 ) -> EncodedGroups:
@@ -87,6 +91,8 @@ def encode_samples(
     items, respondent, max_rows
         As for :func:`privrank.encode.samples.encode_rankings`; `items` are the categories of
         choices.
+    ties, missing
+        The words of a test (:data:`privrank.encode.ranks.Ties`).
     secret : bool
         Whether who is in which sample is protected, so that no sample can be too small.
     paired : bool
@@ -97,6 +103,7 @@ def encode_samples(
     ValueError, TypeError
         One sentence.
     """
+    shared, gaps = as_declared(ties, missing)
     check_paired(paired, secret, respondent, len(samples), max_rows)
     chosen = all(isinstance(sample, pd.Series) for sample in samples)
     if chosen:
@@ -108,6 +115,7 @@ def encode_samples(
                 "respondent= needs a frame: use from_formula('choice ~ group', data, "
                 "respondent=...)."
             )
+        refuse_partial(shared, gaps)
         least = _least(secret)
         asked: dict[str, Any] = {"categories": items, "respondent": respondent, "least": least}
         parts = [encode_choices(each, "choice", **asked) for each in samples]
@@ -115,6 +123,7 @@ def encode_samples(
     if respondent is not None and not paired:
         _refuse_shared(samples, respondent)
     unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": _least(secret)}
+    unit |= {"ties": shared, "missing": gaps}
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
     rest = [
@@ -157,8 +166,14 @@ def groups_of_formula(
             f"got {formula!r}."
         )
     rankings = len(parsed.left) > 1
+    given = dict(arguments)
+    shared, gaps = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
     known = {"levels"} | (set() if rankings else {"categories"})
-    options = formula_options(arguments, known)
+    options = formula_options(given, known)
+    if rankings:
+        options |= {"ties": shared, "missing": gaps}
+    else:
+        refuse_partial(shared, gaps)
     levels, respondent, group = (
         options.pop("levels", None),
         options.get("respondent"),

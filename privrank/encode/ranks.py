@@ -41,8 +41,9 @@ Purpose = Literal["test", "closeness", "consensus"]
 """A test against a null, a comparison of groups, or a consensus."""
 
 _RANDOM = {
-    "ties": "break ties at random with privrank.as_rankings(frame, ties='random')",
-    "gaps": "complete it at random with privrank.as_rankings(frame, missing=...)",
+    "ties": "have them broken at random with ties='complete'",
+    "gaps": "have it completed at random with missing='bottom', below the listed items, or "
+    "missing='complete', anywhere",
 }
 
 _DRAWN = {
@@ -84,7 +85,8 @@ def remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
     if purpose == "consensus":
         return _DECLARED[fault]
     if purpose == "closeness":
-        return f"where {fault} come about alike in all groups, and only there, {_RANDOM[fault]}"
+        alike = f"where {fault} come about alike in all groups, and only there,"
+        return f"{alike} {_RANDOM[fault]}"
     return _DRAWN[fault]
 
 

@@ -46,6 +46,7 @@ __all__ = [
     "encode_data",
     "encode_rankings",
     "formula_options",
+    "refuse_partial",
     "sample_of_formula",
 ]
 

@@ -21,6 +21,7 @@ from privrank.hypotheses.smoothing import (
 )
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL, null_threshold
+from privrank.mechanisms.completion import completed_groups
 from privrank.mechanisms.details import draw_details, plan_details
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.statistics import departures, reference
@@ -211,6 +212,7 @@ def release_comparison(
     """
     sample = encoded.sample
     spend(budget, plan, sample)
+    encoded = completed_groups(encoded, rng)
     data = _data(encoded, asked)
     measures = [_measure(data, asked, sample, plan.number("scale"))]
     if STATISTIC in plan.parts and asked.form != "pairs":

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from privrank.distributions.counts import orders_of, signs_of_orders
 from privrank.distributions.mallows import Mallows, insertion_codes
 from privrank.distributions.simulate import blocks
+from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.forms.conversion import complete_ranks
+from privrank.encode.groups import EncodedGroups
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.privacy.noise import draw_orders, draw_uniforms
 
-__all__ = ["completed"]
+__all__ = ["completed", "completed_groups"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -74,6 +76,24 @@ def completed(
         model = null.model
         return _in_blocks(codes, m, lambda part: _inserted(part, model, rng))
     return _in_blocks(codes, m, lambda part: _uniform(part, rng))
+
+
+def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) -> EncodedGroups:
+    """Return groups whose rankings are completed, if they may be partial, by uniform draws.
+
+    Notes
+    -----
+    **Statistic.** If both the rankings and what is left out of them have the same distribution in
+    all groups, the completed rankings have, whatever the draw, and units stay exchangeable: they
+    are completed once, before any permutation. Uniform orders pull the groups towards each other.
+    """
+    if not encoded.sample.completed:
+        return encoded
+    null, parts = NullModel(), []
+    for part in encoded._parts:
+        ranks = completed(part._rows, null, rng, anywhere=part.missing == "half")
+        parts.append(EncodedSample(part.sample, ranks, part._sizes))
+    return EncodedGroups(encoded.sample, parts, encoded._partners)
 
 
 def _in_blocks(codes: IntArray, width: int, draw: Draw) -> IntArray:

@@ -44,6 +44,12 @@ if TYPE_CHECKING:
 __all__ = ["ClosenessResult"]
 
 
+_COMPLETED = (
+    "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
+    "come about alike in all groups.",
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ClosenessResult(Result):
     """A private comparison of samples: a p-value or a decision, and an effect if one was paid for.
@@ -322,6 +328,7 @@ class ClosenessResult(Result):
                 *between_groups(self.asked, sample),
                 *self._effect_words(interval),
                 *detail_words(self.release, self._details(), self.alpha),
+                *(_COMPLETED if sample.completed else ()),
                 promise(self.release, self._protected()),
                 *(seed_notes([self.release]) if details else []),
             ),

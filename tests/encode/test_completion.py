@@ -79,7 +79,6 @@ TESTS = {
         "consensus",
     ),
 }
-RANDOMLY = {"ties": "as_rankings(frame, ties='random')", "gaps": "as_rankings(frame, missing=...)"}
 
 
 @pytest.mark.parametrize("fault", ["ties", "gaps"])
@@ -90,11 +89,11 @@ def test_every_class_says_what_is_valid_for_it(name, fault):
     with pytest.raises(ValueError, match="every row of rankings") as caught:
         build(SPOIL[fault](MODEL.rvs(40, rng), rng))
     text = str(caught.value)
-    assert (RANDOMLY[fault] in text) == (purpose == "closeness")
+    assert ("at random" in text) == (purpose == "closeness")
     assert ("alike in all groups" in text) == (purpose == "closeness")
     assert ("drawn from H0" in text) == (purpose == "test")
     drawn = {"ties": "ties='complete'", "gaps": "missing='complete'"}[fault]
-    assert (drawn in text) == (purpose == "test")
+    assert (drawn in text) == (purpose != "consensus")
     declared = {"ties": "ties=True", "gaps": "missing='half'"}[fault]
     assert (declared in text) == (purpose == "consensus")
     assert text.count(". ") == 0 and text.endswith(".") and "\n" not in text
@@ -125,7 +124,7 @@ def test_random_completion_is_valid_for_groups_with_the_same_gaps_alone(fault):
         one, other = MODEL.rvs(100, rng), MODEL.rvs(100, rng)
         for share, found in rejected.items():
             frames = [SPOIL[fault](one, rng), SPOIL[fault](other, rng, share)]
-            test = pr.ClosenessTest(*(at_random(frame, fault, rng) for frame in frames))
+            test = pr.ClosenessTest(*frames, **COMPLETE[fault])
             found.append(test.fit(5.0, permutations=99, rng=rng).reject)
     assert np.mean(rejected[0.5]) <= MOST < np.mean(rejected[0.0])
 

@@ -66,6 +66,7 @@ OPENED = {
     "mechanisms.bounding": DRAWN,
     "mechanisms.closeness": GROUPS | PAIRED | SAMPLES,
     "mechanisms.details": GROUPS,
+    "mechanisms.completion": GROUPS | PAIRED | SAMPLES,
     "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES,
     "mechanisms.tallies": COMPARISONS,

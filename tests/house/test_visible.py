@@ -260,7 +260,7 @@ def chosen(name, models):
     return found
 
 
-TESTS = (pr.UniformityTest, pr.IdentityTest)
+TESTS = (pr.UniformityTest, pr.IdentityTest, pr.ClosenessTest)
 PARTIAL = (("ties", ranks.Ties), ("missing", ranks.Gaps))
 PAIRED = (pr.PrivateBTL, pr.PrivateTopK)
 OPTIONS = [
