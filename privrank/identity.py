@@ -103,8 +103,9 @@ class IdentityTest:
 
     **Validity.** The distribution of the noisy statistic under H0 is known, so the p-value accounts
     for the noise at any epsilon and any sample size. Observations to which H0 gives probability 0
-    are seen: :mod:`privrank.mechanisms.statistics.omnibus`. With one row per respondent the rows
-    used are independent if respondents are; how many rows one has must not depend on what they say.
+    are seen: :func:`privrank.mechanisms.statistics.categories.omnibus_of`. With one row per
+    respondent the rows used are independent if respondents are; how many rows one has must not
+    depend on what they say.
 
     References
     ----------

@@ -55,7 +55,7 @@ def consensus(rng: np.random.Generator, m: int, n: int, phi: float) -> np.ndarra
 
 RANKINGS = {
     (9, 300): (
-        ("opposite camps", opposite, (1.0, 0.8, 0.5)),
+        ("opposite camps", opposite, (1.0, 0.5, 0.8)),
         ("cycle", cycle, (0.5,)),
         ("first or last", ends, (0.5, 0.3)),
         ("Mallows", consensus, (0.97, 0.95)),
