@@ -219,7 +219,8 @@ def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> 
     low, high = interval
     if not rejected:
         return 0.0, max(high, 0.0)
-    return max(low, math.ulp(0.0)), high if high > 0 else step
+    high = high if high > 0 else step
+    return min(max(low, math.ulp(0.0)), high), high
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
