@@ -156,7 +156,7 @@ def _quantiles(
         math.ceil(noisy_quantile(column, level, scale))
         for column, level in zip(table.T, levels, strict=True)
     ]
-    return np.array(found, dtype=np.int64)
+    return own(found, np.int64)
 
 
 def _null(label: str, sizes: tuple[int, ...], draw: Draw, whole: _Largest, draws: int) -> Null:
