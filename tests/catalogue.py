@@ -363,6 +363,7 @@ def closenesses():
     return [
         *fits("two samples", test, samples, {"items": ITEMS}, kernels),
         *fits("groups, completed", test, torn, levels | COMPLETE, kernels[:1], **ranking),
+        *fits("groups, lists", test, torn, levels | LISTS, kernels[:1], **ranking),
         *fits("groups of rankings", test, grouped, levels, kernels[:3], **ranking),
         *fits("three groups", test, thirds, three, by("auto", "pairs", "kendall"), **ranking),
         *fits("groups of rankers", test, crowd, levels | person, kernels, **ranking),

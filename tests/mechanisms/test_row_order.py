@@ -19,6 +19,7 @@ from outcomes import Outcomes
 import privrank as pr
 from privrank.closeness import ClosenessMethod
 from privrank.encode.samples import encode_rankings
+from privrank.hypotheses.nullmodel import NullModel
 from privrank.identity import IdentityMethod
 from privrank.mechanisms import samples
 from privrank.mechanisms.capped import capped_norm
@@ -292,7 +293,7 @@ def test_buckets_are_private_whoever_moves(outcomes):
                 how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
                 plan = samples.plan_sample(encoded.sample, asked, epsilon, 0.0, **how)
                 rng = np.random.default_rng(0)
-                samples.release_sample(encoded, asked, plan, budget=None, rng=rng)
+                samples.release_sample(encoded, asked, plan, null=NullModel(), budget=None, rng=rng)
 
             probabilities.append(np.mean([seen for _, seen in outcomes.all(run)]))
         low, high = min(probabilities), max(probabilities)
@@ -318,5 +319,5 @@ def test_a_moved_first_row_does_not_turn_the_bucket_test(monkeypatch):
             how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
             plan = samples.plan_sample(encoded.sample, asked, 0.5, 0.0, **how)
             rng = np.random.default_rng(seed)
-            samples.release_sample(encoded, asked, plan, budget=None, rng=rng)
+            samples.release_sample(encoded, asked, plan, null=NullModel(), budget=None, rng=rng)
     assert max(found) - min(found) < 0.2
