@@ -36,7 +36,7 @@ def zipf(k: int) -> np.ndarray:
 def spread(p: np.ndarray, distance: float) -> np.ndarray:
     """Raise every other category and lower the rest, by so much in total variation."""
     up = np.arange(len(p)) % 2 == 0
-    return p + distance * np.where(up, p / p[up].sum(), -p / p[~up].sum())
+    return np.maximum(p + distance * np.where(up, p / p[up].sum(), -p / p[~up].sum()), 0.0)
 
 
 def atom(p: np.ndarray, share: float, category: int = 0) -> np.ndarray:
@@ -113,7 +113,7 @@ HALF = (300, 300)
 CELLS = (
     several("two of three, spread .15", (500, 500, 10), spread(P5, 0.15), P5),
     several("two of three, spread .15", (500, 500, 100), spread(P5, 0.15), P5),
-    several("small group, .5", (30, 500, 500), spread(P5, 0.5), P5),
+    several("small group, spread .4", (30, 500, 500), spread(P5, 0.4), P5),
     several("one of three, spread .2", (200, 200, 200), spread(P5, 0.2), P5),
     several("half of six, spread .2", (100,) * 6, *[spread(P5, 0.2)] * 3, P5),
     several("one of six, spread .3", (100,) * 6, spread(P5, 0.3), P5),

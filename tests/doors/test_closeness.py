@@ -278,7 +278,7 @@ def test_intervals_stand_alone_where_zero_is_not_the_null():
 
 
 def test_a_threshold_serves_its_own_level_and_larger_ones():
-    test = pr.ClosenessTest(mallows(0.7, 90), mallows(0.9, 90, seed=2))
+    test = pr.ClosenessTest(mallows(0.3, 90), mallows(0.9, 90, seed=2))
     result = test.fit(99.0, effect_epsilon=99.0, rng=seeded())
     t, c = result.release.parts["statistic"].values * result.release.parts["statistic"].step
     assert result.conf_int(0.05)[0] == result.conf_int(0.2)[0] == pytest.approx(t - c, abs=1e-3)
