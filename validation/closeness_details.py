@@ -2,7 +2,8 @@
 
 The first table: simulated surveys, the shares of which all intervals hold, those of all comparisons
 with the smallest group alone, and surveys in which a difference is named that is not there or has
-the other sign, with the differences named rightly beside those that exist. The second: University
+the other sign, with the differences named rightly beside those that exist; a difference of less
+than .02 counts as none. The second: University
 by the languages that students speak, ties broken at random anew in each fit, the share of fits in
 which the city where the language is spoken is named as ranked higher by its speakers, and the share
 in which any other city is named.

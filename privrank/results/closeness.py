@@ -248,7 +248,7 @@ class ClosenessResult(Result):
         test rejects, so that clear differences may be named after a rejection or without one
         (:func:`privrank.hypotheses.details.half_widths`).
         """
-        if DETAILS not in self.release.plan.settings:
+        if f"{DETAILS} 0" not in self.release.parts:
             raise ValueError(
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
@@ -257,7 +257,7 @@ class ClosenessResult(Result):
 
     @once
     def _details(self) -> pd.DataFrame | None:
-        return self.details() if DETAILS in self.release.plan.settings else None
+        return self.details() if f"{DETAILS} 0" in self.release.parts else None
 
     def plot_details(self, ax: Axes | None = None) -> Figure:
         """Draw what differs: the intervals of `details`, where totals were released."""
