@@ -319,7 +319,13 @@ def test_inference_sees_no_data():
 
 def test_only_privacy_and_mechanisms_draw():
     drawing = {"draw", "draw_bit", "draw_cells", "draw_one_each", "draw_orders", "draw_permutation"}
-    drawing |= {"SystemRandom", "draw_nonzero", "draw_shuffles", "secret_generator"}
+    drawing |= {
+        "SystemRandom",
+        "draw_geometric",
+        "draw_nonzero",
+        "draw_shuffles",
+        "secret_generator",
+    }
     # conversion completes rankings at random: an answer's own noise, nothing that protects it
     allowed = {"encode.forms.conversion": {"draw_orders"}}
     looked = 0
