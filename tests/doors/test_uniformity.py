@@ -39,7 +39,7 @@ def test_the_university_students_do_not_rank_at_random():
 def test_nothing_is_read_before_the_budget_allows(monkeypatch):
     test = pr.UniformityTest(consensus())
     budget = pr.Budget(epsilon=0.1, unit="row")
-    monkeypatch.setattr("privrank.mechanisms.samples._one_row_per_unit", None)
+    monkeypatch.setattr("privrank.mechanisms.samples.one_row_per_unit", None)
     with pytest.raises(pr.BudgetExceeded):
         test.fit(epsilon=1.0, budget=budget)
     with pytest.raises(ValueError, match="protects one respondent"):

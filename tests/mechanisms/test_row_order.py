@@ -160,6 +160,8 @@ CASES = {
         (closeness_choices, CHOICES, "auto", {"effect_epsilon": 1.0}),
         (closeness_choices, CHOICES, "auto", {"epsilon": math.inf}),
         (closeness_choices, CHOICES, "tv", {}),
+        (closeness_choices, CHOICES, "pairs", {}),
+        (closeness_rankings, RANKINGS, "auto", {"details_epsilon": 1.0}),
         (closeness_choices, CHOICES, "chi-square", {}),
         (closeness_choices, CHOICES, "sigmoid", {}),
         (closeness_choices, CHOICES, "kim-schrab", {"alpha": 0.5}),
