@@ -66,6 +66,13 @@ IdentityMethod = Literal[
 ]
 
 
+_H1 = {
+    "two-sided": "they do not.",
+    "larger": "the first is more likely.",
+    "smaller": "the first is less likely.",
+}
+
+
 class IdentityTest:
     """Test whether rankings, or choices, follow a distribution that is known beforehand.
 
@@ -416,7 +423,7 @@ def infer(
         test="IdentityTest",
         method=plan.method,
         alpha=alpha,
-        hypotheses=(model.words, "they do not."),
+        hypotheses=(model.words, _H1[str(settings.get("alternative", "two-sided"))]),
         draws=draws,
         found=found,
         notes=against_null(plan.method, model, release),

@@ -31,6 +31,9 @@ _STEPS = 10
 _EXACT = 2**16
 """Choices of two categories up to which their counts are summed exactly."""
 
+_BINS = 2**16
+"""Bins of noise that are summed over."""
+
 _SPREAD = (0.3, 0.5, 0.7, 0.85, 1.15, 1.4, 1.8, 2.5)
 """Sizes, relative to the least favourable one in the mean, at which the upper end is checked."""
 
@@ -135,7 +138,7 @@ def interval_from(
     A replaced choice moves S by at most Delta, so by McDiarmid's inequality
     P(S - E S >= t) and P(S - E S <= -t) are at most exp(-2 t^2 / (n Delta^2)). The noise L, in the
     unit of S, is independent, so P(S + L - E S >= u) <= E exp(-2 ((u - L)+)^2 / (n Delta^2)), with
-    the mean over L summed exactly; so is the other tail. With u the least number where it is at
+    the mean over L summed in bins; so is the other tail. With u the least number where it is at
     most alpha / 2 and T the released statistic, T - u <= tau + beta(tau) and T + u + step >= tau
     hold but with probability alpha / 2 each: the released value is that of S + L, rounded down by
     less than a step. tau + beta(tau) rises, so the first is tau >= low. This is shorter than
@@ -146,8 +149,11 @@ def interval_from(
     if is_uniform(p):
         return tv_interval(noisy, n, len(p), law, alpha)
     reach = math.ceil(law.scale * 40) + 1  # the noise beyond has a probability below 1e-17
-    noise = np.arange(-reach, reach + 1)
-    weights, spread = law.pmf(noise), math.sqrt(n / 2) * sensitivity
+    width = -(-(2 * reach + 1) // _BINS)
+    edges = np.arange(-reach, reach + width + 1, width)
+    # the noise of a bin is taken as its largest, which makes the bound larger
+    weights, noise = -np.diff(law.tail(edges)), edges[1:] - 1
+    spread = math.sqrt(n / 2) * sensitivity
 
     def unlikely(u: float) -> bool:
         # in lattice steps: n Delta^2 / 2 is the squared spread
@@ -217,9 +223,9 @@ def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> 
     to C.
     """
     low, high = interval
-    if not rejected:
-        return 0.0, max(high, 0.0)
     high = high if high > 0 else step
+    if not rejected:
+        return 0.0, high
     return min(max(low, math.ulp(0.0)), high), high
 
 

@@ -211,10 +211,12 @@ def release_comparison(
         Before any answer is read.
     """
     sample = encoded.sample
+    # public, and computed before anything is spent: that may be interrupted
+    public = _public(asked, sample, plan.number("scale"))
     spend(budget, plan, sample)
     encoded = completed_groups(encoded, rng)
     data = _data(encoded, asked)
-    measures = [_measure(data, asked, sample, plan.number("scale"))]
+    measures = [_measure(data, asked, sample, public)]
     if STATISTIC in plan.parts and asked.form != "pairs":
         measures.append(_pairs(data, asked))
     found = permuted_statistics(
@@ -266,24 +268,31 @@ def _effect(
     return draw(part, np.array([math.floor(number / part.step) for number in numbers]), rng)
 
 
-def _measure(data: _Data, asked: Comparison, sample: Sample, scale: float) -> Measure:
+def _public(asked: Comparison, sample: Sample, scale: float) -> FloatArray:
+    """Return the quantiles by which an omnibus compares its parts; none for other statistics."""
+    if asked.form not in ("groups", "cells"):
+        return np.empty(0)
+    sizes, items = sample.sizes, len(sample.items)
+    if asked.statistic in ("mallows", "kendall"):
+        drawn = reference.ranking_parts(sizes, items, asked.statistic)
+    else:
+        drawn = reference.choice_parts(sizes, items, cells=asked.form == "cells")
+    return departures.quantiles(drawn, len(sizes), scale)
+
+
+def _measure(data: _Data, asked: Comparison, sample: Sample, public: FloatArray) -> Measure:
     """Return the statistic of the test, as a function of tables."""
     if asked.form == "pairs":
         return _pairs(data, asked)
     apart = _departures(data)
     if asked.form == "sum":
         return lambda tables: apart(tables).sum(axis=1)
-    sizes, items = sample.sizes, len(sample.items)
-    if asked.statistic in ("mallows", "kendall"):
-        diameter = DIAMETER[asked.statistic]
-        drawn = reference.ranking_parts(sizes, items, asked.statistic)
-    else:
-        diameter = 1.0
-        drawn = reference.choice_parts(sizes, items, cells=asked.form == "cells")
-    public = departures.quantiles(drawn, len(sizes), scale)
     if asked.form == "cells":
         return lambda tables: departures.omnibus_values(departures.cell_parts(tables), public)
-    parts = partial(departures.parts_of_departures, sizes=np.array(sizes), diameter=diameter)
+    ranked = asked.statistic in ("mallows", "kendall")
+    diameter = DIAMETER[_kernel(asked)] if ranked else 1.0
+    sizes = np.array(sample.sizes)
+    parts = partial(departures.parts_of_departures, sizes=sizes, diameter=diameter)
     return lambda tables: departures.omnibus_values(parts(apart(tables)), public)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from numbers import Real
 
 import numpy as np
@@ -45,7 +45,7 @@ def detail_items(
     if chosen is None:
         return tuple(range(len(sample.items)))
     noun = "items" if sample.kind == "rankings" else "categories"
-    if isinstance(chosen, str) or not isinstance(chosen, Sequence):
+    if isinstance(chosen, str) or not isinstance(chosen, Iterable):
         raise TypeError(
             f"details_items must be a sequence of names, got {type(chosen).__name__}: list the "
             f"{noun}."

@@ -93,10 +93,14 @@ def _raised(p: Probabilities) -> NDArray[np.bool_]:
 
 
 def _tilted(
-    sample: Sample, p: Probabilities, distance: float, rng: np.random.Generator
+    sample: Sample,
+    p: Probabilities,
+    raised: NDArray[np.bool_],
+    distance: float,
+    rng: np.random.Generator,
 ) -> IntArray:
     """Return counts where the first half of the null's mass, by category, has grown."""
-    cells, raised = np.array(p), _raised(p)
+    cells = np.array(p)
     share = cells[raised].sum()
     cells[raised] *= 1 + distance / share
     cells[~raised] *= max(1 - distance / (1 - share), 0.0)
@@ -112,8 +116,13 @@ def _dispersed(
     return np.asarray(model.rvs(sample.nobs, rng))
 
 
-def _family(sample: Sample, null: NullModel) -> tuple[simulation.Sampler, float, float]:
-    """Return the sampler, an effect to start from and the largest effect."""
+def _family(
+    sample: Sample, null: NullModel, falling: bool = False
+) -> tuple[simulation.Sampler, float, float]:
+    """Return the sampler, an effect to start from and the largest effect.
+
+    Of choices the first categories become more likely, or, where they are `falling`, the others.
+    """
     m, n = len(sample.items), sample.nobs
     if null.center:
         return partial(_dispersed, sample, null), min(1.0 / n**0.5, 1.0), 1.0
@@ -124,8 +133,10 @@ def _family(sample: Sample, null: NullModel) -> tuple[simulation.Sampler, float,
             "the smallest detectable effect is defined for a Mallows null, for uniformity and "
             "for choices, not for a table of rankings."
         )
-    most = 1.0 - float(np.array(null.probabilities)[_raised(null.probabilities)].sum())
-    return partial(_tilted, sample, null.probabilities), min(0.5 * (m / n) ** 0.5, most), most
+    p = null.probabilities
+    raised = _raised(p) != falling
+    most = 1.0 - float(np.array(p)[raised].sum())
+    return partial(_tilted, sample, p, raised), min(0.5 * (m / n) ** 0.5, most), most
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +167,8 @@ class PowerStudy:
         part, sample = self.release.parts.get(STATISTIC), self.release.sample
         noise = DiscreteLaplace(0.0) if part is None else part.laplace
         reject = simulation.chance(self.asked, noise, self.threshold)
-        sampler, start, most = _family(sample, self.null)
+        falling = self.release.plan.settings.get("alternative") == "smaller"
+        sampler, start, most = _family(sample, self.null, falling)
         curve = simulation.Curve(reject, sampler, len(sample.items), self.asked.name)
         return curve, start, most
 

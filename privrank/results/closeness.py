@@ -150,8 +150,9 @@ class ClosenessResult(Result):
         Returns
         -------
         low, high : float
-            With one row per unit the interval contains 0 if and only if the test at level `alpha`
-            does not reject; the smallest positive number stands for a lower end that is open at 0.
+            With one row per unit, and of another statistic than Kendall's, the interval contains 0
+            if and only if the test at level `alpha` does not reject; the smallest positive number
+            stands for a lower end that is open at 0.
 
         Raises
         ------

@@ -75,7 +75,7 @@ def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
             "item": [sample.items[place] for place in chosen] * len(asked),
             "group": np.repeat([names[contrast.first[0]] for contrast in asked], k),
             "other": np.repeat(others, k),
-            "difference": largest * difference.ravel(),
+            "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),
             "lower": largest * low.ravel(),
             "upper": largest * high.ravel(),
             "clear": ((low > 0) | (high < 0)).ravel(),

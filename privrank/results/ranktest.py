@@ -170,7 +170,8 @@ class RankTestResult(Result):
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
         """Return a confidence interval for the total variation distance from H0.
 
-        It holds 0 exactly if the test does not reject at this level.
+        It holds 0 exactly if the test does not reject at this level; with a one-sided alternative,
+        of which a distance knows nothing, the interval stands alone.
 
         Parameters
         ----------
@@ -202,6 +203,8 @@ class RankTestResult(Result):
             step=part.step,
             sensitivity=part.sensitivity,
         )
+        if "alternative" in self.release.plan.settings:
+            return found
         return zero_rule(found, rejected=self.pvalue <= level, step=part.step)
 
     @once

@@ -132,7 +132,7 @@ def between_groups(asked: Comparison, sample: Sample) -> tuple[str, ...]:
     """Return what a statistic does not see, or sees badly, and which method does."""
     several = len(sample.groups) > 2
     if asked.decision is not None or asked.statistic == "chi-square":
-        return ("Of two groups method='auto' sees the same differences with less noise.",)
+        return () if several else ("method='auto' sees the same differences with less noise.",)
     notes = []
     if asked.form == "sum":
         notes.append(

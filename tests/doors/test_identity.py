@@ -268,3 +268,27 @@ def test_the_bit_of_two_categories_is_private_and_answers(epsilon):
     result = test.fit(epsilon, method="sigmoid", tolerance=0.2, rng=seeded())
     assert result.reject and result.pvalue is None
     assert pr.from_json(result.to_json()).reject
+
+
+def test_a_one_sided_test_leaves_the_interval_of_the_distance_alone():
+    counts, even = {"a": 50, "b": 950}, {"a": 0.5, "b": 0.5}
+    asked = {"method": "binary", "alternative": "larger", "effect_epsilon": 2.0}
+    fit = pr.IdentityTest.from_counts(counts, even).fit(2.0, rng=np.random.default_rng(1), **asked)
+    low, high = fit.conf_int()
+    assert not fit.reject and 0.4 < low < 0.45 < high
+    assert "H1: the first is more likely" in str(fit.summary())
+
+
+@pytest.mark.parametrize("alternative", ["larger", "smaller"])
+def test_effects_in_the_direction_of_the_alternative_are_detected(alternative):
+    test = pr.IdentityTest.from_counts({"a": 300, "b": 700}, {"a": 0.3, "b": 0.7})
+    fit = test.fit(2.0, method="binary", alternative=alternative, rng=np.random.default_rng(1))
+    assert 0.02 < fit.detectable_effect(replicates=100).total_variation < 0.1
+
+
+def test_an_interval_takes_no_more_memory_where_the_noise_is_huge():
+    counts, null = {"a": 500, "b": 300, "c": 200}, {"a": 0.5, "b": 0.25, "c": 0.25}
+    test = pr.IdentityTest.from_counts(counts, null)
+    fit = test.fit(1.0, effect_epsilon=1e-7, draws=99, rng=np.random.default_rng(1))
+    low, high = fit.conf_int()
+    assert (low > 0) == fit.reject and 0 < high <= 0.75

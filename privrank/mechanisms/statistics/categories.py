@@ -419,7 +419,8 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     """
     if alternative == "two-sided":
         two = total_variation(n, (p, 1.0 - p))
-        return replace(two, name="distance of the share from the null", randomised=True)
+        exactly = n <= _LARGEST  # beyond, its null distribution may be Monte Carlo
+        return replace(two, name="distance of the share from the null", randomised=exactly)
     category = 0 if alternative == "larger" else 1
     return Statistic(
         name=f"count of the {('first', 'second')[category]} category",
@@ -436,4 +437,4 @@ def _count(counts: IntArray, order: Order, category: int) -> int:
 
 
 def _binomial_null(n: int, p: float, draws: int) -> Null:
-    return Null(np.arange(n + 1), exact.binomial_weights(n, p))
+    return exact.binomial(n, p)
