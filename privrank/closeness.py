@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
 
 from privrank.encode.groups import (
-    SECRET_LABELS,
     EncodedGroups,
     encode_count_tables,
     encode_samples,
     groups_of_formula,
 )
+from privrank.encode.ranks import Gaps, Ties
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import plan_comparison, release_comparison
-from privrank.mechanisms.statistics.gram import DIAMETER
-from privrank.mechanisms.statistics.permutation import (
-    chi_square_sensitivity,
-    mean_sensitivity,
-    secret_label_sensitivity,
-)
+from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
+from privrank.planning.details import check_extra, detail_items
 from privrank.published import asz18, ks23
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -37,15 +32,19 @@ from privrank.util.checks import (
     check_delta,
     check_epsilon,
     check_rng,
+    warn_few,
 )
 
 __all__ = ["ClosenessMethod", "ClosenessTest", "Labels", "compare", "infer"]
 
-ClosenessMethod = Literal["auto", "tv", "mmd", "kendall", "chi-square", "kim-schrab", "sigmoid"]
+ClosenessMethod = Literal[
+    "auto", "tv", "mmd", "kendall", "pairs", "chi-square", "kim-schrab", "sigmoid"
+]
 Labels = Literal["public", "private"]
 
-_CHOICES = ("auto", "tv", "chi-square", "kim-schrab", "sigmoid")
-_RANKINGS = ("auto", "mmd", "kendall", "kim-schrab")
+_CHOICES = ("auto", "tv", "pairs", "chi-square", "kim-schrab", "sigmoid")
+_RANKINGS = ("auto", "mmd", "kendall", "pairs", "kim-schrab")
+_PRIVATE = ("auto", "tv", "mmd", "kendall")
 
 
 class ClosenessTest:
@@ -65,11 +64,16 @@ class ClosenessTest:
         several rows enters with the mean of what they say, and belongs to one group.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties, missing : str, default "refuse"
+        As for :class:`privrank.UniformityTest`, but orders and places are drawn uniformly. This
+        keeps the level where both rankings and what is left out of them come about alike in all
+        groups, and only there.
     labels : {"public", "private"}, default "public"
-        Whether who is in which group, and so the sizes of the groups, is public.
-    min_group_sizes : tuple of two int, optional
-        With ``labels="private"``, public lower bounds on the sizes of the groups. Of sizes that
-        break them an error says no more than that.
+        Whether who is in which group, and so the sizes of the groups, is public. With private
+        labels the p-value is all that is released.
+    paired : bool, default False
+        Whether the two samples are of the same respondents, who answered once in each. Needs
+        `respondent`, by which their rows are matched.
 
     Raises
     ------
@@ -81,8 +85,18 @@ class ClosenessTest:
     **Privacy.** Neighbours replace one unit within its group (with ``labels="private"`` in any
     group). What is released is one number: the p-value of a permutation test, computed from a noisy
     statistic and smoothed over the noise. The statistic, its rank among the permuted ones and their
-    quantiles stay secret. Proofs: :mod:`privrank.hypotheses.smoothing` and
-    :mod:`privrank.mechanisms.statistics.permutation`.
+    quantiles stay secret. Proofs: :mod:`privrank.hypotheses.smoothing`,
+    :mod:`privrank.mechanisms.statistics.permutation` and
+    :mod:`privrank.mechanisms.statistics.departures`; of an effect
+    :mod:`privrank.hypotheses.twosamples`.
+
+    **What differs.** With `details_epsilon` the totals by group are released, too, from a second
+    part of the budget (:mod:`privrank.mechanisms.details`). The intervals for all items and
+    comparisons hold at once, whether or not the test rejects, so that their clear differences may
+    be named. A few items chosen beforehand (`details_items`) have much less noise. With
+    ``paired=True`` the null hypothesis is that the two answers of a respondent are exchangeable,
+    re-labellings swap them, and a respondent with both is the unit
+    (:mod:`privrank.mechanisms.statistics.swaps`).
 
     **Validity.** If the groups have the same distribution, the p-value is uniform but for its
     rounding up to the next multiple of 1e-4: exactly, for all sizes and numbers of permutations,
@@ -104,7 +118,7 @@ class ClosenessTest:
     True
     """
 
-    __slots__ = ("_encoded", "_secret_labels")
+    __slots__ = ("_encoded",)
 
     def __init__(
         self,
@@ -114,25 +128,28 @@ class ClosenessTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
         labels: Labels = "public",
-        min_group_sizes: tuple[int, int] | None = None,
+        paired: bool = False,
     ) -> None:
-        bounds = _bounds(labels, min_group_sizes)
-        encoded = encode_samples(
+        self._encoded = encode_samples(
             (sample1, sample2),
             ("sample 1", "sample 2"),
             items=items,
             respondent=respondent,
             max_rows=max_rows,
-            secret=bounds is not None,
+            secret=check_choice("labels", labels, Labels) == "private",
+            paired=paired,
+            ties=ties,
+            missing=missing,
         )
-        self._set(encoded, bounds)
 
-    def _set(self, encoded: EncodedGroups, bounds: tuple[int, ...] | None) -> None:
-        self._secret_labels = bounds is not None
-        if bounds is not None:
-            encoded.sample = _declared(encoded.sample, bounds)
-        self._encoded = encoded
+    @classmethod
+    def _of(cls, encoded: EncodedGroups) -> Self:
+        test = cls.__new__(cls)
+        test._encoded = encoded
+        return test
 
     @classmethod
     def from_formula(
@@ -141,7 +158,7 @@ class ClosenessTest:
         data: object,
         *,
         labels: Labels = "public",
-        min_group_sizes: tuple[int, int] | None = None,
+        paired: bool = False,
         **arguments: Any,
     ) -> Self:
         """Build the test from a formula with the groups on its right.
@@ -152,11 +169,14 @@ class ClosenessTest:
             ``"London + Paris + Milano ~ gender"`` for rankings, ``"choice ~ gender"`` for choices.
         data : data frame
             Frame with these columns.
-        labels, min_group_sizes
+        labels : {"public", "private"}, default "public"
             As for the class.
+        paired : bool, default False
+            As for the class: every respondent is in both of two groups.
         **arguments
             `respondent`, `max_rows`; `levels`, the groups, where the column's type declares none;
-            for choices `categories`, likewise.
+            for choices `categories`, likewise; for rankings `ties` and `missing`. Public groups
+            that nobody is in are left out.
 
         Returns
         -------
@@ -174,11 +194,9 @@ class ClosenessTest:
         >>> test
         <ClosenessTest of rankings: 6 items, groups commerce 111, other 192>
         """
-        bounds = _bounds(labels, min_group_sizes)
-        encoded = groups_of_formula(formula, data, arguments, secret=bounds is not None)
-        test = cls.__new__(cls)
-        test._set(encoded, bounds)
-        return test
+        secret = check_choice("labels", labels, Labels) == "private"
+        groups = groups_of_formula(formula, data, arguments, secret=secret, paired=paired)
+        return cls._of(groups)
 
     @classmethod
     def from_counts(
@@ -197,15 +215,14 @@ class ClosenessTest:
         -------
         ClosenessTest
         """
-        test = cls.__new__(cls)
-        test._set(encode_count_tables(counts, categories), None)
-        return test
+        return cls._of(encode_count_tables(counts, categories))
 
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        least = "at least " if self._secret_labels else ""
-        groups = ", ".join(f"{name} {least}{size}" for name, size in sample.groups)
+        groups = ", ".join(
+            name if size is None else f"{name} {size}" for name, size in sample.groups
+        )
         return f"<ClosenessTest of {sample.kind}: {len(sample.items)} items, groups {groups}>"
 
     def fit(
@@ -216,6 +233,8 @@ class ClosenessTest:
         method: ClosenessMethod = "auto",
         permutations: int = 999,
         effect_epsilon: float | None = None,
+        details_epsilon: float | None = None,
+        details_items: Sequence[str] | None = None,
         alpha: float = 0.05,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
@@ -229,15 +248,25 @@ class ClosenessTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            Choices: ``"auto"`` or ``"tv"``, the total variation distance, or ``"chi-square"``.
-            Rankings: ``"auto"`` or ``"mmd"``, a kernel distance that sees every difference, or
-            ``"kendall"``, which sees differences of the pairwise fractions. ``"kim-schrab"``
-            releases the decision at `alpha` alone; ``"sigmoid"`` one bit without a stated level.
+            Choices: ``"auto"``, which sees a difference in one category and one that many have a
+            part in, ``"tv"``, the total variation distance, for the latter alone, or
+            ``"chi-square"``. Rankings: ``"auto"`` or ``"mmd"``, a kernel distance that sees every
+            difference, or ``"kendall"``, which sees differences of the pairwise fractions. Of more
+            than two groups these compare each with all units, and their noise goes with the number
+            of units; ``"pairs"`` takes the two groups that differ most, with noise by the smallest
+            group. ``"kim-schrab"`` releases the decision at `alpha` alone; ``"sigmoid"`` one bit
+            without a stated level.
         permutations : int, default 999
             Number of re-labellings; validity and privacy do not depend on it.
         effect_epsilon : float, optional
-            Budget of an effect size, the noisy distance of the samples, on top of `epsilon`; both
-            are reserved at once.
+            Budget of an effect size, the noisy distance of two groups with an interval, on top of
+            `epsilon`; both are reserved at once.
+        details_epsilon : float, optional
+            Budget of what differs: totals by group, from which simultaneous intervals for all
+            differences follow, on top of `epsilon`; all is reserved at once.
+        details_items : sequence of str, optional
+            The items, or categories, that `details_epsilon` is for, chosen beforehand; by default
+            all.
         alpha : float, default 0.05
             Significance level.
         budget : Budget, optional
@@ -258,8 +287,11 @@ class ClosenessTest:
         check_choice("method", method, ClosenessMethod)
         check_count("permutations", permutations, low=19, high=100_000)
         check_rng(rng)
-        asked = compare(method, self._encoded.sample, alpha, private_labels=self._secret_labels)
-        _check_effect(effect_epsilon, epsilon, method)
+        warn_few("permutations", permutations, alpha)
+        asked = compare(method, self._encoded.sample, alpha)
+        sample = self._encoded.sample
+        _check_effect(effect_epsilon, epsilon, asked, sample)
+        items = detail_items(details_epsilon, details_items, epsilon, sample)
         if asked.decision is not None and epsilon == np.inf:
             raise ValueError(
                 f"method={method!r} releases a noisy decision, which needs a finite epsilon: use "
@@ -269,19 +301,21 @@ class ClosenessTest:
             self._encoded,
             asked,
             plan_comparison(
-                self._encoded.sample,
+                sample,
                 asked,
                 epsilon,
                 delta,
                 method=method,
                 effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
+                details_epsilon=None if details_epsilon is None else float(details_epsilon),
+                details_items=items,
                 alpha=alpha,
                 permutations=permutations,
             ),
             budget=budget,
             rng=rng,
         )
-        return infer(release, alpha=alpha, secret_labels=self._secret_labels)
+        return infer(release, alpha=alpha)
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
@@ -290,7 +324,7 @@ class ClosenessTest:
         Parameters
         ----------
         release : Release
-            From a fit of this test with public labels.
+            From a fit of this test.
         alpha : float, default 0.05
             Significance level; a decision keeps the one it was made at.
 
@@ -302,121 +336,81 @@ class ClosenessTest:
         return infer(release, alpha=check_alpha(alpha))
 
 
-def compare(
-    method: str, sample: Sample, alpha: float, *, private_labels: bool = False
-) -> Comparison:
-    """Return what `method` computes and releases of such samples.
+def compare(method: str, sample: Sample, alpha: float) -> Comparison:
+    """Return what `method` computes and releases of such samples, a decision at level `alpha`.
 
-    Given the public facts, with group sizes (declared lower bounds where labels are secret), the
-    level of a decision, and whether neighbours may also change a unit's group. Refuses, in one
-    sentence, methods that do not apply.
+    Refuses, in one sentence, methods that do not apply.
     """
-    choices, known = sample.kind == "choices", _known(sample)
+    known = _known(sample)
     if method not in known:
+        labels = " with labels='private'" if sample.private_labels else ""
         raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} for {sample.kind}, "
+            f"method must be one of {', '.join(map(repr, known))} for {sample.kind}{labels}, "
             f"got {method!r}."
         )
-    sizes = np.array([size for _, size in sample.groups])
-    if private_labels:
-        if not (choices and method in ("auto", "tv") and len(sizes) == 2):
-            raise ValueError(SECRET_LABELS)
-        return Comparison("total variation distance", "tv", secret_label_sensitivity(sizes), 1.0)
     if method in ("chi-square", "sigmoid"):
-        return _chi_square(method, sample, sizes)
-    if choices:
-        found = Comparison("total variation distance", "tv", mean_sensitivity(sizes, 1.0), 1.0)
-    elif method == "kendall":
-        diameter = DIAMETER["kendall"]
-        sensitivity = mean_sensitivity(sizes, diameter)
-        found = Comparison("Kendall kernel distance", "kendall", sensitivity, diameter)
-    else:
-        diameter = DIAMETER["mallows"]
-        sensitivity = mean_sensitivity(sizes, diameter)
-        found = Comparison("kernel distance (MMD)", "mallows", sensitivity, diameter)
+        return _chi_square(method, sample)
     if method != "kim-schrab":
-        return found
+        return of_pairs(distance_of(cast(Method, method), sample), sample)
+    found = of_pairs(distance_of("pairs", sample), sample)
     decision = ks23.decision(found.sensitivity, alpha)
     return replace(found, name=f"{found.name}, decision", decision=decision)
 
 
-def _chi_square(method: str, sample: Sample, sizes: np.ndarray[Any, Any]) -> Comparison:
-    if sample.unit == "respondent" and sample.max_rows > 1:
+def _chi_square(method: str, sample: Sample) -> Comparison:
+    if not sample.one_each:
         raise ValueError(
             f"method={method!r} takes one row per respondent: use method='tv' for several."
         )
-    sensitivity = chi_square_sensitivity(sizes)
+    found, sizes = of_pairs(chi_square_of(sample), sample), sample.sizes
     if method == "chi-square":
-        return Comparison("chi-square", "chi-square", sensitivity)
+        return found
     if len(sizes) != 2 or sizes[0] != sizes[1]:
         raise ValueError(
             "method='sigmoid' compares two samples of the same size: use method='auto'."
         )
-    decision = asz18.closeness_bit(int(sizes[0]), len(sample.items), sensitivity)
-    return Comparison("sigmoid bit of chi-square", "chi-square", sensitivity, decision=decision)
+    decision = asz18.closeness_bit(sizes[0], len(sample.items), found.sensitivity)
+    return replace(found, name="sigmoid bit of chi-square", effect=None, decision=decision)
 
 
-def infer(release: Release, *, alpha: float = 0.05, secret_labels: bool = False) -> ClosenessResult:
-    """Read the test from a release, whose groups may have been protected, too: nothing is spent."""
+def infer(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
+    """Read the test from a release: nothing is spent."""
     level = float(release.plan.settings.get("level", alpha))
     sample, method = release.sample, release.plan.method
     known = sample.groups and method in _known(sample)
-    asked = compare(method, sample, level, private_labels=secret_labels) if known else None
+    asked = compare(method, sample, level) if known else None
     if asked is None or asked.name != release.mechanism:
         raise ValueError("release must be of a ClosenessTest, and this one is of another model.")
-    return ClosenessResult(release=release, alpha=level, asked=asked, secret_labels=secret_labels)
+    return ClosenessResult(release=release, alpha=level, asked=asked)
 
 
 def _known(sample: Sample) -> tuple[str, ...]:
-    return _CHOICES if sample.kind == "choices" else _RANKINGS
+    known = _CHOICES if sample.kind == "choices" else _RANKINGS
+    if sample.paired:
+        return tuple(name for name in known if name != "sigmoid")
+    return tuple(name for name in known if name in _PRIVATE or not sample.private_labels)
 
 
-def _bounds(labels: object, sizes: object) -> tuple[int, ...] | None:
-    """Return the declared sizes of groups that are secret, None where they are public."""
-    if check_choice("labels", labels, Labels) == "public":
-        if sizes is not None:
-            raise ValueError("min_group_sizes= is for labels='private': leave it out.")
-        return None
-    if not isinstance(sizes, tuple | list) or len(sizes) != 2:
-        raise TypeError(
-            "labels='private' needs min_group_sizes=, a public lower bound on the size of each of "
-            "two groups, in the order of the groups."
-        )
-    return tuple(check_count("min_group_sizes", size, low=2) for size in sizes)
-
-
-def _declared(sample: Sample, bounds: tuple[int, ...]) -> Sample:
-    """Return the facts with declared sizes in place of the true ones.
-
-    **Privacy.** Of the true sizes an error says no more than that the declaration does not hold.
-    """
-    if len(sample.groups) != len(bounds):
-        raise ValueError(SECRET_LABELS)
-    if any(size < bound for (_, size), bound in zip(sample.groups, bounds, strict=True)):
-        raise ValueError(
-            "min_group_sizes= must bound the size of every group from below, and at least one is "
-            "smaller: declare what holds for certain."
-        )
-    names = [name for name, _ in sample.groups]
-    return replace(sample, groups=tuple(zip(names, bounds, strict=True)))
-
-
-def _check_effect(effect_epsilon: object, epsilon: float, method: str) -> None:
+def _check_effect(
+    effect_epsilon: object, epsilon: float, asked: Comparison, sample: Sample
+) -> None:
     if effect_epsilon is None:
         return
-    if epsilon == np.inf:
+    check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+    if sample.paired:
         raise ValueError(
-            "effect_epsilon= is what an effect costs: leave it out with epsilon=numpy.inf, where "
-            "the effect is free."
+            "effect_epsilon= is for samples of different respondents: leave it out with "
+            "paired=True."
         )
-    if isinstance(effect_epsilon, bool) or not isinstance(effect_epsilon, Real):
-        raise TypeError(
-            f"effect_epsilon must be a positive number, got {type(effect_epsilon).__name__}."
-        )
-    if not 1e-9 <= float(effect_epsilon) <= 1e9:
+    if sample.private_labels:
         raise ValueError(
-            f"effect_epsilon must be positive and finite, got {effect_epsilon}: it comes on top of "
-            f"epsilon."
+            "labels='private' releases the p-value alone: leave effect_epsilon= out, or use "
+            "labels='public' where who is in which group is known."
         )
-    if method == "sigmoid":
+    if len(sample.groups) > 2:
+        raise ValueError(
+            "effect_epsilon= is for the distance of two groups, and of more there is no single "
+            "one: leave it out, or compare two of them."
+        )
+    if asked.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")

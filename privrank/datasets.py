@@ -100,11 +100,16 @@ class Survey:
         random: 163 of the 303 University students (242 in the version of 1998) and 67 of
         the 98 Immigration students have at least one.
 
+        The order is drawn when this is called and is then part of the rankings: all fits of
+        one frame share it. A test draws its own in each fit, in secret, from what it tests, if
+        it is given ``ties="shared"`` rankings with ``UniformityTest(..., ties="complete")``.
+
         For a test of uniformity this does no harm: if every pair was answered and no item
         differs from another, the distribution of the answers stays the same when the items are
         relabelled, so the rankings are uniform and the test keeps its size. Everywhere
         else the random order attenuates: preferences come out weaker than they are, and a
-        test against a null that is not uniform does not keep its level.
+        test against a null that is not uniform does not keep its level: give it shared ranks
+        and ``ties="complete"``.
 
         Pairs without an answer are another matter. An item with fewer answers has less
         extreme net wins. If students 1 to 91 of University, who have no answer to Paris

@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privrank.encode.nullmodel import purpose_of, read_null
+from privrank.encode.nullmodel import read_null
+from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     EncodedSample,
     encode_counts,
@@ -19,22 +20,30 @@ from privrank.encode.samples import (
 )
 from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL
-from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.samples import plan_sample, release_sample
-from privrank.mechanisms.statistics import categories, mallows, norms, omnibus
+from privrank.hypotheses.nulltables import FULL, wanted_draws
+from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
+from privrank.mechanisms.samples import (
+    effect_beside,
+    plan_sample,
+    release_sample,
+    share_of_test,
+    shares_of,
+)
+from privrank.mechanisms.statistics import categories, mallows
 from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
-from privrank.privacy.budget import pure_epsilon
+from privrank.mechanisms.statistics.omnibus import impossible as count_impossible
 from privrank.published import asz18
-from privrank.release.release import Release, check_release
+from privrank.release.release import STATISTIC, Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
-from privrank.results.ranktest import RankTestResult, impossible, read_test
+from privrank.results.ranktest import RankTestResult, read_test
+from privrank.results.testnotes import against_null
+from privrank.uniformity import statistic_of
 from privrank.util.checks import (
     check_alpha,
     check_choice,
-    check_count,
     check_delta,
+    check_effect_epsilon,
     check_epsilon,
     check_rng,
     check_tolerance,
@@ -46,6 +55,7 @@ IdentityMethod = Literal[
     "auto",
     "tv",
     "omnibus",
+    "borda",
     "max-count",
     "kernel",
     "distance",
@@ -54,6 +64,13 @@ IdentityMethod = Literal[
     "sigmoid",
     "binary",
 ]
+
+
+_H1 = {
+    "two-sided": "they do not.",
+    "larger": "the first is more likely.",
+    "smaller": "the first is less likely.",
+}
 
 
 class IdentityTest:
@@ -78,6 +95,8 @@ class IdentityTest:
         by a secret lot, is used.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties, missing : str, default "refuse"
+        As for :class:`privrank.UniformityTest`.
 
     Raises
     ------
@@ -91,8 +110,9 @@ class IdentityTest:
 
     **Validity.** The distribution of the noisy statistic under H0 is known, so the p-value accounts
     for the noise at any epsilon and any sample size. Observations to which H0 gives probability 0
-    are seen: :mod:`privrank.mechanisms.statistics.omnibus`. With one row per respondent the rows
-    used are independent if respondents are; how many rows one has must not depend on what they say.
+    are seen: :func:`privrank.mechanisms.statistics.categories.omnibus_of`. With one row per
+    respondent the rows used are independent if respondents are; how many rows one has must not
+    depend on what they say.
 
     References
     ----------
@@ -120,6 +140,8 @@ class IdentityTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
     ) -> None:
         encoded = encode_data(
             data,
@@ -127,12 +149,13 @@ class IdentityTest:
             categories=categories,
             respondent=respondent,
             max_rows=max_rows,
-            purpose=purpose_of(null),
+            ties=ties,
+            missing=missing,
         )
         self._set(encoded, null)
 
     def _set(self, encoded: EncodedSample, null: object) -> None:
-        self._null = read_null(null, encoded.sample)
+        self._null = read_null(null, encoded.sample, anywhere=encoded.missing == "half")
         self._encoded = encoded
 
     @classmethod
@@ -148,7 +171,7 @@ class IdentityTest:
         null
             As for the class.
         **arguments
-            `respondent`, `max_rows`, and for choices `categories`.
+            `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`.
 
         Returns
         -------
@@ -164,7 +187,7 @@ class IdentityTest:
         0.266
         """
         test = cls.__new__(cls)
-        test._set(sample_of_formula(formula, data, arguments, purpose=purpose_of(null)), null)
+        test._set(sample_of_formula(formula, data, arguments), null)
         return test
 
     @classmethod
@@ -205,7 +228,8 @@ class IdentityTest:
         alpha: float = 0.05,
         alternative: Alternative = "two-sided",
         tolerance: float | None = None,
-        draws: int = FULL,
+        draws: int | None = None,
+        effect_epsilon: float | None = None,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult:
@@ -218,21 +242,29 @@ class IdentityTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            Choices: ``"auto"`` or ``"tv"``, the total variation distance, with a confidence
-            interval; ``"omnibus"``; ``"max-count"``; ``"goldreich"``, the reduction to uniformity,
-            which loses most of the power; for a uniform null ``"paninski"``, for many categories
-            and few choices; for two categories ``"binary"``, the most powerful test; for both
-            ``"sigmoid"``, one bit without a stated level. Mallows null: ``"auto"`` or
+            Choices: ``"auto"`` or ``"omnibus"``, small deviations of many categories, large ones of
+            few and observations that H0 rules out together; ``"tv"``, the total variation distance,
+            with a confidence interval; ``"max-count"``; ``"goldreich"``, the reduction to
+            uniformity, which loses most of the power; for a uniform null ``"paninski"``, for many
+            categories and few choices; for two categories ``"binary"``, also ``"auto"`` there, of
+            exact level by a public random number at the boundary, most powerful if one-sided; for
+            both ``"sigmoid"``, one bit without a stated level. Uniform rankings: as
+            :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null: ``"auto"`` or
             ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for
-            another dispersion.
+            another dispersion. The summary says what a statistic cannot see.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
             For ``"binary"``: what the probability of the first category is under H1.
         tolerance : float, optional
             Total variation distance that ``"sigmoid"`` shall detect; needed there.
-        draws : int, default 9999
-            Monte Carlo draws of the null distribution where it is not known exactly.
+        draws : int, optional
+            Monte Carlo draws of the null distribution where it is not known exactly, by default as
+            for :class:`privrank.UniformityTest`.
+        effect_epsilon : float, optional
+            For choices, budget of an effect size, the total variation distance from H0 with an
+            interval, on top of `epsilon`; both are reserved at once. ``"tv"``, which tests that
+            distance, has it without.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional
@@ -250,7 +282,7 @@ class IdentityTest:
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, IdentityMethod)
         check_choice("alternative", alternative, Alternative)
-        check_count("draws", draws, low=19)
+        draws = wanted_draws(draws, self._encoded.sample)
         check_rng(rng)
         check_tolerance(tolerance)
         if (tolerance is None) == (method == "sigmoid"):
@@ -258,33 +290,21 @@ class IdentityTest:
                 "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
                 "elsewhere."
             )
-        settings: dict[str, Any] = {}
-        if alternative != "two-sided":
-            settings["alternative"] = alternative
-        if tolerance is not None:
-            settings["tolerance"] = tolerance
+        given = {"alternative": alternative, "tolerance": tolerance}
+        settings: dict[str, Any] = {
+            name: value for name, value in given.items() if value not in (None, "two-sided")
+        }
         sample = self._encoded.sample
-        asked = ask(self._null, sample, method, xi=pure_epsilon(epsilon, delta), **settings)
+        effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
+        p, xi = self._null.probabilities, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        asked = ask(self._null, sample, method, xi=xi, **settings)
+        effect = effect_beside(asked, sample, p, epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
-        law = asked.null(draws) if isinstance(asked, Statistic) else None
-        release = release_sample(
-            self._encoded,
-            asked,
-            plan_sample(
-                sample,
-                asked,
-                epsilon,
-                delta,
-                by="IdentityTest",
-                method=method,
-                settings=settings,
-            ),
-            reduction=partial(asz18.random_reduction, self._null.probabilities)
-            if method == "goldreich"
-            else None,
-            budget=budget,
-            rng=rng,
-        )
+        law = null_for(asked, draws, alpha)
+        plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
+        reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
+        how: dict[str, Any] = {"null": self._null, "effect": effect, "reduction": reduction}
+        release = release_sample(self._encoded, asked, plan, **how, budget=budget, rng=rng)
         return infer(release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law)
 
 
@@ -314,6 +334,8 @@ def ask(
             f"method={method!r}."
         )
     p, k = null.probabilities, len(sample.items)
+    if method == "auto" and len(p) == 2 and not null.rules_out:
+        method = "binary"
     if method == "sigmoid":
         if math.isinf(xi):
             raise ValueError(
@@ -328,31 +350,25 @@ def ask(
     if method == "paninski":
         return asz18.paninski(n, k)
     if null.center:
-        return _of_mallows(method, n, null)
+        return _of_mallows(method, n, null, xi)
     if not p:
-        if method == "omnibus":
-            return categories.omnibus_uniform(n, math.factorial(k), m=k)
-        return norms.plain_norm(n, k) if math.isinf(xi) else norms.borda_norm(n, k)
-    found, rankings = _of_counts(method, n, null, sample), sample.kind == "rankings"
-    if null.rules_out:
-        joint = method in ("auto", "omnibus")
-        name = f"{'distance' if found.distance else 'omnibus'} with impossible {sample.kind}"
-        found = omnibus.watching_impossible(found, n, p, xi, name if joint else None)
+        return statistic_of(method, sample, xi)
+    found, rankings = _of_counts(method, n, null, sample, xi), sample.kind == "rankings"
+    if null.rules_out and math.isinf(xi):
+        found = replace(found, impossible=partial(count_impossible, p=p))
     return categories.of_ranks(found) if rankings else found
 
 
-def _of_mallows(method: str, n: int, null: NullModel) -> Statistic:
+def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
     if method == "auto":
         method = "omnibus" if len(null.center) <= mallows.MOST_PAIRED else "distance"
-    builders = {
-        "omnibus": mallows.omnibus_mallows,
-        "kernel": mallows.clipped_kernel,
-        "distance": mallows.clipped_distance,
-    }
-    return builders[method](n, null.model)
+    if method == "omnibus":
+        return mallows.omnibus_mallows(n, null.model, xi)
+    build = mallows.clipped_kernel if method == "kernel" else mallows.clipped_distance
+    return build(n, null.model)
 
 
-def _of_counts(method: str, n: int, null: NullModel, sample: Sample) -> Statistic:
+def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) -> Statistic:
     """Return a statistic of counts by category, or by ranking."""
     p, rankings = null.probabilities, sample.kind == "rankings"
     if method == "goldreich":
@@ -360,8 +376,8 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample) -> Statisti
         return replace(reduced, distance=False)
     if method == "max-count":
         return categories.largest_excess(n, p)
-    if method == "omnibus" or (rankings and method == "auto"):
-        return categories.omnibus_of(n, p, rankings=rankings)
+    if method == "omnibus" or (method == "auto" and len(p) > 2):
+        return categories.omnibus_of(n, p, xi, rankings=rankings)
     return replace(categories.total_variation(n, p), name="total variation distance from the null")
 
 
@@ -371,12 +387,13 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
             pairs = len(sample.items) <= mallows.MOST_PAIRED
             return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
         if not null.probabilities:
-            return ("auto", "omnibus") if len(sample.items) <= MOST_ITEMS else ("auto",)
+            few = len(sample.items) <= MOST_ITEMS
+            return ("auto", "borda", "omnibus") if few else ("auto", "borda")
         return ("auto", "omnibus", "tv")
     if len(sample.items) == 2:
         return ("auto", "tv", "omnibus", "max-count", "goldreich", "binary", "sigmoid")
-    uniform = ("paninski", "sigmoid") if is_uniform(null.probabilities) else ()
-    return ("auto", "tv", "omnibus", "max-count", "goldreich", *uniform)
+    flat = ("paninski", "sigmoid") if is_uniform(null.probabilities) else ()
+    return ("auto", "tv", "omnibus", "max-count", "goldreich", *flat)
 
 
 def infer(
@@ -395,7 +412,7 @@ def infer(
     """
     check_release(release)
     model, plan, sample = NullModel.from_record(null), release.plan, release.sample
-    xi, settings = pure_epsilon(plan.epsilon, plan.delta), dict[str, Any](plan.settings)
+    xi, settings = share_of_test(plan), dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)
     asked = ask(model, sample, plan.method, xi=xi, **settings) if known else None
     if asked is None or asked.name != plan.mechanism:
@@ -406,37 +423,11 @@ def infer(
         test="IdentityTest",
         method=plan.method,
         alpha=alpha,
-        hypotheses=(model.words, "they do not."),
+        hypotheses=(model.words, _H1[str(settings.get("alternative", "two-sided"))]),
         draws=draws,
         found=found,
-        notes=_remarks(plan.method, model, release),
+        notes=against_null(plan.method, model, release),
         asked=asked,
         null_model=model,
         settings={"null": model.to_record()},
     )
-
-
-def _remarks(method: str, null: NullModel, release: Release) -> tuple[str, ...]:
-    notes = []
-    if found := impossible(release):
-        notes.append(
-            f"H0 gives probability 0 to {found} of the {release.sample.nobs} observations: it is "
-            f"rejected whatever the statistic."
-        )
-    apart = method not in ("tv", "max-count", "goldreich") or release.source == "none"
-    if null.rules_out and not apart:
-        notes.append(
-            "An observation to which H0 gives probability 0 counts no more than another here; "
-            "method='auto' counts them apart."
-        )
-    if method == "goldreich":
-        notes.append(
-            "The choices were mapped at random so that H0 becomes uniformity; method='tv' tests "
-            "the same with far more power."
-        )
-    if method == "sigmoid":
-        notes.append(
-            "The bit is no test of a stated level: how often it errs depends on the numbers of "
-            "choices and categories."
-        )
-    return tuple(notes)

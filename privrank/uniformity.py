@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     EncodedSample,
     encode_counts,
@@ -16,36 +17,43 @@ from privrank.encode.samples import (
 )
 from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL
-from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.samples import plan_sample, release_sample
+from privrank.hypotheses.nulltables import FULL, wanted_draws
+from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
+from privrank.mechanisms.samples import (
+    effect_beside,
+    plan_sample,
+    release_sample,
+    shares_of,
+)
 from privrank.mechanisms.statistics import norms
+from privrank.mechanisms.statistics import uniform as defaults
 from privrank.mechanisms.statistics.categories import (
     MOST_ITEMS,
     max_count,
-    omnibus_uniform,
+    omnibus_of,
     total_variation,
 )
-from privrank.privacy.budget import pure_epsilon
 from privrank.published import bfz21
-from privrank.release.release import Release, check_release
+from privrank.release.release import STATISTIC, Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
+from privrank.results.testnotes import against_uniformity
 from privrank.util.checks import (
     check_alpha,
     check_choice,
-    check_count,
     check_delta,
+    check_effect_epsilon,
     check_epsilon,
     check_rng,
     check_tolerance,
 )
 
-__all__ = ["UniformityMethod", "UniformityTest", "ask", "infer"]
+__all__ = ["UniformityMethod", "UniformityTest", "ask", "infer", "statistic_of"]
 
 UniformityMethod = Literal[
     "auto",
+    "borda",
     "pairs",
     "laplace",
     "two-sample",
@@ -57,29 +65,30 @@ UniformityMethod = Literal[
     "max-count",
 ]
 Asked = Statistic | RandomBit
-Build = Callable[[int, int], Statistic]
+Build = Callable[[int, int, float], Statistic]
 
 _RANKINGS: dict[str, Build] = {
-    "auto": norms.borda_norm,
-    "pairs": norms.pair_norm,
-    "laplace": bfz21.pair_squares,
-    "two-sample": lambda n, m: bfz21.two_rankings(m),
-    "mallows": bfz21.central_distance,
-    "omnibus": lambda n, m: omnibus_uniform(n, math.factorial(m), m=m),
+    "auto": defaults.of_rankings,
+    "borda": lambda n, m, xi: norms.borda_norm(n, m),
+    "pairs": lambda n, m, xi: norms.pair_norm(n, m),
+    "laplace": lambda n, m, xi: bfz21.pair_squares(n, m),
+    "two-sample": lambda n, m, xi: bfz21.two_rankings(m),
+    "mallows": lambda n, m, xi: bfz21.central_distance(n, m),
+    "omnibus": defaults.of_orders,
 }
 _WITHOUT_NOISE: dict[str, Build] = {
     **_RANKINGS,
-    "auto": norms.plain_norm,
-    "pairs": bfz21.pair_squares,
+    "borda": lambda n, m, xi: norms.plain_norm(n, m),
+    "pairs": lambda n, m, xi: bfz21.pair_squares(n, m),
 }
 """Without noise the plain norm is Friedman's test, and the sum of squares orders samples as the
 pair norm does, on a finer scale."""
 
 _CHOICES: dict[str, Build] = {
-    "auto": omnibus_uniform,
-    "omnibus": omnibus_uniform,
-    "tv": lambda n, k: total_variation(n, uniform(k)),
-    "max-count": max_count,
+    "auto": defaults.of_choices,
+    "omnibus": lambda n, k, xi: omnibus_of(n, uniform(k), xi),
+    "tv": lambda n, k, xi: total_variation(n, uniform(k)),
+    "max-count": lambda n, k, xi: max_count(n, k),
 }
 _BITS = ("truncated", "bucket")
 
@@ -101,6 +110,11 @@ class UniformityTest:
         is then a respondent with all their rows, one of which, drawn by a secret lot, is used.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
+    ties : {"refuse", "complete"}
+        Whether items may share a rank. In each fit a secret draw from H0 puts them in an order.
+    missing : {"refuse", "bottom", "complete"}
+        Whether items may have no rank: as those of a list of the leading few, they are below the
+        ranked ones and tied, or they have a place that is not known, which is drawn from H0.
 
     Raises
     ------
@@ -142,8 +156,11 @@ class UniformityTest:
         items: object = None,
         respondent: str | None = None,
         max_rows: int = 1,
+        ties: Ties = "refuse",
+        missing: Gaps = "refuse",
     ) -> None:
-        self._encoded = encode_data(rankings, items=items, respondent=respondent, max_rows=max_rows)
+        unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
+        self._encoded = encode_data(rankings, items=items, ties=ties, missing=missing, **unit)
 
     @classmethod
     def _of(cls, encoded: EncodedSample) -> Self:
@@ -163,8 +180,8 @@ class UniformityTest:
         data : data frame
             Frame with these columns.
         **arguments
-            `respondent`, `max_rows`, and for choices `categories`, which is needed where the
-            column's type declares none.
+            `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`,
+            needed where the column's type declares none.
 
         Returns
         -------
@@ -215,7 +232,8 @@ class UniformityTest:
         method: UniformityMethod = "auto",
         alpha: float = 0.05,
         tolerance: float | None = None,
-        draws: int = FULL,
+        draws: int | None = None,
+        effect_epsilon: float | None = None,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult:
@@ -228,22 +246,30 @@ class UniformityTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            For rankings: ``"auto"``, the norm of the summed rank vectors, capped where n and m
-            say that this lowers the noise (without noise, Friedman's test); ``"pairs"``, wins in
-            disjoint random pairs of items; ``"laplace"``, their sum of squares; ``"mallows"``,
-            distances to the order of the columns; ``"two-sample"``, the distance of two rankings;
-            ``"omnibus"``, for at most 6 items, sees every alternative; ``"truncated"`` and
-            ``"bucket"`` release the decision alone. For choices: ``"auto"`` or ``"omnibus"``,
-            ``"tv"``, the total variation distance, with a confidence interval, and
-            ``"max-count"``.
+            For rankings: ``"auto"``, mean ranks at nine tenths of the level and all that leaves
+            them alone at one tenth; ``"borda"``, mean ranks alone: the norm of the summed rank
+            vectors, capped where n and m say that this lowers the noise (without noise, Friedman's
+            test); ``"pairs"``, wins in disjoint random pairs of items; ``"laplace"``, their sum of
+            squares; ``"mallows"``, distances to the order of the columns; ``"two-sample"``, the
+            distance of two rankings; ``"omnibus"``, for at most 6 items, counts over all orders;
+            ``"truncated"`` and ``"bucket"`` release the decision alone. For choices: ``"auto"`` or
+            ``"omnibus"``, small deviations of many categories and large ones of few together;
+            ``"tv"``, the total variation distance, with a confidence interval; ``"max-count"``,
+            the largest count. The summary says what a statistic cannot see.
         alpha : float, default 0.05
             Significance level.
         tolerance : float, optional
             Total variation distance at which ``"truncated"`` and ``"two-sample"`` shall have their
             published guarantee; by default the smallest at which they have it.
-        draws : int, default 9999
-            Monte Carlo draws of the null distribution where it is not known exactly. They are kept
-            on disk; fewer draws give a coarser p-value, whose own error the summary states.
+        draws : int, optional
+            Monte Carlo draws of the null distribution where it is not known exactly; by default
+            9,999, and 1,999 or 999 for so many rankings of so many items that one takes long. They
+            are kept on disk; fewer draws give a coarser p-value, whose own error the summary
+            states.
+        effect_epsilon : float, optional
+            For choices, budget of an effect size, the total variation distance from H0 with an
+            interval, on top of `epsilon`; both are reserved at once. ``"tv"``, which tests that
+            distance, has it without.
         budget : Budget, optional
             Ledger to reserve from.
         rng : numpy.random.Generator, optional
@@ -260,34 +286,26 @@ class UniformityTest:
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, UniformityMethod)
-        check_count("draws", draws, low=19)
+        draws = wanted_draws(draws, self._encoded.sample)
         check_rng(rng)
         check_tolerance(tolerance)
-        xi = pure_epsilon(epsilon, delta)
-        asked, constants = ask(
-            method, self._encoded.sample, xi=xi, alpha=alpha, tolerance=tolerance
-        )
+        effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
+        sample, xi = self._encoded.sample, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
+        effect = effect_beside(asked, sample, uniform(len(sample.items)), epsilon, effect_epsilon)
         # public, and computed before anything is spent: that may be interrupted
-        law = asked.null(draws) if isinstance(asked, Statistic) else None
-        release = release_sample(
-            self._encoded,
-            asked,
-            plan_sample(
-                self._encoded.sample,
-                asked,
-                epsilon,
-                delta,
-                by="UniformityTest",
-                method=method,
-                settings=constants,
-            ),
-            budget=budget,
-            rng=rng,
+        law = null_for(asked, draws, alpha)
+        plan = plan_sample(
+            sample, asked, epsilon, delta, effect, "UniformityTest", method, constants
         )
+        given: dict[str, Any] = {"null": NullModel(), "effect": effect}
+        release = release_sample(self._encoded, asked, plan, **given, budget=budget, rng=rng)
         return infer(release, alpha=alpha, draws=draws, law=law)
 
     @staticmethod
-    def from_release(release: Release, *, alpha: float = 0.05, draws: int = FULL) -> RankTestResult:
+    def from_release(
+        release: Release, *, alpha: float = 0.05, draws: int | None = None
+    ) -> RankTestResult:
         """Test from a release that was paid for already; nothing more is spent.
 
         Parameters
@@ -296,15 +314,15 @@ class UniformityTest:
             From a fit of this test.
         alpha : float, default 0.05
             Significance level; a random bit keeps the one it was drawn at.
-        draws : int, default 9999
-            Monte Carlo draws of the null distribution.
+        draws : int, optional
+            Monte Carlo draws of the null distribution, as for `fit`.
 
         Returns
         -------
         RankTestResult
         """
         check_release(release)
-        check_count("draws", draws, low=19)
+        draws = wanted_draws(draws, release.sample)
         return infer(release, alpha=check_alpha(alpha), draws=draws)
 
 
@@ -338,7 +356,13 @@ def ask(
                 f"use method='auto' or more rankings."
             )
         return bfz21.two_rankings(m), {"tolerance": least}
-    return _methods(sample, math.isinf(xi))[method](n, m), {}
+    return statistic_of(method, sample, xi), {}
+
+
+def statistic_of(method: str, sample: Sample, xi: float) -> Statistic:
+    """Return the statistic of a method that has one, at a pure budget `xi`."""
+    build = _methods(sample, math.isinf(xi))[method]
+    return build(sample.nobs, len(sample.items), xi)
 
 
 def infer(
@@ -367,7 +391,7 @@ def infer(
         hypotheses=_hypotheses(sample),
         draws=draws,
         found=found,
-        notes=_remarks(release.plan.method, asked, sample),
+        notes=against_uniformity(release.plan.method, sample),
         asked=asked,
         null_model=NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ()),
     )
@@ -388,29 +412,15 @@ def _asked_of(release: Release) -> Asked | None:
         return bfz21.Ramp(n, m, plan.number("level"), plan.number("bias")).bit()
     if plan.method == "bucket":
         return bfz21.Buckets(n, m, plan.number("level"), int(plan.number("buckets"))).bit()
-    build = _methods(sample, math.isinf(release.epsilon)).get(plan.method)
-    return None if build is None else build(n, m)
+    xi = plan.parts[STATISTIC].epsilon if STATISTIC in plan.parts else 0.0
+    known = xi and plan.method in _methods(sample, math.isinf(xi))
+    return statistic_of(plan.method, sample, xi) if known else None
 
 
 def _methods(sample: Sample, nonprivate: bool) -> dict[str, Build]:
     if sample.kind == "choices":
         return _CHOICES
     return _WITHOUT_NOISE if nonprivate else _RANKINGS
-
-
-def _remarks(method: str, asked: Asked, sample: Sample) -> tuple[str, ...]:
-    """Return what a summary says about what the statistic cannot see."""
-    if sample.kind == "choices":
-        return ()
-    if asked.name == "Borda norm":
-        more = " (method='omnibus' sees them)" if len(sample.items) <= MOST_ITEMS else ""
-        return (
-            f"The statistic sees consensus through mean ranks: mixtures of opposite rankings whose "
-            f"mean ranks are equal are invisible to it{more}.",
-        )
-    if method in ("pairs", "laplace", "two-sample", *_BITS):
-        return ("The statistic sees consensus on the order of disjoint random pairs of items.",)
-    return ()
 
 
 def _check(method: str, sample: Sample, nonprivate: bool) -> None:

@@ -18,6 +18,8 @@ ROWS, PEOPLE = surveys.ROWS, surveys.PEOPLE
 
 DELTA = 1e-6
 FEW_DRAWS = {"draws": 199}
+COMPLETE = {"ties": "complete", "missing": "complete"}
+LISTS = {"ties": "complete", "missing": "bottom"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +240,7 @@ def uniformities():
     rows, people = surveys.rankings(), surveys.ranking_respondents()
     two, many = surveys.rankings(n=2, m=60), surveys.rankings(n=400)
     long = {"items": list(two["mixed"].columns)}
-    ranked = ("auto", "pairs", "laplace", "mallows", "omnibus")
+    ranked = ("auto", "borda", "pairs", "laplace", "mallows", "omnibus")
     by_rank = [{"method": method, **FEW_DRAWS} for method in ranked]
     chosen = [{"method": method, **FEW_DRAWS} for method in ("auto", "omnibus", "tv", "max-count")]
     bits = [{"method": "bucket", "epsilon": 4.0}, {"method": "truncated", "epsilon": 4.0}]
@@ -246,7 +248,15 @@ def uniformities():
     listed = {"categories": CATEGORIES}
     rankings, choice = {"formula": " + ".join(ITEMS) + " ~ 1"}, {"formula": "choice ~ 1"}
     crowd, picked = surveys.choices(people=20), surveys.choices()
+    gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
+    effect = [{"method": "max-count", **FEW_DRAWS, "effect_epsilon": 0.5}]
+    pair = {"categories": CATEGORIES[:2]}
     return [
+        *fits("completed rankings", test, gaps, row | COMPLETE, by_rank[:1]),
+        *fits("completed lists", test, gaps, row | LISTS, by_rank[:1]),
+        *fits("completed rankings of people", test, torn, row | person | COMPLETE, by_rank[:1]),
+        *fits("uniform choices, effect", test, picked, listed, effect, **choice),
+        *fits("two uniform choices", test, surveys.choices(k=2), pair, chosen[:1], **choice),
         *fits("uniform rankings", test, rows, row, by_rank),
         *fits("uniform rankings of people", test, people, row | person, by_rank),
         *fits("uniform rankings, bits", test, many, row, bits),
@@ -281,10 +291,21 @@ def identities():
     sides = [*by("binary"), *by("sigmoid", tolerance=0.2)]
     sides += [*by("binary", alternative="larger"), *by("binary", alternative="smaller")]
     ask = [*by("paninski"), *by("sigmoid", tolerance=0.2)]
+    gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
+    beside = by("max-count", "goldreich", effect_epsilon=0.5)
+    listing = {"items": ITEMS, "null": orders}
     return [
+        *fits("Mallows null, completed", test, gaps, given | COMPLETE, null[:1]),
+        *fits("Mallows null, lists", test, gaps, given | LISTS, null[:1]),
+        *fits("Mallows null, people, completed", test, torn, given | person | COMPLETE, null[:1]),
+        *fits("listed null, completed", test, gaps, listing | COMPLETE, by("auto")),
+        *fits("shares, effect", test, picked, listed | skewed, beside, **choice),
+        *fits("two shares, default", test, pair, coin | fair, by("auto"), **choice),
         *fits("Mallows null", test, rows, given, null),
         *fits("Mallows null, people", test, people, given | person, null),
-        *fits("uniform null", test, rows, {"items": ITEMS} | uniform, by("auto", "omnibus")),
+        *fits(
+            "uniform null", test, rows, {"items": ITEMS} | uniform, by("auto", "borda", "omnibus")
+        ),
         *fits("listed null", test, rows, {"items": ITEMS, "null": orders}, by("auto", "tv")),
         *fits("shares", test, picked, listed | skewed, shares, **choice),
         *fits("shares of people", test, crowd, listed | person | skewed, shares, **choice),
@@ -305,7 +326,10 @@ def closenesses():
     choice, listed = {"formula": "choice ~ group"}, {"categories": CATEGORIES}
     picked = surveys.in_groups(surveys.choices(), (20, 20))
     eaters = surveys.in_groups(surveys.choices(people=20), (9, 11), True)
-    effect = {"effect_epsilon": 0.5}
+    effect, details = {"effect_epsilon": 0.5}, {"details_epsilon": 0.5}
+    chosen = details | {"details_items": CATEGORIES[:2]}
+    pairs, waves = surveys.paired(), surveys.paired(chosen=True)
+    paired = {"respondent": "respondent", "paired": True}
     samples = {
         name: (undressed.iloc[:12], undressed.iloc[12:])
         for name, undressed in ((name, surveys.undressed(f)) for name, f in ranked.items())
@@ -316,26 +340,55 @@ def closenesses():
             surveys.counts().items(), reversed(surveys.counts(total=60).values()), strict=True
         )
     }
-    secret = {"labels": "private", "min_group_sizes": (5, 5)} | levels | listed
+    secret = {"labels": "private"} | three
+    hidden, shuffled = (surveys.secret_groups(made) for made in (surveys.choices(), ranked))
+    unseen = surveys.secret_groups(surveys.choices(people=20), True)
+    triples = surveys.in_groups(surveys.choices(), (20, 12, 8))
+    trios = surveys.in_groups(surveys.choices(people=20), (9, 8, 3), True)
+    many = {
+        name: {group: dict.fromkeys("abcdefg", 4) | {most: 16, "h": 0} for group in ("x", "y")}
+        for name, most in zip(("first", "other", "third"), "afg", strict=True)
+    }
 
     def by(*methods, **more):
         return [{"method": method, **few, **more} for method in methods]
 
     kernels = [*by("auto", "mmd", "kendall", "kim-schrab"), *by("mmd", **effect)]
     shares = [*by("auto", "tv", "chi-square", "kim-schrab", "sigmoid"), *by("tv", **effect)]
+    several = by("auto", "pairs", "tv")
     some = [*by("tv", "kim-schrab"), *by("tv", **effect)]
     grouped = surveys.in_groups(ranked, (15, 15))
     thirds = surveys.in_groups(ranked, (10, 12, 8))
+    torn = surveys.in_groups(surveys.partial_rankings(), (15, 15))
     return [
         *fits("two samples", test, samples, {"items": ITEMS}, kernels),
+        *fits("groups, completed", test, torn, levels | COMPLETE, kernels[:1], **ranking),
+        *fits("groups, lists", test, torn, levels | LISTS, kernels[:1], **ranking),
         *fits("groups of rankings", test, grouped, levels, kernels[:3], **ranking),
-        *fits("three groups", test, thirds, three, kernels[:3], **ranking),
+        *fits("three groups", test, thirds, three, by("auto", "pairs", "kendall"), **ranking),
         *fits("groups of rankers", test, crowd, levels | person, kernels, **ranking),
         *fits("groups of choices", test, picked, levels | listed, shares, **choice),
         *fits("groups of choosers", test, eaters, levels | listed | person, some, **choice),
         *fits("counts of groups", test, counted, listed, by("tv", "chi-square"), counted=True),
-        *fits("secret groups", test, surveys.secret_groups(), secret, by("tv", "auto"), **choice),
-        *fits("secret groups", test, surveys.secret_groups(), secret, by("tv", **effect), **choice),
+        *fits("three groups of choices", test, triples, three | listed, several, **choice),
+        *fits("three groups of choosers", test, trios, three | listed | person, several, **choice),
+        *fits("counts of many", test, many, {}, by("auto", **effect), counted=True),
+        *fits("groups of choices", test, picked, levels | listed, by("tv", **details), **choice),
+        *fits(
+            "groups of choosers",
+            test,
+            eaters,
+            levels | listed | person,
+            by("tv", **chosen),
+            **choice,
+        ),
+        *fits("groups of rankers", test, crowd, levels | person, by("mmd", **details), **ranking),
+        *fits("three groups", test, thirds, three, by("pairs", **details), **ranking),
+        *fits("paired rankings", test, pairs, {"items": ITEMS} | paired, by("mmd", "kim-schrab")),
+        *fits("paired choices", test, waves, levels | listed | paired, by("tv", "auto"), **choice),
+        *fits("secret groups", test, hidden, secret | listed, by("tv", "auto"), **choice),
+        *fits("secret choosers", test, unseen, secret | listed | person, by("auto"), **choice),
+        *fits("secret rankings", test, shuffled, secret, by("auto", "kendall"), **ranking),
     ]
 
 

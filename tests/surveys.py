@@ -369,14 +369,28 @@ def in_groups(frames, sizes, respondent=False):
     return found
 
 
-def secret_groups(people=40):
-    """Choices in two groups whose sizes are private, above declared bounds of five."""
-    sizes = {"level": (20, 20), "first": (34, 6), "second": (6, 34), "nearly": (25, 15)}
-    frames = zip(choices(people).values(), sizes.items(), strict=True)
-    return {
-        name: undressed(frame).assign(group=np.repeat(["group 0", "group 1"], size))
-        for frame, (name, size) in frames
-    }
+def secret_groups(frames, respondent=False):
+    """Three groups of private sizes, some of them empty."""
+    found = {}
+    shares = itertools.cycle(((0.5, 0.5, 0), (0.9, 0.05, 0.05), (0, 1, 0), (0.3, 0.3, 0.4)))
+    for (name, frame), share in zip(frames.items(), shares, strict=False):
+        data = undressed(frame)
+        units = data["respondent"].nunique() if respondent else len(data)
+        sizes = np.diff(np.rint(np.cumsum(share) * units).astype(int), prepend=0)
+        (found[name],) = in_groups({name: data}, sizes, respondent).values()
+    return found
+
+
+def paired(n=12, chosen=False):
+    """Two samples of the same respondents, who answered once in each; who they are is public."""
+    found, who = {}, np.array([f"person {k}" for k in range(n)])
+    made = choices(2 * n) if chosen else rankings(2 * n)
+    for turn, (name, frame) in enumerate(made.items()):
+        data = undressed(frame).assign(respondent=np.append(who, np.roll(who, turn)))
+        data["group"] = np.repeat(["group 0", "group 1"], n)
+        parts = data.iloc[:n], data.iloc[n:].drop(columns="group")
+        found[name] = data if chosen else (parts[0].drop(columns="group"), parts[1])
+    return found
 
 
 def undressed(frame):

@@ -24,8 +24,13 @@ STUDIES = (
     "uniformity_power",
     "uniformity_figures",
     "identity_power",
+    "departures",
+    "effects",
     "closeness_power",
     "closeness_pvalues",
+    "closeness_details",
+    "closeness_peers",
+    "closeness_intervals",
     "aggregation",
     "aggregation_orders",
 )

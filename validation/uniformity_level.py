@@ -11,9 +11,9 @@ from scipy.stats import kstest, norm
 from study import arguments, mean_and_error, replicate, write
 
 from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import uniform_rankings
+from privrank.hypotheses.nulltables import uniform_rankings, usual_draws
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.norms import borda_norm
+from privrank.mechanisms.statistics.uniform import of_rankings
 from privrank.planning.simulation import chance
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
@@ -23,7 +23,17 @@ from privrank.uniformity import ask
 ITEMS = (2, 3, 5, 10, 100, 1000)
 SIZES = (2, 10, 100, 1000)
 EPSILONS = (0.1, 1 / 3, 1.0, math.inf)
-METHODS = ("auto", "pairs", "laplace", "mallows", "two-sample", "omnibus", "truncated", "bucket")
+METHODS = (
+    "auto",
+    "borda",
+    "pairs",
+    "laplace",
+    "mallows",
+    "two-sample",
+    "omnibus",
+    "truncated",
+    "bucket",
+)
 ALPHA = 0.05
 
 
@@ -56,7 +66,7 @@ def rows_of(m: int, n: int, replicates: int, cell: int) -> list[dict]:
         law, threshold = DiscreteLaplace(0.0), None
         if isinstance(test, Statistic):
             law = DiscreteLaplace.calibrate(test.sensitivity, epsilon)
-            null = test.null(9_999)
+            null = test.null(usual_draws("rankings", n, m))
             threshold, tables[method, epsilon] = null.threshold(ALPHA, law), null.draws
         rejections[method, epsilon] = chance(test, law, threshold)
     found = replicate(chances, replicates, m, n, rejections, cell=cell)
@@ -109,7 +119,7 @@ def main() -> None:
 
     uniform = []
     for cell, (m, n) in enumerate([(3, 5), (5, 10), (20, 20)], 1000):
-        test = borda_norm(n, m)
+        test = of_rankings(n, m, 1.0)
         pvalues = replicate(partial(fresh_pvalue), 10_000, test, n, m, cell=cell)
         uniform.append(
             {

@@ -9,6 +9,7 @@ import numpy as np
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
+from privrank.hypotheses.nulltables import wanted_draws
 from privrank.hypotheses.statistic import Statistic
 from privrank.planning.simulation import chance
 from privrank.privacy.budget import pure_epsilon
@@ -27,7 +28,7 @@ SETTINGS = {
     (30, 1000): (0.01018,),
     (1000, 100): (4.02e-4,),
 }
-METHODS = ("auto", "pairs", "laplace", "bucket", "truncated")
+METHODS = ("auto", "borda", "pairs", "laplace", "bucket", "truncated")
 EPSILONS = (1 / 3, 1.0)
 ALPHA = 0.05
 
@@ -52,7 +53,7 @@ def rejections_of(m: int, n: int) -> dict:
             law, threshold = DiscreteLaplace(0.0), None
             if isinstance(asked, Statistic):
                 law = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
-                threshold = asked.null(9_999).threshold(ALPHA, law)
+                threshold = asked.null(wanted_draws(None, sample)).threshold(ALPHA, law)
             found[method, epsilon] = chance(asked, law, threshold)
     return found
 

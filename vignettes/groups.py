@@ -39,7 +39,7 @@ result = study.fit(epsilon=1.0, effect_epsilon=1.0, budget=budget, rng=rng)
 print(result.summary())
 
 # %% [markdown]
-# How large is a difference? That is another question, and its answer costs another epsilon: `effect_epsilon=` releases the distance itself with noise of its own, and with a confidence interval that is on the safe side at any sample size.
+# How large is a difference? That is another question, and its answer costs another epsilon: `effect_epsilon=` releases the distance itself with noise of its own, and a confidence interval that contains 0 exactly when the test does not reject. Distances of samples are too large on average, as sampling alone sets two samples apart; the corrected effect takes that off.
 
 # %%
 figure = result.plot()
@@ -54,7 +54,7 @@ fits = [study.fit(epsilon=e, rng=rng) for e in (0.5, 2.0, np.inf)]
 print(pr.summary_col(fits))
 
 # %% [markdown]
-# The noise scale is that of the smallest group: a student weighs more there. Small groups need a larger epsilon.
+# The noise scale of two groups is that of the smaller one: a student weighs more there. Of more than two groups each is compared with all students, and the noise goes with the number of students.
 #
 # ## Choices
 #

@@ -8,15 +8,23 @@ from itertools import combinations, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_orders", "excess", "signs_of_orders"]
+__all__ = ["count_orders", "excess", "orders_of", "signs_of_orders"]
 
 IntArray = NDArray[np.int64]
 
 
 @cache
+def orders_of(m: int) -> IntArray:
+    """Return all m! rankings in lexicographic order of their ranks, (m!, m)."""
+    ranks = np.array(list(permutations(range(1, m + 1))), dtype=np.int64)
+    ranks.setflags(write=False)
+    return ranks
+
+
+@cache
 def _orders(m: int) -> tuple[IntArray, IntArray]:
     """Return the codes of all m! rankings, ascending, and their signs, (m!, m (m - 1) / 2)."""
-    ranks = np.array(list(permutations(range(1, m + 1))), dtype=np.int64)
+    ranks = orders_of(m)
     pairs = np.array(list(combinations(range(m), 2)))
     return _codes(ranks), np.sign(ranks[:, pairs[:, 1]] - ranks[:, pairs[:, 0]])
 

@@ -15,7 +15,7 @@ from privrank.distributions import kendall
 from privrank.distributions.simulate import blocks, generator
 from privrank.util.checks import check_count, check_items
 
-__all__ = ["Mallows", "tolerance_to_phi", "tolerance_to_theta"]
+__all__ = ["Mallows", "insertion_codes", "tolerance_to_phi", "tolerance_to_theta"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -84,6 +84,20 @@ def _check_center(center: object, m: int) -> IntArray:
     ranks = ranks.astype(np.int64)
     ranks.setflags(write=False)
     return ranks
+
+
+def insertion_codes(uniform: FloatArray, size: IntArray, theta: float) -> IntArray:
+    """Return truncated geometric variables on {0..size-1}, P(c) proportional to exp(-theta c).
+
+    By inversion of their distribution, from uniform numbers.
+    """
+    if math.isinf(theta):
+        return np.zeros(uniform.shape, dtype=np.int64)
+    if theta == 0:
+        steps = uniform * size
+    else:
+        steps = -np.log1p(uniform * np.expm1(-size * theta)) / theta
+    return np.asarray(np.minimum(steps.astype(np.int64), size - 1))
 
 
 def _theta_of(phi: float) -> float:
@@ -235,21 +249,11 @@ class Mallows:
         source = generator(rng)
         out = np.empty((n, m), dtype=np.int64)
         for rows in blocks(n, m):
-            codes = self._codes(source.random((rows.stop - rows.start, m)))
+            uniform = source.random((rows.stop - rows.start, m))
+            codes = insertion_codes(uniform, np.arange(1, m + 1), self.theta)
             ranks: IntArray = kernels.insertion_ranks(codes)
             out[rows] = ranks[:, self.center - 1]  # those of the kernel are in the centre's order
         return out
-
-    def _codes(self, uniform: FloatArray) -> IntArray:
-        """Return truncated geometric variables on {0..j-1} by inversion of their distribution."""
-        j = np.arange(1, uniform.shape[1] + 1)
-        if math.isinf(self.theta):
-            return np.zeros(uniform.shape, dtype=np.int64)
-        if self.theta == 0:
-            steps = uniform * j
-        else:
-            steps = -np.log1p(uniform * np.expm1(-j * self.theta)) / self.theta
-        return np.asarray(np.minimum(steps.astype(np.int64), j - 1))
 
     def logpmf(self, rankings: ArrayLike) -> FloatArray:
         """Return log P of each ranking.

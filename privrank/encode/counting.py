@@ -18,7 +18,9 @@ __all__ = [
     "boolean_column",
     "collect",
     "column_names",
+    "column_of",
     "declared_categories",
+    "declared_values",
     "distinct_codes",
     "factorize",
     "is_whole",
@@ -79,6 +81,21 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
 def boolean_column(frame: object, column: str) -> bool:
     """Return whether a column holds True and False by its declared type."""
     return bool(open_frame(frame, "data").collect_schema()[column] == nw.Boolean)
+
+
+def declared_values(frame: object, column: str) -> tuple[Any, ...] | None:
+    """Return the values of a column that its type declares: categories, or False and True."""
+    return (False, True) if boolean_column(frame, column) else declared_categories(frame, column)
+
+
+def column_of(data: object, name: str) -> object:
+    """Return a Series of pandas or of another engine as a frame with one column, else None."""
+    if isinstance(data, pd.Series):
+        return data.to_frame(name)
+    if isinstance(data, pd.DataFrame):
+        return None
+    series = nw.from_native(data, pass_through=True, allow_series=True)
+    return series.alias(name).to_frame().to_native() if isinstance(series, nw.Series) else None
 
 
 def declared_categories(frame: object, column: str) -> tuple[Any, ...] | None:

@@ -41,13 +41,14 @@ def parse(formula: object) -> Formula:
     """Read a formula such as ``"item1 + item2 + outcome ~ 1"``.
 
     Column names are joined by ``+`` on the left of ``~``; names that are not Python names are
-    quoted as ``Q("St. Gallen")``.
+    quoted as ``Q("St. Gallen")``; names with dots, as R has them, need no quotes.
     """
     from patsy import EvalFactor, ModelDesc, PatsyError
 
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
-    left_text, tilde, right_text = formula.partition("~")
+    text = _quoted(formula)
+    left_text, tilde, right_text = text.partition("~")
     if not tilde or not left_text.strip():
         raise ValueError(
             f"formula must name columns on the left of '~', as in 'item1 + item2 + outcome ~ 1', "
@@ -62,7 +63,7 @@ def parse(formula: object) -> Formula:
     if "|" in formula:
         raise ValueError(f"formula must not use '|', got {formula!r}: write groups as '~ group'.")
     try:
-        description = ModelDesc.from_formula(formula)
+        description = ModelDesc.from_formula(text)
     except PatsyError:
         raise ValueError(f"formula cannot be read: {formula!r}.") from None
     terms = len(re.sub(r"Q\((['\"]).*?\1\)", "Q", left_text).split("+"))
@@ -75,9 +76,23 @@ def parse(formula: object) -> Formula:
         if len(term.factors) != 1 or not isinstance(term.factors[0], EvalFactor):
             raise ValueError(f"formula must list plain columns on its left, got {formula!r}.")
         left.append(_column(term.factors[0].code, formula))
-    right = tuple(term.name() for term in description.rhs_termlist if term.factors)
+    right = tuple(_name(term) for term in description.rhs_termlist if term.factors)
     intercept = any(not term.factors for term in description.rhs_termlist)
     return Formula(tuple(left), right, intercept, right_text.strip())
+
+
+def _quoted(formula: str) -> str:
+    """Put names with dots, such as ``tech.equip``, as Q("..."): Python reads them as attributes."""
+    dotted = r"(['\"]).*?\1|([^\W\d]\w*(?:\.\w+)+)(?!\w*\s*\()"
+    return re.sub(dotted, lambda found: f'Q("{found[2]}")' if found[2] else found[0], formula)
+
+
+def _name(term: Any) -> str:
+    """Return the column of a term that is one, else the term as patsy writes it."""
+    try:
+        return _column(term.name(), "")
+    except (SyntaxError, ValueError):
+        return str(term.name())
 
 
 def _column(code: str, formula: str) -> str:

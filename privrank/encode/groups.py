@@ -8,35 +8,34 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privrank.encode import counting
+from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample
 from privrank.encode.formula import parse
 from privrank.encode.frames import refuse_copy, with_respondent_column
+from privrank.encode.pairing import check_paired, partners
+from privrank.encode.ranks import as_declared
 from privrank.encode.samples import (
-    FEWEST_UNITS,
-    EncodedSample,
     codes_of,
     encode_choices,
     encode_counts,
     encode_rankings,
     formula_options,
+    refuse_partial,
 )
 from privrank.release.survey import Sample
 from privrank.util.checks import check_items
 
 __all__ = [
-    "SECRET_LABELS",
     "EncodedGroups",
     "encode_count_tables",
     "encode_samples",
     "groups_of_formula",
 ]
 
-SECRET_LABELS = (
-    "labels='private' is available for two samples of choices with method='tv': use "
-    "labels='public' where who is in which sample is known."
-)
-"""What is said where secret labels are asked for and there is no proof of their sensitivity."""
+
+IntArray = NDArray[np.int64]
 
 
 class EncodedGroups:
@@ -47,14 +46,19 @@ class EncodedGroups:
     sample : Sample
         Public facts; `groups` names the samples.
     parts : sequence of EncodedSample
-        The samples, in that order.
+        The samples, in that order; some may be empty where their sizes are not public.
+    partners : ndarray of int64 or None
+        Of samples of the same respondents, the place in the second of each one of the first.
     """
 
-    __slots__ = ("_parts", "sample")
+    __slots__ = ("_partners", "_parts", "sample")
 
-    def __init__(self, sample: Sample, parts: Sequence[EncodedSample]) -> None:
+    def __init__(
+        self, sample: Sample, parts: Sequence[EncodedSample], partners: IntArray | None = None
+    ) -> None:
         self.sample = sample
         self._parts = tuple(parts)
+        self._partners = partners
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -71,7 +75,10 @@ def encode_samples(
     items: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
+    ties: object = "refuse",
+    missing: object = "refuse",
     secret: bool = False,
+    paired: bool = False,
 ) -> EncodedGroups:
     """Validate one frame of rankings, or one categorical Series of choices, per sample.
 
@@ -84,38 +91,46 @@ def encode_samples(
     items, respondent, max_rows
         As for :func:`privrank.encode.samples.encode_rankings`; `items` are the categories of
         choices.
+    ties, missing
+        The words of a test (:data:`privrank.encode.ranks.Ties`).
     secret : bool
-        Whether who is in which sample is protected, so that no sample may be too small here.
+        Whether who is in which sample is protected, so that no sample can be too small.
+    paired : bool
+        Whether the samples are of the same respondents.
 
     Raises
     ------
     ValueError, TypeError
         One sentence.
     """
-    if all(isinstance(sample, pd.Series) for sample in samples):
-        if respondent is not None:
+    shared, gaps = as_declared(ties, missing)
+    check_paired(paired, secret, respondent, len(samples), max_rows)
+    chosen = all(isinstance(sample, pd.Series) for sample in samples)
+    if chosen:
+        samples = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
+    place = partners(samples, str(respondent)) if paired else None
+    if chosen:
+        if respondent is not None and not paired:
             raise ValueError(
                 "respondent= needs a frame: use from_formula('choice ~ group', data, "
                 "respondent=...)."
             )
-        frames = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
+        refuse_partial(shared, gaps)
         least = _least(secret)
-        return _joined(
-            [encode_choices(each, "choice", categories=items, least=least) for each in frames],
-            names,
-        )
-    if secret:
-        raise ValueError(SECRET_LABELS)
-    if respondent is not None:
+        asked: dict[str, Any] = {"categories": items, "respondent": respondent, "least": least}
+        parts = [encode_choices(each, "choice", **asked) for each in samples]
+        return _joined(parts, names, secret, place)
+    if respondent is not None and not paired:
         _refuse_shared(samples, respondent)
-    unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows}
+    unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": _least(secret)}
+    unit |= {"ties": shared, "missing": gaps}
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
     rest = [
         encode_rankings(sample, items=columns, **unit, purpose="closeness")
         for sample in samples[1:]
     ]
-    return _joined([first, *rest], names)
+    return _joined([first, *rest], names, secret, place)
 
 
 def encode_count_tables(counts: object, categories: object = None) -> EncodedGroups:
@@ -130,12 +145,19 @@ def encode_count_tables(counts: object, categories: object = None) -> EncodedGro
 
 
 def groups_of_formula(
-    formula: object, data: object, arguments: Mapping[str, Any], *, secret: bool = False
+    formula: object,
+    data: object,
+    arguments: Mapping[str, Any],
+    *,
+    secret: bool = False,
+    paired: bool = False,
 ) -> EncodedGroups:
     """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``.
 
+    Declared groups that nobody is in are left out where that is public.
+
     **Privacy.** Where who is in which group is `secret`, so are the sizes of the groups: a group
-    may be of any size here, and what is refused later is a declared bound that does not hold.
+    may be of any size, even empty, and nothing that is said depends on it.
     """
     parsed = parse(formula)
     if len(parsed.right) != 1 or not parsed.intercept:
@@ -144,10 +166,14 @@ def groups_of_formula(
             f"got {formula!r}."
         )
     rankings = len(parsed.left) > 1
-    if rankings and secret:
-        raise ValueError(SECRET_LABELS)
+    given = dict(arguments)
+    shared, gaps = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
     known = {"levels"} | (set() if rankings else {"categories"})
-    options = formula_options(arguments, known)
+    options = formula_options(given, known)
+    if rankings:
+        options |= {"ties": shared, "missing": gaps}
+    else:
+        refuse_partial(shared, gaps)
     levels, respondent, group = (
         options.pop("levels", None),
         options.get("respondent"),
@@ -160,30 +186,36 @@ def groups_of_formula(
         if column not in counting.column_names(view):
             raise ValueError(f"data has no column {column!r}: the formula names columns of data.")
     if not rankings and options.get("categories") is None:
-        options["categories"] = counting.declared_categories(frame, parsed.left[0])
+        options["categories"] = counting.declared_values(frame, parsed.left[0])
     if levels is None:
-        levels = counting.declared_categories(frame, group)
+        levels = counting.declared_values(frame, group)
     if levels is None:
         raise ValueError(
             f"the groups must be declared: pass levels=[...] or make column {group!r} categorical, "
             f"because a list read off the answers would reveal them."
         )
     table = counting.collect(view, list(dict.fromkeys(wanted)))
-    least = _least(secret)
-    blocks = _blocks(table, group, levels, least)
-    if respondent is not None:
+    blocks, least = _blocks(table, group, levels, secret), _least(secret)
+    check_paired(paired, secret, respondent, len(blocks), options.get("max_rows", 1))
+    place = partners(list(blocks.values()), str(respondent)) if paired else None
+    if respondent is not None and not paired:
         _refuse_shared(list(blocks.values()), respondent)
     parts = [
-        encode_rankings(block, items=parsed.left, purpose="closeness", **options)
+        encode_rankings(block, items=parsed.left, purpose="closeness", least=least, **options)
         if rankings
         else encode_choices(block, parsed.left[0], least=least, **options)
         for block in blocks.values()
     ]
-    return _joined(parts, list(blocks))
+    return _joined(parts, list(blocks), secret, place)
 
 
-def _blocks(table: pd.DataFrame, group: str, levels: object, least: int) -> dict[str, pd.DataFrame]:
-    """Return the rows of each declared group; refuse rows of none, and groups below `least`."""
+def _blocks(
+    table: pd.DataFrame, group: str, levels: object, secret: bool
+) -> dict[str, pd.DataFrame]:
+    """Return the rows of each declared group; refuse rows of none, and groups that are too small.
+
+    Of public groups those without rows are left out.
+    """
     labels = check_items(levels, "levels")
     place = codes_of(table[group], labels)
     if (place < 0).any():
@@ -192,8 +224,16 @@ def _blocks(table: pd.DataFrame, group: str, levels: object, least: int) -> dict
             f"not in levels=."
         )
     blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
+    if secret:
+        return blocks
+    blocks = {label: block for label, block in blocks.items() if len(block)}
+    if len(blocks) < 2:
+        raise ValueError(
+            f"at least two groups of column {group!r} must have units, and {len(blocks)} of those "
+            f"declared has any: declare the groups that are in the data with levels=."
+        )
     for label, block in blocks.items():
-        if len(block) < least:
+        if len(block) < FEWEST_UNITS:
             raise ValueError(
                 f"every group must have at least two units, and group {label!r} has "
                 f"{len(block)}: leave it out of levels= with its rows, or collect more answers."
@@ -224,7 +264,13 @@ def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
         seen |= here
 
 
-def _joined(parts: Sequence[EncodedSample], names: Sequence[Any]) -> EncodedGroups:
+def _joined(
+    parts: Sequence[EncodedSample],
+    names: Sequence[Any],
+    secret: bool = False,
+    place: IntArray | None = None,
+) -> EncodedGroups:
+    """Join samples of the same items; with the partners of the first's units they are pairs."""
     first = parts[0].sample
     for part in parts[1:]:
         if part.sample.items != first.items:
@@ -232,6 +278,12 @@ def _joined(parts: Sequence[EncodedSample], names: Sequence[Any]) -> EncodedGrou
                 "the samples must have the same items, or categories, in the same order: declare "
                 "them with items= or categories=."
             )
-    groups = tuple((str(name), part.sample.nobs) for name, part in zip(names, parts, strict=True))
-    total = sum(size for _, size in groups)
+    total = sum(part.sample.nobs for part in parts)
+    if total < FEWEST_UNITS:
+        raise ValueError(f"at least two units are needed, got {total}: collect more answers.")
+    sizes = [None if secret else part.sample.nobs for part in parts]
+    groups = tuple((str(name), size) for name, size in zip(names, sizes, strict=True))
+    if place is not None:
+        pairs = replace(first, nobs=first.nobs, groups=groups, paired=True)
+        return EncodedGroups(pairs, parts, place)
     return EncodedGroups(replace(first, nobs=total, groups=groups), parts)

@@ -11,11 +11,10 @@ import pandas as pd
 
 from privrank.distributions.counts import count_orders
 from privrank.distributions.mallows import Mallows
-from privrank.encode.ranks import Purpose
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
 
-__all__ = ["purpose_of", "read_null"]
+__all__ = ["read_null"]
 
 MOST_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
@@ -24,14 +23,11 @@ TOTAL = 1e-9
 """Probabilities may miss a sum of one by this much, and are divided by their sum."""
 
 
-def purpose_of(null: object) -> Purpose:
-    """Return what rankings are for that are tested against a null, not yet read."""
-    flat = isinstance(null, Mallows) and null.theta == 0
-    return "uniformity" if flat or isinstance(null, str) else "identity"
-
-
-def read_null(null: object, sample: Sample) -> NullModel:
+def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullModel:
     """Return a null hypothesis about such a sample.
+
+    From a Mallows model of more than six items nothing can be drawn for items that may be
+    `anywhere` among the others.
 
     Raises
     ------
@@ -46,7 +42,14 @@ def read_null(null: object, sample: Sample) -> NullModel:
         k = len(sample.items)
         return NullModel((1.0 / k,) * k) if sample.kind == "choices" else NullModel()
     if isinstance(null, Mallows):
-        return _mallows(null, sample)
+        model = _mallows(null, sample)
+        if anywhere and model.center and len(sample.items) > MOST_TABULATED:
+            raise ValueError(
+                f"missing='complete' draws places from a Mallows null of at most "
+                f"{MOST_TABULATED} items, got {len(sample.items)}: use missing='bottom' if items "
+                f"without a rank are below the others."
+            )
+        return model
     if sample.kind == "rankings":
         return NullModel(_table(null, sample))
     return NullModel(_shares(null, sample))

@@ -12,8 +12,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode.frames import check_rows, numbers
+from privrank.util.checks import check_choice
 
-__all__ = ["Missing", "Purpose", "check_partial", "check_ranks", "rank_cells", "remedy"]
+__all__ = [
+    "Gaps",
+    "Missing",
+    "Purpose",
+    "Ties",
+    "as_declared",
+    "check_partial",
+    "check_ranks",
+    "rank_cells",
+    "remedy",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -21,12 +32,24 @@ Missing = Literal["bottom", "half"]
 """How an item that a ranking leaves out is read: below all listed ones, or as half votes."""
 
 
-Purpose = Literal["uniformity", "identity", "closeness", "consensus"]
-"""A test of uniformity, one against another null, a comparison of groups, or a consensus."""
+Ties = Literal["refuse", "complete"]
+Gaps = Literal["refuse", "bottom", "complete"]
+"""What a test does with shared ranks, and with items that have none."""
+
+
+Purpose = Literal["test", "closeness", "consensus"]
+"""A test against a null, a comparison of groups, or a consensus."""
 
 _RANDOM = {
-    "ties": "break ties at random with privrank.as_rankings(frame, ties='random')",
-    "gaps": "complete it at random with privrank.as_rankings(frame, missing=...)",
+    "ties": "have them broken at random with ties='complete'",
+    "gaps": "have it completed at random with missing='bottom', below the listed items, or "
+    "missing='complete', anywhere",
+}
+
+_DRAWN = {
+    "ties": "have such items put in an order drawn from H0, with ties='complete'",
+    "gaps": "say what it means to be left out with missing='bottom', to be below the listed items, "
+    "or missing='complete', that the place is not known, and a place is drawn from H0",
 }
 
 _DECLARED = {
@@ -34,6 +57,19 @@ _DECLARED = {
     "gaps": "say what it means to be left out with PrivateRankAggregation(..., missing='bottom'), "
     "to be below the listed items, or missing='half', nothing",
 }
+
+
+_MEANT = (
+    "missing='bottom' that the item is below the listed ones, missing='complete' that its place is "
+    "not known and drawn from H0",
+    "missing='bottom' that the item is below all listed ones, missing='half' that it is not known, "
+    "half a vote for each order of a pair",
+)
+
+_SHARED = (
+    _DRAWN["ties"],
+    "declare them with ties=True, which counts half a vote for each order of two tied items",
+)
 
 
 def remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
@@ -48,14 +84,18 @@ def remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
     """
     if purpose == "consensus":
         return _DECLARED[fault]
-    if purpose == "identity":
-        return (
-            "put each such ranking in an order drawn from the null among those that agree with "
-            "it, because uniformly random orders keep the level under null='uniform' alone"
-        )
     if purpose == "closeness":
-        return f"where {fault} come about alike in all groups, and only there, {_RANDOM[fault]}"
-    return f"{_RANDOM[fault]}, whose notes say when this keeps the level"
+        alike = f"where {fault} come about alike in all groups, and only there,"
+        return f"{alike} {_RANDOM[fault]}"
+    return _DRAWN[fault]
+
+
+def as_declared(ties: object, missing: object) -> tuple[bool, Missing | None]:
+    """Return what a test was told of shared ranks and missing items, as encoding takes it."""
+    check_choice("ties", ties, Ties)
+    check_choice("missing", missing, Gaps)
+    kinds: dict[object, Missing | None] = {"refuse": None, "bottom": "bottom", "complete": "half"}
+    return ties == "complete", kinds[missing]
 
 
 def rank_cells(table: pd.DataFrame) -> NDArray[Any]:
@@ -91,7 +131,9 @@ def check_ranks(cells: NDArray[Any], purpose: Purpose) -> IntArray:
     return ranks
 
 
-def check_partial(cells: NDArray[Any], ties: bool, missing: Missing | None) -> IntArray:
+def check_partial(
+    cells: NDArray[Any], ties: bool, missing: Missing | None, purpose: Purpose
+) -> IntArray:
     """Return twice the ranks, and a code where one is missing; refuse numbers that are no ranks."""
     m = cells.shape[1]
     check_rows(len(cells), "rankings")
@@ -99,9 +141,8 @@ def check_partial(cells: NDArray[Any], ties: bool, missing: Missing | None) -> I
     gaps = np.isnan(cells)
     if missing is None and gaps.any():
         raise ValueError(
-            "rankings must have no missing cell unless missing= says what one means: "
-            "missing='bottom' that the item is below all listed ones, missing='half' that it "
-            "is not known, half a vote for each order of a pair."
+            f"rankings must have no missing cell unless missing= says what one means: "
+            f"{_MEANT[purpose == 'consensus']}."
         )
     codes = np.nan_to_num(2 * cells, nan=2.0, posinf=-1.0, neginf=-1.0)
     if not ((codes >= 2) & (codes <= 2 * m) & (codes % 1 == 0)).all():
@@ -116,7 +157,7 @@ def check_partial(cells: NDArray[Any], ties: bool, missing: Missing | None) -> I
         shared = (np.diff(listed, axis=1) == 0) & (listed[:, 1:] > 0) & (listed[:, 1:] <= 2 * m)
         if shared.any() or (codes % 2 != 0).any():
             raise ValueError(
-                "rankings must have no shared ranks, and at least one does: declare them with "
-                "ties=True, which counts half a vote for each order of two tied items."
+                f"rankings must have no shared ranks, and at least one does: "
+                f"{_SHARED[purpose == 'consensus']}."
             )
     return np.asarray(codes, dtype=np.int64)

@@ -6,6 +6,7 @@ that item, 1 = best. A choices column holds one of the declared categories in ea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -14,14 +15,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.formula import parse
-from privrank.encode.frames import (
-    check_respondents,
-    check_rows,
-    refuse_copy,
-    with_respondent_column,
+from privrank.encode.encodedsample import (
+    FEWEST_UNITS,
+    EncodedSample,
+    enough,
+    named,
+    open_rows,
+    units_of,
 )
-from privrank.encode.ranks import Missing, Purpose, check_partial, check_ranks, rank_cells
+from privrank.encode.formula import parse
+from privrank.encode.frames import check_rows
+from privrank.encode.ranks import (
+    Missing,
+    Purpose,
+    as_declared,
+    check_partial,
+    check_ranks,
+    rank_cells,
+)
 from privrank.encode.shapes import rankings_call
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Sample
@@ -35,6 +46,7 @@ __all__ = [
     "encode_data",
     "encode_rankings",
     "formula_options",
+    "refuse_partial",
     "sample_of_formula",
 ]
 
@@ -45,61 +57,6 @@ LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
 
 
-FEWEST_UNITS = 2
-"""Units below which nothing can be tested or estimated."""
-
-
-class EncodedSample:
-    """Sensitive rankings or choices, and the public facts about them.
-
-    The frame itself is gone. It prints only its shape and refuses to be pickled or copied.
-
-    Parameters
-    ----------
-    sample : Sample
-        Public facts.
-    rows : ndarray of int64
-        Ranks, shape (rows, m); or the code of each row's category, shape (rows,), when choices
-        have respondents; or the counts by category, shape (k,), when a row is the unit.
-    sizes : ndarray of int64 or None
-        Where the unit is a respondent, the numbers of rows of each; the rows are in that order.
-    ties : bool
-        Whether items may share a rank, as the user has declared.
-    missing : {"bottom", "half"} or None
-        How items without a rank are read, as the user has declared; None if there may be none.
-        If this or `ties` is given rows hold twice the ranks. An item without one has 2 m + 2 where
-        it is read as below the others, and else 0.
-    """
-
-    __slots__ = ("_rows", "_sizes", "missing", "sample", "ties")
-
-    def __init__(
-        self,
-        sample: Sample,
-        rows: IntArray,
-        sizes: IntArray | None,
-        ties: bool = False,
-        missing: Missing | None = None,
-    ) -> None:
-        self.sample = sample
-        self.ties = ties
-        self.missing = missing
-        self._rows = rows
-        self._sizes = sizes
-
-    @property
-    def partial(self) -> bool:
-        """Whether rankings may have ties or missing items, so that votes may be halves."""
-        return self.ties or self.missing is not None
-
-    def __repr__(self) -> str:
-        """Show the shape only."""
-        sample = self.sample
-        return f"<Encoded {sample.kind}: {len(sample.items)} items, {sample.nobs} units>"
-
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
-
-
 def encode_rankings(
     frame: object,
     *,
@@ -108,7 +65,8 @@ def encode_rankings(
     max_rows: object = 1,
     ties: bool = False,
     missing: Missing | None = None,
-    purpose: Purpose = "uniformity",
+    purpose: Purpose = "test",
+    least: int = FEWEST_UNITS,
 ) -> EncodedSample:
     """Validate a rankings frame.
 
@@ -129,6 +87,8 @@ def encode_rankings(
         How a missing rank is read; by default none may be missing.
     purpose : str
         What the rankings are for, which decides what a message says about ties and missing items.
+    least : int
+        Fewest units; 0 where the number of units is not public.
 
     Raises
     ------
@@ -150,12 +110,21 @@ def encode_rankings(
             frame = pd.DataFrame(frame, columns=list(_labels_of_array(frame, declared)))
         table, labels = _rank_columns(frame, declared, respondent)
         given = rank_cells(table[list(labels)])
-    ranks = check_partial(given, ties, missing) if ties or missing else check_ranks(given, purpose)
+    partial = ties or missing is not None
+    if least == 0 and len(given) == 0:
+        ranks = np.zeros(given.shape, dtype=np.int64)
+    elif partial:
+        ranks = check_partial(given, ties, missing, purpose)
+    else:
+        ranks = check_ranks(given, purpose)
     nobs, sizes, order = (
-        (_enough(len(ranks)), None, None) if table is None else _units(table, respondent, bound)
+        (enough(len(ranks), least), None, None)
+        if table is None
+        else units_of(table, respondent, bound, least)
     )
     unit: Unit = "row" if respondent is None else "respondent"
-    sample = Sample("rankings", labels, nobs, unit, bound)
+    filled = partial and purpose != "consensus"
+    sample = Sample("rankings", labels, nobs, unit, bound, completed=filled)
     return EncodedSample(sample, ranks if order is None else ranks[order], sizes, ties, missing)
 
 
@@ -177,7 +146,7 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the columns of a rankings frame that are read, and the names of the items."""
-    view = _open(frame, respondent, "rankings")
+    view = open_rows(frame, respondent, "rankings")
     names = counting.column_names(view)
     if declared is None:
         labels = tuple(name for name in names if name != respondent)
@@ -193,14 +162,28 @@ def _rank_columns(
             raise ValueError("items= and respondent= must name different columns.")
     _check_labels(labels, f", for orders as text use {rankings_call(view)}")
     numeric = counting.numeric_columns(view, labels)
-    for label in labels:
-        if label not in numeric:
+    levels = {label: _whole_levels(frame, label) for label in labels if label not in numeric}
+    for label, whole in levels.items():
+        if whole is None:
             raise TypeError(
                 f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
                 f"leave it out with items=[...]; for data of another form use "
                 f"{rankings_call(view)}."
             )
-    return counting.collect(view, [*labels, *_named(respondent)]), labels
+    table = counting.collect(view, [*labels, *named(respondent)])
+    for label, whole in levels.items():
+        codes = codes_of(table[label], tuple(whole or ()))
+        ranks = np.append(np.array(list((whole or {}).values()), dtype=np.float64), np.nan)
+        table = table.assign(**{label: ranks[codes]})
+    return table, labels
+
+
+def _whole_levels(frame: object, column: str) -> dict[Any, int] | None:
+    """Return the categories of a column and the whole numbers they are; None if one is none."""
+    declared = counting.declared_categories(frame, column)
+    if not declared or not all(re.fullmatch("[0-9]+", str(label)) for label in declared):
+        return None
+    return {label: int(label) for label in declared}
 
 
 def _check_labels(labels: tuple[str, ...], other: str = "") -> None:
@@ -219,6 +202,7 @@ def encode_choices(
     respondent: str | None = None,
     max_rows: object = 1,
     least: int = FEWEST_UNITS,
+    word: str = "categories",
 ) -> EncodedSample:
     """Validate a column of choices.
 
@@ -234,6 +218,8 @@ def encode_choices(
         As for :func:`encode_rankings`.
     least : int
         Fewest units; 0 where the number of units is not public, and a declared bound stands in.
+    word : str
+        The argument that declares categories.
 
     Raises
     ------
@@ -241,19 +227,19 @@ def encode_choices(
         One sentence, for every way a frame can break the rules.
     """
     bound = check_count("max_rows", max_rows)
-    view = _open(frame, respondent, "data")
+    view = open_rows(frame, respondent, "data")
     if not isinstance(column, str):
         raise TypeError(f"the column of choices must be a name, got {type(column).__name__}.")
     if column not in counting.column_names(view):
         raise ValueError(f"data has no column {column!r}: name the column of choices.")
-    declared = counting.declared_categories(frame, column) if categories is None else categories
+    declared = counting.declared_values(frame, column) if categories is None else categories
     if declared is None:
         raise ValueError(
-            f"categories must be declared: pass categories=[...] or make column {column!r} "
+            f"categories must be declared: pass {word}=[...] or make column {column!r} "
             f"categorical, because a list read off the answers would reveal them."
         )
     labels = check_items(declared, "categories")
-    table = counting.collect(view, [column, *_named(respondent)])
+    table = counting.collect(view, [column, *named(respondent)])
     codes = codes_of(table[column], labels)
     if least:
         check_rows(len(codes), "data")
@@ -262,7 +248,7 @@ def encode_choices(
             f"column {column!r} must hold declared categories only: at least one entry is missing "
             f"or not in categories=; declare a category for no answer, or impute."
         )
-    nobs, sizes, order = _units(table, respondent, bound, least)
+    nobs, sizes, order = units_of(table, respondent, bound, least)
     rows = np.bincount(codes, minlength=len(labels)) if order is None else codes[order]
     unit: Unit = "row" if respondent is None else "respondent"
     sample = Sample("choices", tuple(str(label) for label in labels), nobs, unit, bound)
@@ -283,28 +269,60 @@ def encode_data(
     categories: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
-    purpose: Purpose = "uniformity",
+    ties: object = "refuse",
+    missing: object = "refuse",
 ) -> EncodedSample:
     """Validate a rankings frame, or a categorical Series of choices, whichever is given.
 
-    `items` are the item columns of rankings; `categories`, or else `items`, those of choices.
+    `items` are the item columns of rankings; `categories`, or else `items`, those of choices;
+    `ties` and `missing` the words of a test (:data:`privrank.encode.ranks.Ties`).
     """
-    if not isinstance(data, pd.Series):
+    shared, gaps = as_declared(ties, missing)
+    declared = items if categories is None else categories
+    data = _of_lists(data, declared)
+    column = counting.column_of(data, "choice")
+    if column is None:
         if categories is not None:
             raise ValueError(
                 "categories= is for choices: give rankings their items=, or choices as a Series or "
                 "with from_formula('choice ~ 1', data)."
             )
         return encode_rankings(
-            data, items=items, respondent=respondent, max_rows=max_rows, purpose=purpose
+            data,
+            items=items,
+            respondent=respondent,
+            max_rows=max_rows,
+            ties=shared,
+            missing=gaps,
         )
+    refuse_partial(shared, gaps)
     if respondent is not None or max_rows != 1:
         raise ValueError(
             "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
             "respondent=...)."
         )
-    declared = items if categories is None else categories
-    return encode_choices(data.to_frame("choice"), "choice", categories=declared)
+    return encode_choices(column, "choice", categories=declared, word="items")
+
+
+def _of_lists(data: object, declared: object) -> object:
+    """Return lists of ranks as an array, and a list of choices, if declared, as a Series.
+
+    All else as it is.
+    """
+    if not isinstance(data, list | tuple | np.ndarray) or not len(data):
+        return data
+    nested = [np.ndim(row) for row in data]
+    if isinstance(data, list | tuple) and set(nested) == {1}:
+        lengths = {len(row) for row in data}
+        if len(lengths) > 1:
+            raise ValueError(
+                "rankings given as lists must hold one rank for each item, and at least two differ "
+                "in length: use privrank.as_rankings for lists of the leading items."
+            )
+        return np.array(data)
+    if set(nested) == {0} and declared is not None:
+        return pd.Series(list(data))
+    return data
 
 
 def encode_counts(counts: object, categories: object = None) -> EncodedSample:
@@ -361,7 +379,7 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
             f"statistics hold: count in larger units."
         )
     nobs = int(table.sum())
-    sample = Sample("choices", tuple(str(label) for label in labels), _enough(nobs), "row", 1)
+    sample = Sample("choices", tuple(str(label) for label in labels), enough(nobs), "row", 1)
     return EncodedSample(sample, table.astype(np.int64), None)
 
 
@@ -371,7 +389,7 @@ def sample_of_formula(
     arguments: Mapping[str, Any],
     ties: bool = False,
     missing: Missing | None = None,
-    purpose: Purpose = "uniformity",
+    purpose: Purpose = "test",
 ) -> EncodedSample:
     """Encode what a formula names: rankings ``"a + b + c ~ 1"``, or choices ``"choice ~ 1"``."""
     parsed = parse(formula)
@@ -381,12 +399,22 @@ def sample_of_formula(
             f"ClosenessTest."
         )
     rankings = len(parsed.left) > 1
-    options = formula_options(arguments, set() if rankings else {"categories"})
+    given = dict(arguments)
+    if purpose == "test":
+        ties, missing = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
+    options = formula_options(given, set() if rankings else {"categories"})
     if rankings:
         return encode_rankings(
             data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **options
         )
+    refuse_partial(ties, missing)
     return encode_choices(data, parsed.left[0], **options)
+
+
+def refuse_partial(ties: bool, missing: Missing | None) -> None:
+    """Refuse what is said of shared ranks and missing items where there are choices."""
+    if ties or missing is not None:
+        raise ValueError("ties= and missing= are for rankings: leave them out for choices.")
 
 
 def formula_options(arguments: Mapping[str, Any], more: set[str]) -> dict[str, Any]:
@@ -397,39 +425,3 @@ def formula_options(arguments: Mapping[str, Any], more: set[str]) -> dict[str, A
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
     return dict(arguments)
-
-
-def _open(frame: object, respondent: object, name: str) -> counting.Frame:
-    if respondent is not None and not isinstance(respondent, str):
-        raise TypeError(f"respondent must be a column name, got {type(respondent).__name__}.")
-    frame = with_respondent_column(frame, respondent)
-    if isinstance(frame, pd.DataFrame) and not all(isinstance(c, str) for c in frame.columns):
-        frame = frame.set_axis([str(label) for label in frame.columns], axis=1)
-    view = counting.open_frame(frame, name)
-    if respondent is not None and respondent not in counting.column_names(view):
-        raise ValueError(
-            f"{name} has no column {respondent!r}: name the right one with respondent=."
-        )
-    return view
-
-
-def _enough(nobs: int, least: int = FEWEST_UNITS) -> int:
-    if nobs < least:
-        raise ValueError(f"at least two units are needed, got {nobs}: collect more answers.")
-    return nobs
-
-
-def _named(respondent: str | None) -> list[str]:
-    return [] if respondent is None else [respondent]
-
-
-def _units(
-    table: pd.DataFrame, respondent: str | None, max_rows: int, least: int = FEWEST_UNITS
-) -> tuple[int, IntArray | None, IntArray | None]:
-    """Return the number of units and, for respondents, their numbers of rows and an order."""
-    if respondent is None:
-        return _enough(len(table), least), None, None
-    person, _ = counting.factorize(table[respondent], respondent)
-    check_respondents(person, None, respondent, max_rows)
-    sizes = np.bincount(person)
-    return _enough(len(sizes), least), sizes, np.argsort(person, kind="stable")

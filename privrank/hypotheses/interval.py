@@ -1,20 +1,21 @@
-"""Confidence intervals for distances from noisy statistics: from the null, and of two samples."""
+"""Confidence intervals for the total variation distance from the null, from noisy statistics."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.distributions.counts import excess
+from privrank.hypotheses.exact import binomial_weights
 from privrank.hypotheses.nullmodel import Probabilities, is_uniform
 from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.statistic import Comparison, Statistic
+from privrank.hypotheses.scatter import Scatter
 from privrank.privacy.noise import DiscreteLaplace
 
-__all__ = ["effect_interval", "interval_from", "least_mean", "tv_interval"]
+__all__ = ["interval_from", "least_mean", "tv_interval", "zero_rule"]
 
 FloatArray = NDArray[np.float64]
 
@@ -26,6 +27,12 @@ _FEWEST, _MOST = 1_000, 10_000
 
 _STEPS = 10
 """Halvings of a bracket."""
+
+_EXACT = 2**16
+"""Choices of two categories up to which their counts are summed exactly."""
+
+_BINS = 2**16
+"""Bins of noise that are summed over."""
 
 _SPREAD = (0.3, 0.5, 0.7, 0.85, 1.15, 1.4, 1.8, 2.5)
 """Sizes, relative to the least favourable one in the mean, at which the upper end is checked."""
@@ -89,29 +96,33 @@ def tv_interval(
 
 
 def interval_from(
-    statistic: Statistic,
     noisy: int,
     n: int,
     p: Probabilities,
     law: DiscreteLaplace,
     alpha: float,
+    *,
+    step: float,
+    sensitivity: int,
 ) -> tuple[float, float]:
     """Return an interval of coverage at least 1 - alpha for the total variation distance from p.
 
     Parameters
     ----------
-    statistic : Statistic
-        The total variation distance of the shares from p.
     noisy : int
-        Its released value.
+        The released total variation distance of the shares from p, in lattice steps.
     n : int
         Number of choices.
     p : tuple of float
-        Null probabilities; for equal ones the interval is `tv_interval`.
+        Null probabilities; for equal ones the interval is `tv_interval`, for two exact.
     law : DiscreteLaplace
         Distribution of the noise in `noisy`.
     alpha : float
         Probability that the interval may miss, shared evenly by both sides.
+    step : float
+        Size of a lattice step.
+    sensitivity : int
+        By how many steps a replaced choice moves the distance at most.
 
     Returns
     -------
@@ -120,23 +131,29 @@ def interval_from(
 
     Notes
     -----
-    Let S be the distance of the shares from p, tau that of their true distribution P, k the number
-    of categories. S is convex in the shares, so E S >= tau; and by the triangle inequality
-    E S - tau <= E TV(shares, P) <= sum_x sqrt(P_x (1 - P_x) / n) / 2 <= sqrt((k - 1) / n) / 2, by
-    Cauchy and Schwarz. A replaced choice moves S by at most Delta, so by McDiarmid's inequality
+    Let S be the distance of the shares from p, tau that of their true distribution P. S is convex
+    in the shares, so E S >= tau; and by the triangle inequality E S <= tau + beta(tau), with beta
+    the most that the shares can scatter at a distance of at most
+    tau (:class:`privrank.hypotheses.scatter.Scatter`).
+    A replaced choice moves S by at most Delta, so by McDiarmid's inequality
     P(S - E S >= t) and P(S - E S <= -t) are at most exp(-2 t^2 / (n Delta^2)). The noise L, in the
     unit of S, is independent, so P(S + L - E S >= u) <= E exp(-2 ((u - L)+)^2 / (n Delta^2)), with
-    the mean over L summed exactly; so is the other tail. With u the least number where it is at
-    most alpha / 2, the interval [T - u - sqrt((k - 1) / n) / 2, T + u + step], T the released
-    statistic, covers tau with probability at least 1 - alpha: the released value is that of
-    S + L, rounded down by less than a step. It is shorter than one that bounds the deviations of
-    S and of L apart.
+    the mean over L summed in bins; so is the other tail. With u the least number where it is at
+    most alpha / 2 and T the released statistic, T - u <= tau + beta(tau) and T + u + step >= tau
+    hold but with probability alpha / 2 each: the released value is that of S + L, rounded down by
+    less than a step. tau + beta(tau) rises, so the first is tau >= low. This is shorter than
+    bounding the deviations of S and of L apart.
     """
+    if len(p) == 2 and n <= _EXACT:
+        return _of_two(noisy, n, p, law, alpha, step)
     if is_uniform(p):
         return tv_interval(noisy, n, len(p), law, alpha)
     reach = math.ceil(law.scale * 40) + 1  # the noise beyond has a probability below 1e-17
-    noise = np.arange(-reach, reach + 1)
-    weights, spread = law.pmf(noise), math.sqrt(n / 2) * statistic.sensitivity
+    width = -(-(2 * reach + 1) // _BINS)
+    edges = np.arange(-reach, reach + width + 1, width)
+    # the noise of a bin is taken as its largest, which makes the bound larger
+    weights, noise = -np.diff(law.tail(edges)), edges[1:] - 1
+    spread = math.sqrt(n / 2) * sensitivity
 
     def unlikely(u: float) -> bool:
         # in lattice steps: n Delta^2 / 2 is the squared spread
@@ -147,58 +164,69 @@ def interval_from(
     while high - low > 0.5:
         middle = (low + high) / 2
         low, high = (low, middle) if unlikely(middle) else (middle, high)
-    bias = math.sqrt((len(p) - 1) / n) / 2
     most = 1 - min(p)
-    lower = min(max((noisy - high) * statistic.step - bias, 0.0), most)
-    upper = min(max((noisy + high + 1) * statistic.step, 0.0), most)
+    lower = Scatter(n, p).distance((noisy - high) * step, most)
+    upper = min(max((noisy + high + 1) * step, 0.0), most)
     return lower, max(lower, upper)
 
 
-def effect_interval(
-    effect: float,
-    asked: Comparison,
-    sizes: Sequence[int],
-    categories: int,
-    scale: float,
-    alpha: float,
+def _of_two(
+    noisy: int, n: int, p: Probabilities, law: DiscreteLaplace, alpha: float, step: float
 ) -> tuple[float, float]:
-    """Return a 1 - alpha confidence interval for the distance of two distributions.
+    """Return the interval for two categories, whose counts are binomial.
+
+    Only two distributions are at a distance tau: the first category's probability is p + tau or
+    p - tau. tau is excluded from below (above) if for both, where they exist, the statistic reaches
+    (stays within) what was released with probability at most alpha / 2. One lattice step allows for
+    how p was rounded.
+    """
+    counts, first, most = np.arange(n + 1), p[0] / (p[0] + p[1]), max(p) / (p[0] + p[1])
+    values = np.floor(np.abs(counts / n - first) / step).astype(np.int64)
+    above, below = law.tail(noisy - 1 - values), 1.0 - law.tail(noisy + 2 - values)
+
+    def kept(tau: float, tail: FloatArray) -> bool:
+        cells = {first + tau, first - tau}
+        inside = (min(max(q, 0.0), 1.0) for q in cells if -1e-12 <= q <= 1 + 1e-12)
+        weights = (binomial_weights(n, q) for q in inside)
+        return max(float(each @ tail) for each in weights) > alpha / 2
+
+    low, _ = _boundary(lambda tau: not kept(tau, above), 0.0, most)
+    _, high = _boundary(lambda tau: kept(tau, below), 0.0, most)
+    return low, max(low, high)
+
+
+def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> tuple[float, float]:
+    """Return an interval for a distance that holds 0 exactly if the test does not reject.
 
     Parameters
     ----------
-    effect : float
-        The released distance of the samples.
-    asked : Comparison
-        Its statistic: total variation or a kernel distance, of features of a known diameter.
-    sizes : sequence of two int
-        Sizes of the samples.
-    categories : int
-        Number of categories, for total variation.
-    scale : float
-        Laplace scale of its noise.
-    alpha : float
-        Probability that the interval may miss.
+    interval : tuple of float
+        Ends of an interval that covers every positive distance with probability 1 - alpha.
+    rejected : bool
+        Whether a test of size at most alpha, whose null hypothesis is that the distance is 0,
+        rejects.
+    step : float
+        A positive distance, the upper end if the interval has no positive one.
+
+    Returns
+    -------
+    low, high : float
+        An open end at 0 is the least positive number there is.
 
     Notes
     -----
-    With b = alpha / 4 for each of two events on each side. The noise exceeds scale log(1 / 2b) with
-    probability b. Replacing a unit of sample g moves the statistic T by at most diam / n_g, so by
-    McDiarmid's inequality T differs from its mean by more than
-    diam sqrt(log(1 / b) (1 / n_1 + 1 / n_2) / 2) with probability b, either way. The mean is at
-    least the distance itself (a norm is convex), which gives the upper end. For the lower one, a
-    kernel distance has E T^2 <= MMD^2 + 1 / n_1 + 1 / n_2 for a kernel that is 1 on its diagonal,
-    and a total variation distance has E T <= TV + sqrt((k - 1) (1 / n_1 + 1 / n_2)) / 2.
+    Let C be the positive part of the interval, with 0 if the test does not reject. At a distance of
+    0, C misses only if the test rejects, with probability at most alpha. At a positive distance C
+    misses only if the interval does, as 0 adds to it. So C covers with probability 1 - alpha at
+    every distance, with nothing split between test and interval, whether or not the two have noise
+    in common. Filling the gap between 0 and a positive lower end, or widening the upper end, adds
+    to C.
     """
-    assert asked.diameter is not None
-    spread = sum(1.0 / size for size in sizes)
-    b = alpha / 4.0
-    margin = asked.diameter * math.sqrt(math.log(1.0 / b) * spread / 2.0)
-    margin += scale * math.log(1.0 / (2.0 * b))
-    high = max(effect + margin, 0.0)
-    low = max(effect - margin, 0.0)
-    if asked.statistic == "tv":
-        return max(low - 0.5 * math.sqrt((categories - 1) * spread), 0.0), min(high, 1.0)
-    return math.sqrt(max(low * low - spread, 0.0)), min(high, asked.diameter)
+    low, high = interval
+    high = high if high > 0 else step
+    if not rejected:
+        return 0.0, high
+    return min(max(low, math.ulp(0.0)), high), high
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:

@@ -62,11 +62,16 @@ class Null:
         values, place = np.unique(function(self.values), return_inverse=True)
         return Null(values, np.bincount(place, self.weights).astype(np.float64), self.draws)
 
-    def pvalue(self, observed: int, law: DiscreteLaplace) -> float:
+    def pvalue(self, observed: int, law: DiscreteLaplace, lot: float = -0.5) -> float:
         """Return the p-value of a statistic that was released with noise of this distribution.
 
         Notes
         -----
+        **Boundary.** With `lot` U uniform on [-1/2, 1/2), drawn apart from all else, the p-value of
+        an exact distribution is P(T + noise > observed) + (1/2 - U) P(T + noise = observed). That
+        is uniform under the null: given the released value it spreads evenly over the step of the
+        distribution function there. U = -1/2 gives the upper end, the p-value without a lot.
+
         **Null.** Exact distribution: P(T + noise >= observed). Monte Carlo: with T_1, ..., T_N
         drawn under the null, (1 + sum_b P(T_b + noise >= observed | T_b)) / (N + 1). This is the
         mean, over the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1), which is uniform on
@@ -75,7 +80,8 @@ class Null:
         """
         tail = min(float(self.weights @ law.tail(observed - self.values)), 1.0)
         if self.draws is None:
-            return tail
+            beyond = float(self.weights @ law.tail(observed + 1 - self.values))
+            return tail - (0.5 + lot) * max(tail - beyond, 0.0)
         return (1.0 + self.draws * tail) / (1.0 + self.draws)
 
     def bins(self, law: DiscreteLaplace, most: int = 60) -> tuple[IntArray, FloatArray]:
@@ -94,15 +100,18 @@ class Null:
         tails = np.array([self.weights @ law.tail(edge - self.values) for edge in edges])
         return edges, -np.diff(tails)
 
-    def threshold(self, alpha: float, law: DiscreteLaplace) -> int | None:
-        """Return the least noisy statistic that is rejected at level alpha, None if none is."""
+    def threshold(self, alpha: float, law: DiscreteLaplace, lot: float = -0.5) -> int | None:
+        """Return the least noisy statistic that is rejected at level alpha, None if none is.
+
+        The `lot` is that of the p-value.
+        """
         reach = math.ceil(law.scale * (math.log(1.0 / alpha) + 40.0)) + 1
         low, high = int(self.values[0]) - reach, int(self.values[-1]) + reach
-        if self.pvalue(high, law) > alpha:
+        if self.pvalue(high, law, lot) > alpha:
             return None
         while high - low > 1:
             middle = (low + high) // 2
-            if self.pvalue(middle, law) <= alpha:
+            if self.pvalue(middle, law, lot) <= alpha:
                 high = middle
             else:
                 low = middle

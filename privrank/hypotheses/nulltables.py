@@ -16,9 +16,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.release.survey import Sample
+from privrank.util.checks import check_count
 from privrank.util.progress import PATIENCE, Progress
 
-__all__ = ["FULL", "fingerprint", "null_draws", "public_generator", "uniform_rankings"]
+__all__ = [
+    "FULL",
+    "fingerprint",
+    "null_draws",
+    "public_generator",
+    "uniform_rankings",
+    "usual_draws",
+    "wanted_draws",
+]
 
 IntArray = NDArray[np.int64]
 Draw = Callable[[np.random.Generator], int | IntArray]
@@ -31,6 +41,9 @@ TABLE_VERSION = 1
 
 FORM = 2
 """Raise when what is kept under a name changes, so that files of before are not read."""
+
+_LIGHT, _HEAVY = 2**25, 2**27
+"""Work of a draw up to which a table is full, and up to which it has 1,999 draws."""
 
 BLOCK = 64
 """Draws that share a generator."""
@@ -52,6 +65,24 @@ def fingerprint(numbers: Sequence[float]) -> int:
     """
     exact = np.asarray(numbers, dtype="<f8") + 0.0  # there is one zero
     return int.from_bytes(hashlib.sha256(exact.tobytes()).digest()[:8], "little")
+
+
+def usual_draws(kind: str, n: int, m: int) -> int:
+    """Return how many draws a table has unless a user asks for more or less, by n and m alone.
+
+    9,999, but 1,999 and then 999 where one draw of n rankings of m items takes long: its work is
+    n m (m + 200) or, of choices among m categories, 200 m.
+    """
+    work = 200 * m if kind == "choices" else n * m * (m + 200)
+    return FULL if work <= _LIGHT else 1_999 if work <= _HEAVY else 999
+
+
+def wanted_draws(draws: int | None, sample: Sample) -> int:
+    """Return how many draws a fit takes: those asked for, else what public sizes say."""
+    if draws is None:
+        return usual_draws(sample.kind, sample.nobs, len(sample.items))
+    check_count("draws", draws, low=19)
+    return draws
 
 
 def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:

@@ -14,7 +14,7 @@ on B, which decides about power alone, and little beyond 99.
 
 **What is not.** M_0 beside p shows the function H at a point, and H depends on all the data; so do
 the permutation quantile, any T_i, and the rank of T_0 or of M_0 among them. An effect size needs a
-share of the budget of its own: T_0 plus separate Laplace noise.
+share of the budget of its own: :mod:`privrank.hypotheses.twosamples`.
 
 **Null.** Let the units be exchangeable under the null hypothesis. Given the multiset
 {T_0, ..., T_B}, T_0 is a uniform draw from it. So M_0, given the multiset, has survival function
@@ -89,7 +89,7 @@ SLACK = 1 + 2.0**-16
 some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
 
 _TIE = 2.0**-30
-"""Statistics no further apart than this, relative to their size, may be equal but for rounding."""
+"""Statistics no further apart than this, relative to the largest, may be equal but for rounding."""
 
 
 def smoothing_scale(sensitivity: float, epsilon: float) -> float:
@@ -141,7 +141,7 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     if scale == 0:
-        return float(np.mean(statistics >= noisy - _TIE * abs(noisy)))
+        return float(np.mean(statistics >= noisy - _TIE * np.abs(statistics).max()))
     steps = (noisy - statistics) / scale
     tail = 0.5 * np.exp(-np.abs(steps))
     return float(np.mean(np.where(steps > 0, tail, 1.0 - tail)))

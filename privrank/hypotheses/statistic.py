@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import Null, Order
+from privrank.hypotheses.twosamples import Distance
+from privrank.util.checks import warn_few
 
-__all__ = ["Comparison", "Decision", "RandomBit", "Statistic"]
+__all__ = ["Comparison", "Decision", "RandomBit", "Statistic", "null_for"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -48,6 +50,9 @@ class Statistic:
         noise alone. None where there can be none.
     distance : bool
         Whether it is the total variation distance of the shares from the null.
+    randomised : bool
+        Whether a public random number decides at the boundary of the rejection region, which gives
+        the test its level exactly; for statistics with an exact null distribution.
     """
 
     name: str
@@ -58,6 +63,7 @@ class Statistic:
     simulated: Callable[[IntArray, Order], int] | None = None
     impossible: Callable[[IntArray], int] | None = None
     distance: bool = False
+    randomised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,19 @@ class RandomBit:
     name: str
     probability: Callable[[IntArray, Order], float]
     dealt: bool = False
+
+
+def null_for(asked: Statistic | RandomBit, draws: int, alpha: float) -> Null | None:
+    """Return the null distribution of a statistic, None for a bit.
+
+    Warns the caller's caller of Monte Carlo draws too few for the level.
+    """
+    if isinstance(asked, RandomBit):
+        return None
+    null = asked.null(draws)
+    if null.draws is not None:
+        warn_few("draws", draws, alpha, stacklevel=4)
+    return null
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +130,25 @@ class Comparison:
         As a summary prints it.
     statistic : {"tv", "chi-square", "mallows", "kendall"}
         Total variation distance, chi-square, or the distance by a kernel of rankings.
+    form : {"pairs", "sum", "groups", "cells"}
+        How it takes the samples: the largest between two of them; the sum of how far each is from
+        all; the larger of that and of how far any one is; for choices the larger of these, less
+        what pooled counts make expect, and of the largest cell.
     sensitivity : float
         Largest change when one unit is replaced, at every re-labelling.
-    diameter : float or None
-        Largest distance of two units' features whose means are compared; None for chi-square.
+    effect : float or None
+        Sensitivity of the statistic of two samples that can be released as an effect; None where
+        there is none.
+    distance : Distance or None
+        What is public of that statistic where it is a distance, which has an interval.
     decision : Decision or None
         What is released in place of the smoothed p-value.
     """
 
     name: str
     statistic: Literal["tv", "chi-square", "mallows", "kendall"]
+    form: Literal["pairs", "sum", "groups", "cells"]
     sensitivity: float
-    diameter: float | None = None
+    effect: float | None = None
+    distance: Distance | None = None
     decision: Decision | None = None

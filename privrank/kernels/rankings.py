@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from privrank.kernels.compiling import compiled
 
 __all__ = [
     "differing_bits",
+    "discordance_counts",
     "distance_pmf",
     "insertion_ranks",
     "inversion_scores",
@@ -17,6 +20,7 @@ __all__ = [
     "kendall_to_center",
     "packed_pairs",
     "pair_counts",
+    "pairwise_distances",
     "shuffled_ranks",
     "shuffles",
 ]
@@ -189,18 +193,23 @@ def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
     the number of bits in which two rows differ is their Kendall distance.
     """
     n, m = ranks.shape
-    out = np.zeros((n, (m * (m - 1) // 2 + 63) // 64), np.uint64)
+    count = (m * (m - 1) // 2 + 63) // 64
+    out = np.zeros((n, count), np.uint64)
+    behind = np.zeros(64 * count, np.uint8)  # one byte for every pair
+    eights, gather = behind.view(np.uint64), np.uint64(0x0102040810204080)
     for row in range(n):
-        word, place, filled = np.uint64(0), 0, 0
-        for i in range(m):
-            for j in range(i + 1, m):
-                word = (word << np.uint64(1)) | np.uint64(ranks[row, i] > ranks[row, j])
-                filled += 1
-                if filled == 64:
-                    out[row, place] = word
-                    word, place, filled = np.uint64(0), place + 1, 0
-        if filled:
-            out[row, place] = word
+        place = 0
+        for i in range(m - 1):
+            rank, later = ranks[row, i], ranks[row, i + 1 :]
+            here = behind[place : place + m - 1 - i]
+            for j in range(len(later)):
+                here[j] = rank > later[j]
+            place += m - 1 - i
+        for word in range(count):
+            bits = np.uint64(0)
+            for k in range(8 * word, 8 * word + 8):  # the product's first byte holds eight bits
+                bits = (bits << np.uint64(8)) | ((eights[k] * gather) >> np.uint64(56))
+            out[row, word] = bits
     return out
 
 
@@ -228,8 +237,56 @@ def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Int
     return out
 
 
+@compiled
+def discordance_counts(
+    words: NDArray[np.uint64], weights: IntArray, most: int
+) -> NDArray[np.int64]:
+    """Return how much weight the pairs of rankings have at each Kendall distance 0..most.
+
+    Given the packed pairs of n rankings, one column each, shape (words, n), and their n weights,
+    returns the sums of the products of the weights of two different columns, each pair once. The
+    bits are counted as in `differing_bits`, along the columns, many at a time.
+    """
+    twos, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+    eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+    count, n = words.shape
+    apart = np.empty(n, np.int64)
+    found = np.zeros(most + 1, np.int64)
+    for a in range(n):
+        later = n - a - 1
+        apart[:later] = 0
+        for word in range(count):
+            own, others = words[word, a], words[word, a + 1 :]
+            for b in range(later):
+                x = own ^ others[b]
+                x -= (x >> np.uint64(1)) & twos
+                x = (x & fours) + ((x >> np.uint64(2)) & fours)
+                x = (x + (x >> np.uint64(4))) & eights
+                apart[b] += np.int64((x * ones) >> np.uint64(56))
+        for b in range(later):
+            found[apart[b]] += weights[a] * weights[a + 1 + b]
+    return found
+
+
+@compiled
+def pairwise_distances(ranks: IntArray) -> IntArray:
+    """Return the Kendall distances of all pairs of n rankings, in O(n^2 m log m)."""
+    n, m = ranks.shape
+    order, tree = np.empty(m, np.int64), np.empty(m + 1, np.int64)
+    out = np.empty(n * (n - 1) // 2, np.int64)
+    place = 0
+    for a in range(n):
+        for b in range(a):
+            out[place] = _discordant(ranks[a], ranks[b], order, tree)
+            place += 1
+    return out
+
+
 _BATCH = 512
-"""Rankings turned at a time in `pair_counts`: their ranks stay in the fast cache."""
+"""Rankings looked at together in `pair_counts`: their ranks stay in the fast cache."""
+
+_NARROW, _SHORT = 64, 2**15
+"""Items up to which the rankings of a batch are run along, and up to which ranks are short."""
 
 
 @compiled
@@ -237,12 +294,26 @@ def pair_counts(ranks: IntArray) -> IntArray:
     """Return for all items i, j how many rankings place i before j, in O(n m^2) and m^2 memory.
 
     Given an (n, m) matrix whose rows are permutations of 1..m, returns an (m, m) matrix whose
-    diagonal is 0. A batch of rankings is turned so that the inner loop runs along one item's
-    ranks, many comparisons at a time; the pairs (j, i) follow by subtraction.
+    diagonal is 0. The inner loop runs along the rankings of a batch, or where there are more items
+    along these, many comparisons at a time; the pairs (j, i) follow by subtraction.
     """
     n, m = ranks.shape
     counts = np.zeros((m, m), np.int64)
-    batch = np.empty((m, _BATCH), np.int32)
+    if m <= _NARROW:
+        _count_along_rankings(ranks, counts, np.empty((m, _BATCH), np.int32))
+    elif m < _SHORT:
+        _count_along_items(ranks, counts, np.empty((_BATCH, m), np.int16), np.empty(m, np.int16))
+    else:
+        _count_along_items(ranks, counts, np.empty((_BATCH, m), np.int32), np.empty(m, np.int32))
+    for i in range(m):
+        for j in range(i):
+            counts[j, i] = n - counts[i, j]
+    return counts
+
+
+@compiled
+def _count_along_rankings(ranks: IntArray, counts: IntArray, batch: NDArray[np.int32]) -> None:
+    n, m = ranks.shape
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
         for row in range(size):
@@ -254,10 +325,24 @@ def pair_counts(ranks: IntArray) -> IntArray:
                 for row in range(size):
                     ahead += np.int32(batch[i, row] < batch[j, row])
                 counts[i, j] += ahead
-    for i in range(m):
-        for j in range(i):
-            counts[j, i] = n - counts[i, j]
-    return counts
+
+
+@compiled
+def _count_along_items(
+    ranks: IntArray, counts: IntArray, batch: NDArray[Any], ahead: NDArray[Any]
+) -> None:
+    n, m = ranks.shape
+    for start in range(0, n, _BATCH):
+        size = min(_BATCH, n - start)
+        batch[:size] = ranks[start : start + size]
+        for i in range(m):
+            ahead[:i] = 0
+            for row in range(size):
+                rank, others = batch[row, i], batch[row, :i]
+                for j in range(i):
+                    ahead[j] += rank < others[j]
+            for j in range(i):
+                counts[i, j] += ahead[j]
 
 
 @compiled

@@ -155,39 +155,22 @@ class CappedNorm:
         """Return a stationary unit vector, as a column: u <- grad / |grad| with U = u u'.
 
         Starts from the sum of the records, or where that vanishes from the one that is largest in
-        lexicographic order, so that the order of the rows decides nothing. Anderson extrapolation:
-        the next vector combines the last few steps so that, were the map linear, their changes
-        would cancel best. Single precision finds u; F is not computed in it.
+        lexicographic order, so that the order of the rows decides nothing. Single precision finds
+        u; F is not computed in it.
         """
+        from privrank.kernels import fixedpoint
+
         total = x.sum(axis=0)
         u = total if np.abs(total).max() > 1e-9 * len(x) else x[np.lexsort(x.T)[-1]]
-        u = u / np.linalg.norm(u)
-        single = x.astype(np.float32)
-        images = changes = np.empty((0, len(u)))
-        for _ in range(_STEPS):
-            t = (single @ u.astype(np.float32)).astype(np.float64)
-            lift = t / (2 * self.bias)
-            pull = self._psi(t * (1 + lift / 2))[1] * (1 + lift)
-            image = (pull.astype(np.float32) @ single).astype(np.float64)
-            norm = float(np.linalg.norm(image))
-            if norm == 0:  # every record is saturated, or all cancel
-                break
-            image /= norm
-            change = image - u
-            images = np.vstack((images, image))[-_DEPTH - 1 :]
-            changes = np.vstack((changes, change))[-_DEPTH - 1 :]
-            if change @ change <= _DIRECTION**2:
-                u = image
-                break
-            apart = change - changes[:-1]
-            normal = apart @ apart.T
-            normal[np.diag_indices(len(normal))] += 1e-10 * np.trace(normal) + 1e-100
-            mixture = solve(normal, apart @ change)
-            if not np.isfinite(mixture).all():
-                mixture = np.zeros(len(mixture))
-            guess = image - mixture @ (image - images[:-1])
-            u = guess / max(1e-100, float(np.linalg.norm(guess)))
-        return np.asarray(u[:, None])
+        u = fixedpoint.stationary_direction(
+            np.ascontiguousarray(x, dtype=np.float32),
+            u / np.linalg.norm(u),
+            np.array([self.bias, self.lower, self.upper]),
+            _STEPS,
+            _DEPTH,
+            _DIRECTION,
+        )
+        return u[:, None]
 
     def _certified(self, ranks: IntArray) -> tuple[float, FloatArray, float]:
         """Return a value, the point W where F takes it, and a bound on how far f lies above."""

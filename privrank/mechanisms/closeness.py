@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations as all_orders
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
-from privrank.encode.samples import EncodedSample
 from privrank.hypotheses.smoothing import (
     RELEASED_STEPS,
     noise_cell,
@@ -21,9 +20,21 @@ from privrank.hypotheses.smoothing import (
     smoothing_scale,
 )
 from privrank.hypotheses.statistic import Comparison
+from privrank.hypotheses.twosamples import THRESHOLD_LEVEL, null_threshold
+from privrank.mechanisms.completion import completed_groups
+from privrank.mechanisms.details import draw_details, plan_details
 from privrank.mechanisms.spend import draw, spend
-from privrank.mechanisms.statistics.gram import check_gram, gram_blocks
+from privrank.mechanisms.statistics import departures, reference
+from privrank.mechanisms.statistics.gram import (
+    DIAMETER,
+    MOST_TABULATED,
+    RankKernel,
+    all_orders,
+    check_gram,
+    gram_blocks,
+)
 from privrank.mechanisms.statistics.permutation import (
+    Gram,
     check_deal,
     chi_square,
     kernel_distance,
@@ -38,27 +49,40 @@ from privrank.privacy.noise import (
     source_of,
 )
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.release import DECISION, PVALUE, STATISTIC, Release
+from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Release
 from privrank.release.survey import Sample
 
 __all__ = ["plan_comparison", "release_comparison"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+Tables = NDArray[np.int32]
+Measure = Callable[[Tables], FloatArray]
 
 EFFECT_GRID = 1024
 """Lattice steps of a released effect within its sensitivity; two more allow for rounding."""
 
-_TABULATED = 6
-"""Rankings of up to this many items are counted one by one."""
-
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
-    """The data as a permutation test sees them: counts by sample and kind, and a statistic."""
+class _Data:
+    """The data as a permutation test sees them: counts by sample and kind; none is empty.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (G, k)
+        Units by sample and kind.
+    features : ndarray of float64 or None
+        Shares by category of each kind, where kinds are respondents with several choices.
+    gram : list or None
+        The kernel matrix of kinds of rankings, by blocks.
+    pairs : ndarray of int64, shape (2, n), or None
+        The kinds of each respondent's answers in two samples of the same respondents.
+    """
 
     counts: IntArray
-    statistic: Callable[[NDArray[np.int32]], FloatArray]
+    features: FloatArray | None = None
+    gram: Gram | None = None
+    pairs: IntArray | None = None
 
 
 def plan_comparison(
@@ -69,6 +93,8 @@ def plan_comparison(
     *,
     method: str,
     effect_epsilon: float | None,
+    details_epsilon: float | None,
+    details_items: Sequence[int],
     alpha: float,
     permutations: int,
 ) -> Plan:
@@ -86,6 +112,10 @@ def plan_comparison(
         The method that asks for this statistic.
     effect_epsilon : float or None
         What an effect size may spend on top.
+    details_epsilon : float or None
+        What totals by group may spend on top.
+    details_items : sequence of int
+        Places of the items whose totals are released; empty for none.
     alpha : float
         Level of a decision.
     permutations : int
@@ -99,16 +129,22 @@ def plan_comparison(
     (:mod:`privrank.mechanisms.statistics.permutation`), the re-labellings are secret and drawn
     without looking at the data, and the smoothed p-value is private at its share
     (:mod:`privrank.hypotheses.smoothing`); a decision in its place has a proof of its own. The
-    effect is the statistic itself on a grid of sensitivity / 1024, floor, with independent discrete
-    Laplace noise for 1026 steps: two floors differ by at most 1025, and one step allows for
-    floating-point arithmetic. The two compose to xi = epsilon + effect_epsilon - log(1 - delta).
+    effect is the distance of two groups, and beside it, where a distance of 0 is the null
+    hypothesis, one number that the same re-labellings decide
+    (:mod:`privrank.hypotheses.twosamples`). Each moves by at most the sensitivity at every set of
+    re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise for 1026 steps
+    in each: two floors differ by at most 1025, and one step allows for floating-point arithmetic.
+    Given the re-labellings p-value and effect compose, and so they do mixed over them. Totals by
+    group (:func:`privrank.mechanisms.details.plan_details`) use randomness of their own. All
+    compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """
-    total = epsilon + (effect_epsilon or 0.0)
-    if math.isinf(total):
-        shares = {"test": math.inf, STATISTIC: math.inf}
-    else:
-        extra = {} if effect_epsilon is None else {STATISTIC: effect_epsilon / total}
-        shares = split(pure_epsilon(total, delta), extra, "test")
+    total = epsilon + (effect_epsilon or 0.0) + (details_epsilon or 0.0)
+    wanted = asked.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
+    extra = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
+    shares = {"test": math.inf, STATISTIC: math.inf, DETAILS: math.inf}
+    if not math.isinf(total):
+        parted = {name: each / total for name, each in extra.items() if each is not None}
+        shares = split(pure_epsilon(total, delta), parted, "test")
     if asked.decision is None:
         scale = smoothing_scale(asked.sensitivity, shares["test"])
         parts = {PVALUE: PartPlan(QUIET, 1, shares["test"], 1.0 / RELEASED_STEPS)}
@@ -118,15 +154,32 @@ def plan_comparison(
     settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
     if asked.decision is not None:
         settings["level"] = alpha
-    if STATISTIC in shares:
-        sensitivity = EFFECT_GRID + 2
-        noise = DiscreteLaplace.calibrate(sensitivity, shares[STATISTIC])
-        step = asked.sensitivity / EFFECT_GRID
-        parts[STATISTIC] = PartPlan(noise, sensitivity, shares[STATISTIC], step)
+    if wanted:
+        parts[STATISTIC] = _effect_plan(asked, shares[STATISTIC])
+        if _second(asked) == "threshold":
+            settings[THRESHOLD_LEVEL] = alpha
+    if details_items:
+        parts |= plan_details(sample, shares[DETAILS], details_items)
+        settings[DETAILS] = " ".join(map(str, details_items))
     if sample.kind == "rankings" and not _tabulated(sample):
-        check_gram(sample.nobs * sample.max_rows)
+        check_gram((1 + sample.paired) * sample.nobs * sample.max_rows)
     check_deal(sample.nobs)
     return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
+
+
+def _second(asked: Comparison) -> str | None:
+    """Name the number that is released beside a distance: a mean, a threshold, or none."""
+    if asked.distance is None or not asked.distance.exact:
+        return None
+    return "threshold" if asked.distance.categories is None else "mean"
+
+
+def _effect_plan(asked: Comparison, epsilon: float) -> PartPlan:
+    assert asked.effect is not None
+    numbers = 1 if _second(asked) is None else 2
+    sensitivity = numbers * (EFFECT_GRID + 2)
+    noise = DiscreteLaplace.calibrate(sensitivity, epsilon)
+    return PartPlan(noise, sensitivity, epsilon, asked.effect / EFFECT_GRID)
 
 
 def release_comparison(
@@ -157,23 +210,34 @@ def release_comparison(
     BudgetExceeded, ValueError
         Before any answer is read.
     """
-    spend(budget, plan, encoded.sample)
-    tables = _tables(encoded, asked)
-    permutations = int(plan.number("permutations"))
-    statistics = permuted_statistics(tables.counts, tables.statistic, permutations, rng)
+    sample = encoded.sample
+    # public, and computed before anything is spent: that may be interrupted
+    public = _public(asked, sample, plan.number("scale"))
+    spend(budget, plan, sample)
+    encoded = completed_groups(encoded, rng)
+    data = _data(encoded, asked)
+    measures = [_measure(data, asked, sample, public)]
+    if STATISTIC in plan.parts and asked.form != "pairs":
+        measures.append(_pairs(data, asked))
+    found = permuted_statistics(
+        data.counts, partial(_columns, measures), int(plan.number("permutations")), rng, data.pairs
+    )
     name = PVALUE if asked.decision is None else DECISION
-    values = {name: np.array([_drawn(asked, plan, statistics, rng)])}
+    values = {name: np.array([_drawn(asked, plan, found[:, 0], rng)])}
     if STATISTIC in plan.parts:
-        effect = plan.parts[STATISTIC]
-        value = np.array([math.floor(float(statistics[0]) / effect.step)])
-        values[STATISTIC] = draw(effect, value, rng)
+        values[STATISTIC] = _effect(asked, plan, found[:, -1], rng)
+    values |= draw_details(encoded, plan, rng)
     return Release(
         plan=plan,
-        survey=encoded.sample,
+        survey=sample,
         source=source_of(rng, plan.epsilon),
         values=values,
-        tie_break=draw_permutation(len(encoded.sample.items), rng),
+        tie_break=draw_permutation(len(sample.items), rng),
     )
+
+
+def _columns(measures: list[Measure], tables: Tables) -> FloatArray:
+    return np.stack([measure(tables) for measure in measures], axis=1)
 
 
 def _drawn(
@@ -189,54 +253,121 @@ def _drawn(
     return round(p * RELEASED_STEPS)
 
 
+def _effect(
+    asked: Comparison, plan: Plan, distances: FloatArray, rng: np.random.Generator | None
+) -> IntArray:
+    """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
+    part, second = plan.parts[STATISTIC], _second(asked)
+    numbers = [float(distances[0])]
+    if second == "mean":
+        numbers.append(float(distances[1:].mean()))
+    if second == "threshold":
+        assert isinstance(part.noise, DiscreteLaplace)
+        level = plan.number(THRESHOLD_LEVEL) / 2.0
+        numbers.append(null_threshold(distances, level, part.noise.scale * part.step))
+    return draw(part, np.array([math.floor(number / part.step) for number in numbers]), rng)
+
+
+def _public(asked: Comparison, sample: Sample, scale: float) -> FloatArray:
+    """Return the quantiles by which an omnibus compares its parts; none for other statistics."""
+    if asked.form not in ("groups", "cells"):
+        return np.empty(0)
+    sizes, items = sample.sizes, len(sample.items)
+    if asked.statistic in ("mallows", "kendall"):
+        drawn = reference.ranking_parts(sizes, items, asked.statistic)
+    else:
+        drawn = reference.choice_parts(sizes, items, cells=asked.form == "cells")
+    return departures.quantiles(drawn, len(sizes), scale)
+
+
+def _measure(data: _Data, asked: Comparison, sample: Sample, public: FloatArray) -> Measure:
+    """Return the statistic of the test, as a function of tables."""
+    if asked.form == "pairs":
+        return _pairs(data, asked)
+    apart = _departures(data)
+    if asked.form == "sum":
+        return lambda tables: apart(tables).sum(axis=1)
+    if asked.form == "cells":
+        return lambda tables: departures.omnibus_values(departures.cell_parts(tables), public)
+    ranked = asked.statistic in ("mallows", "kendall")
+    diameter = DIAMETER[_kernel(asked)] if ranked else 1.0
+    sizes = np.array(sample.sizes)
+    parts = partial(departures.parts_of_departures, sizes=sizes, diameter=diameter)
+    return lambda tables: departures.omnibus_values(parts(apart(tables)), public)
+
+
+def _departures(data: _Data) -> Measure:
+    if data.gram is not None:
+        return partial(departures.kernel_departures, gram=data.gram)
+    return partial(departures.share_departures, features=data.features)
+
+
+def _pairs(data: _Data, asked: Comparison) -> Measure:
+    """Return the largest distance of two groups, as a function of tables."""
+    if data.gram is not None:
+        return partial(kernel_distance, gram=data.gram)
+    if asked.statistic == "chi-square":
+        return chi_square
+    return partial(total_variation, features=data.features)
+
+
 def _tabulated(sample: Sample) -> bool:
-    return len(sample.items) <= _TABULATED and sample.max_rows == 1
+    return len(sample.items) <= MOST_TABULATED and sample.max_rows == 1
 
 
-def _tables(encoded: EncodedGroups, asked: Comparison) -> _Tables:
-    """Return counts by sample and kind, and the statistic of such tables; sensitive."""
-    sample = encoded.sample
-    if asked.statistic == "tv" or asked.statistic == "chi-square":
-        return _choice_tables(encoded, asked)
-    ranks = np.concatenate([part._rows for part in encoded._parts])
-    people = [part.sample.nobs for part in encoded._parts]
+def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
+    """Return counts by sample and kind; sensitive. Groups without units, if any, are left out."""
+    sample, parts = encoded.sample, [part for part in encoded._parts if part.sample.nobs]
+    people = [part.sample.nobs for part in parts]
+    if sample.kind == "choices":
+        return _choices(sample, parts, encoded._partners)
+    ranks = np.concatenate([part._rows for part in parts])
     if _tabulated(sample):
         m = len(sample.items)
-        orders = np.array(list(all_orders(range(1, m + 1))), dtype=np.int64)
+        orders = all_orders(m)
         base = (m + 1) ** np.arange(m - 1, -1, -1)
         kinds = np.searchsorted(orders @ base, ranks @ base)
         blocks = np.split(kinds, np.cumsum(people)[:-1])
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
-        gram = list(gram_blocks(orders, asked.statistic))
-        return _Tables(counts, partial(kernel_distance, gram=gram))
+        pairs = _pairs_of(blocks, encoded._partners)
+        return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))), pairs=pairs)
     starts = None
     if sample.unit == "respondent":
-        sizes = np.concatenate([_rows_each(part) for part in encoded._parts])
+        sizes = np.concatenate([_rows_each(part) for part in parts])
         starts = np.cumsum(sizes) - sizes
-    gram = list(gram_blocks(ranks, asked.statistic, starts))
-    return _Tables(_one_kind_each(people), partial(kernel_distance, gram=gram))
+    gram = list(gram_blocks(ranks, _kernel(asked), starts))
+    own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
+    pairs = _pairs_of(own, encoded._partners)
+    return _Data(_one_kind_each(people), gram=gram, pairs=pairs)
 
 
-def _choice_tables(encoded: EncodedGroups, asked: Comparison) -> _Tables:
-    sample, k = encoded.sample, len(encoded.sample.items)
-    statistic = chi_square if asked.statistic == "chi-square" else total_variation
-    if sample.unit == "row" or sample.max_rows == 1:
+def _kernel(asked: Comparison) -> RankKernel:
+    return "kendall" if asked.statistic == "kendall" else "mallows"
+
+
+def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | None:
+    """Return the kinds of each respondent's answers, where two samples are of the same."""
+    return None if partners is None else np.stack([kinds[0], kinds[1][partners]])
+
+
+def _choices(sample: Sample, parts: list[EncodedSample], partners: IntArray | None) -> _Data:
+    k = len(sample.items)
+    if sample.one_each:
         counts = [
             part._rows if part._sizes is None else np.bincount(part._rows, minlength=k)
-            for part in encoded._parts
+            for part in parts
         ]
-        return _Tables(np.array(counts, dtype=np.int64), statistic)
+        pairs = _pairs_of([part._rows for part in parts], partners)
+        return _Data(np.array(counts, dtype=np.int64), pairs=pairs)
     # the shares of each respondent's rows by category
     features = []
-    for part in encoded._parts:
+    for part in parts:
         sizes = _rows_each(part)
         person = np.repeat(np.arange(len(sizes)), sizes)
         table = np.bincount(person * k + part._rows, minlength=len(sizes) * k).reshape(-1, k)
         features.append(table / sizes[:, None])
-    people = [len(block) for block in features]
-    return _Tables(
-        _one_kind_each(people), partial(total_variation, features=np.concatenate(features))
-    )
+    counts_of_each = _one_kind_each([len(block) for block in features])
+    return _Data(counts_of_each, features=np.concatenate(features))
 
 
 def _rows_each(part: EncodedSample) -> IntArray:

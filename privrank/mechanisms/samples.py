@@ -8,26 +8,86 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.samples import EncodedSample
+from privrank.encode.encodedsample import EncodedSample
+from privrank.hypotheses.nullmodel import NullModel, Probabilities
 from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.mechanisms.completion import completed
 from privrank.mechanisms.spend import draw, spend
-from privrank.privacy.budget import Ledger, pure_epsilon
+from privrank.mechanisms.statistics.categories import total_variation
+from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.noise import (
     DiscreteLaplace,
     draw_bit,
     draw_one_each,
     draw_orders,
     draw_permutation,
+    draw_uniforms,
     source_of,
 )
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.release import DECISION, IMPOSSIBLE, STATISTIC, Release
+from privrank.release.release import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["plan_sample", "release_sample"]
+__all__ = [
+    "effect_beside",
+    "one_row_per_unit",
+    "plan_sample",
+    "release_sample",
+    "share_of_test",
+    "shares_of",
+]
 
 IntArray = NDArray[np.int64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
+Effect = tuple[Statistic, float]
+
+_FINE = 2.0**-53
+"""Lattice step of the random number that decides at the boundary of a rejection region."""
+
+
+def effect_beside(
+    asked: Statistic | RandomBit,
+    sample: Sample,
+    p: Probabilities,
+    epsilon: float,
+    effect_epsilon: float | None,
+) -> Effect | None:
+    """Return the distance to be released beside a test, and what it may spend; None for none.
+
+    Given the null probabilities of the categories. Without noise an effect is free. Refuses, in one
+    sentence, an effect that cannot be had or is released already.
+    """
+    able = sample.kind == "choices" and isinstance(asked, Statistic)
+    known = isinstance(asked, Statistic) and asked.distance
+    if effect_epsilon is None:
+        free = math.isinf(epsilon) and able and not known
+        return (total_variation(sample.nobs, p), epsilon) if free else None
+    if known:
+        raise ValueError(
+            "effect_epsilon= is not needed here: the statistic is the distance itself, and its "
+            "interval comes with the test; leave it out."
+        )
+    if not able:
+        what = "rankings" if sample.kind == "rankings" else "one random bit"
+        raise ValueError(
+            f"effect_epsilon= is for tests of choices that release a statistic, and this one is of "
+            f"{what}: leave it out."
+        )
+    return total_variation(sample.nobs, p), effect_epsilon
+
+
+def shares_of(epsilon: float, delta: float, effect_epsilon: float | None) -> dict[str, float]:
+    """Return the pure budgets of the test and of the effect beside it, if there is one."""
+    if effect_epsilon is None:
+        return {STATISTIC: pure_epsilon(epsilon, delta)}
+    total = epsilon + effect_epsilon
+    part = 0.5 if math.isinf(total) else effect_epsilon / total
+    return split(pure_epsilon(total, delta), {EFFECT: part}, STATISTIC)
+
+
+def share_of_test(plan: Plan) -> float:
+    """Return the pure budget behind the noise of the statistic, or of the bit."""
+    return plan.parts[STATISTIC if STATISTIC in plan.parts else DECISION].epsilon
 
 
 def plan_sample(
@@ -35,10 +95,10 @@ def plan_sample(
     asked: Statistic | RandomBit,
     epsilon: float,
     delta: float,
-    *,
+    effect: Effect | None,
     by: str,
     method: str,
-    settings: Mapping[str, Setting] | None = None,
+    settings: Mapping[str, Setting],
 ) -> Plan:
     """Calibrate the noise of a statistic, from public numbers.
 
@@ -49,12 +109,14 @@ def plan_sample(
     asked : Statistic or RandomBit
         What to release.
     epsilon, delta : float
-        The guarantee.
+        The guarantee of the test.
+    effect : tuple of Statistic and float, or None
+        A distance to be released as well, and what it may spend on top of `epsilon`.
     by : str
         Who spends, for the ledger.
     method : str
         The method that asks for this statistic.
-    settings : mapping of str to float, str or bool, optional
+    settings : mapping of str to float, str or bool
         Public constants that rebuild it.
 
     Notes
@@ -72,16 +134,26 @@ def plan_sample(
     (epsilon, delta)-private (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
     :func:`privrank.privacy.budget.pure_epsilon`). A random bit carries its own proof. Observations
     that the null rules out are counted apart where nothing is protected, at infinite epsilon, and
-    only there.
+    only there. An effect is a second such statistic of the same rows with noise of its own, and the
+    two compose: their scales are those of shares of xi that add up to epsilon + effect_epsilon -
+    log(1 - delta) at most. The random number at the boundary of a rejection region is drawn without
+    looking at the data.
     """
-    xi = pure_epsilon(epsilon, delta)
-    parts = {DECISION: PartPlan(QUIET, 1, xi)}
+    shares = shares_of(epsilon, delta, None if effect is None else effect[1])
+    total, xi = epsilon + (0.0 if effect is None else effect[1]), shares[STATISTIC]
+    name, parts = asked.name, {DECISION: PartPlan(QUIET, 1, xi)}
     if isinstance(asked, Statistic):
         noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
         parts = {STATISTIC: PartPlan(noise, asked.sensitivity, xi, asked.step)}
         if asked.impossible is not None and math.isinf(xi):
             parts[IMPOSSIBLE] = PartPlan(QUIET, 1, xi)
-    return Plan(by, asked.name, method, epsilon, delta, parts, settings or {})
+        if asked.randomised and not math.isinf(xi):
+            parts[BOUNDARY] = PartPlan(None, 0, 0.0, _FINE)
+    if effect is not None:
+        asked, share = effect[0], shares[EFFECT]
+        noise = DiscreteLaplace.calibrate(asked.sensitivity, share)
+        parts[EFFECT] = PartPlan(noise, asked.sensitivity, share, asked.step)
+    return Plan(by, name, method, total, delta, parts, settings)
 
 
 def release_sample(
@@ -89,7 +161,9 @@ def release_sample(
     asked: Statistic | RandomBit,
     plan: Plan,
     *,
+    null: NullModel,
     reduction: Reduction | None = None,
+    effect: Effect | None = None,
     budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
@@ -103,9 +177,13 @@ def release_sample(
         What to release.
     plan : Plan
         Its noise (:func:`plan_sample`).
+    null : NullModel
+        What is tested, from which rankings with ties or missing items are completed.
     reduction : callable, optional
         Maps the counts and a generator to those of a random map of every choice by itself, of
         which the statistic is then computed.
+    effect : tuple of Statistic and float, optional
+        The distance that the plan has beside it.
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -118,14 +196,21 @@ def release_sample(
     """
     sample = encoded.sample
     spend(budget, plan, sample)
-    data, values = _one_row_per_unit(encoded, rng), {}
+    data, values = one_row_per_unit(encoded, rng), {}
+    if sample.completed:
+        data = completed(data, null, rng, anywhere=encoded.missing == "half")
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
         values[IMPOSSIBLE] = np.array([asked.impossible(data)])
+    if effect is not None:
+        values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
     if reduction is not None:
         data = reduction(data, rng)
     order = draw_permutation(len(sample.items), rng)
     if isinstance(asked, Statistic):
         values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([asked.value(data, order)]), rng)
+        if BOUNDARY in plan.parts:
+            lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
+            values[BOUNDARY] = np.array([round(lot / _FINE)])
     else:
         if asked.dealt:
             data = data[draw_orders(1, len(data), rng)[0]]
@@ -139,7 +224,7 @@ def release_sample(
     )
 
 
-def _one_row_per_unit(encoded: EncodedSample, rng: np.random.Generator | None) -> IntArray:
+def one_row_per_unit(encoded: EncodedSample, rng: np.random.Generator | None) -> IntArray:
     """Return the ranks, or the counts by category, of one row per unit; sensitive."""
     rows, sizes = encoded._rows, encoded._sizes
     if sizes is None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import NullModel, Probabilities
+from privrank.hypotheses.nullmodel import NullModel, Probabilities, uniform
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning import simulation
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["DetectableEffect", "PowerStudy", "check_power"]
+__all__ = ["DetectableEffect", "PowerStudy", "check_power", "detectable_between"]
 
 IntArray = NDArray[np.int64]
 
@@ -41,6 +42,10 @@ class DetectableEffect:
         Probability under that model that its first item is ranked before its last.
     total_variation : float or None
         Total variation distance of the alternative from H0; None if no effect has the power.
+    error : float or None
+        Monte Carlo standard error of that distance.
+    apart : str
+        What the distance is between.
     """
 
     power: float
@@ -48,6 +53,8 @@ class DetectableEffect:
     phi: float | None
     first_over_last: float | None
     total_variation: float | None
+    error: float | None = None
+    apart: str = "from H0"
 
     def __str__(self) -> str:
         """Say it in a sentence."""
@@ -61,7 +68,8 @@ class DetectableEffect:
             )
         return (
             f"Detected with power {self.power:g} at level {self.alpha:g}: {model}a total variation "
-            f"distance of {self.total_variation:.3g} from H0."
+            f"distance of {self.total_variation:.3g} {self.apart} (Monte Carlo standard error "
+            f"{self.error or 0.0:.1g})."
         )
 
 
@@ -85,10 +93,14 @@ def _raised(p: Probabilities) -> NDArray[np.bool_]:
 
 
 def _tilted(
-    sample: Sample, p: Probabilities, distance: float, rng: np.random.Generator
+    sample: Sample,
+    p: Probabilities,
+    raised: NDArray[np.bool_],
+    distance: float,
+    rng: np.random.Generator,
 ) -> IntArray:
     """Return counts where the first half of the null's mass, by category, has grown."""
-    cells, raised = np.array(p), _raised(p)
+    cells = np.array(p)
     share = cells[raised].sum()
     cells[raised] *= 1 + distance / share
     cells[~raised] *= max(1 - distance / (1 - share), 0.0)
@@ -104,8 +116,13 @@ def _dispersed(
     return np.asarray(model.rvs(sample.nobs, rng))
 
 
-def _family(sample: Sample, null: NullModel) -> tuple[simulation.Sampler, float, float]:
-    """Return the sampler, an effect to start from and the largest effect."""
+def _family(
+    sample: Sample, null: NullModel, falling: bool = False
+) -> tuple[simulation.Sampler, float, float]:
+    """Return the sampler, an effect to start from and the largest effect.
+
+    Of choices the first categories become more likely, or, where they are `falling`, the others.
+    """
     m, n = len(sample.items), sample.nobs
     if null.center:
         return partial(_dispersed, sample, null), min(1.0 / n**0.5, 1.0), 1.0
@@ -116,8 +133,10 @@ def _family(sample: Sample, null: NullModel) -> tuple[simulation.Sampler, float,
             "the smallest detectable effect is defined for a Mallows null, for uniformity and "
             "for choices, not for a table of rankings."
         )
-    most = 1.0 - float(np.array(null.probabilities)[_raised(null.probabilities)].sum())
-    return partial(_tilted, sample, null.probabilities), min(0.5 * (m / n) ** 0.5, most), most
+    p = null.probabilities
+    raised = _raised(p) != falling
+    most = 1.0 - float(np.array(p)[raised].sum())
+    return partial(_tilted, sample, p, raised), min(0.5 * (m / n) ** 0.5, most), most
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +167,8 @@ class PowerStudy:
         part, sample = self.release.parts.get(STATISTIC), self.release.sample
         noise = DiscreteLaplace(0.0) if part is None else part.laplace
         reject = simulation.chance(self.asked, noise, self.threshold)
-        sampler, start, most = _family(sample, self.null)
+        falling = self.release.plan.settings.get("alternative") == "smaller"
+        sampler, start, most = _family(sample, self.null, falling)
         curve = simulation.Curve(reject, sampler, len(sample.items), self.asked.name)
         return curve, start, most
 
@@ -156,19 +176,15 @@ class PowerStudy:
         """Return the smallest effect at which the test has this power."""
         sample = self.release.sample
         curve, start, most = self._curve()
-        effect = curve.detectable(power, replicates, start=start, most=most)
-        if effect is None or sample.kind == "choices":
-            return DetectableEffect(power, self.alpha, None, None, effect)
-        model, distance = _alternative(len(sample.items), effect, self.null)
-        ahead = float(model.pair_probability(0, len(sample.items) - 1))
-        return DetectableEffect(power, self.alpha, model.phi, ahead, distance)
+        found = curve.detectable(power, replicates, start=start, most=most)
+        return _stated(sample, self.null, found, power, self.alpha)
 
     def power_curve(self, points: int, replicates: int) -> pd.DataFrame:
         """Return the power from no effect to what is detected 99 times in 100."""
         sample = self.release.sample
         curve, start, most = self._curve()
         widest = curve.detectable(0.99, 40, start=start, most=most)
-        effects = np.linspace(0.0, most if widest is None else widest, points)
+        effects = np.linspace(0.0, most if widest is None else widest[0], points)
         rows = [curve.at(float(effect), replicates) for effect in effects]
         frame = pd.DataFrame(rows, columns=["power", "std err"])
         if sample.kind == "rankings":
@@ -179,6 +195,68 @@ class PowerStudy:
         else:
             frame.insert(0, "total_variation", effects)
         return frame
+
+
+def detectable_between(
+    reject: simulation.Chance, sample: Sample, alpha: float, power: float, replicates: int
+) -> DetectableEffect:
+    """Return the smallest difference of one group that a comparison of groups detects.
+
+    Parameters
+    ----------
+    reject : callable
+        Maps the data of all groups with a generator, and an order of the items, to the probability
+        of rejection.
+    sample : Sample
+        Public facts, with the sizes of the groups.
+    alpha, power : float
+        Level of the test, and the probability of rejection that is wanted.
+    replicates : int
+        Simulated data sets per effect.
+
+    Returns
+    -------
+    DetectableEffect
+        How far the smallest group is from the others, in which everything is equally likely.
+    """
+    choices = sample.kind == "choices"
+    null = NullModel(uniform(len(sample.items)) if choices else ())
+    sizes = sample.sizes
+    small = sizes.index(min(sizes))
+    alone = replace(sample, nobs=sizes[small], groups=())
+    _, start, most = _family(alone, null)
+
+    def drawn(effect: float, rng: np.random.Generator) -> Any:
+        groups = []
+        for number, size in enumerate(sizes):
+            one, away = replace(sample, nobs=size, groups=()), effect * (number == small)
+            groups.append(_family(one, null)[0](away, rng))
+        return groups, rng
+
+    curve = simulation.Curve(reject, drawn, len(sample.items), "comparison of groups")
+    found = curve.detectable(power, replicates, start=start, most=most)
+    stated = _stated(alone, null, found, power, alpha)
+    return replace(stated, apart="of the smallest group from the others")
+
+
+def _stated(
+    sample: Sample,
+    null: NullModel,
+    found: tuple[float, float] | None,
+    power: float,
+    alpha: float,
+) -> DetectableEffect:
+    """Return an effect with its Monte Carlo error in terms that a reader knows."""
+    if found is None:
+        return DetectableEffect(power, alpha, None, None, None)
+    effect, error = found
+    if sample.kind == "choices":
+        return DetectableEffect(power, alpha, None, None, effect, error)
+    m = len(sample.items)
+    model, distance = _alternative(m, effect, null)
+    away = abs(_alternative(m, effect + error, null)[1] - distance)
+    ahead = float(model.pair_probability(0, m - 1))
+    return DetectableEffect(power, alpha, model.phi, ahead, distance, away)
 
 
 def _alternative(m: int, effect: float, null: NullModel) -> tuple[Mallows, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,8 @@ IntArray = NDArray[np.int64]
 _LEAST = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
 
-Chance = Callable[[IntArray, Order], float]
-Sampler = Callable[[float, np.random.Generator], IntArray]
+Chance = Callable[[Any, Order], float]
+Sampler = Callable[[float, np.random.Generator], Any]
 
 
 def chance(asked: Statistic | RandomBit, law: DiscreteLaplace, threshold: int | None) -> Chance:
@@ -78,14 +79,17 @@ class Curve:
 
     def detectable(
         self, target: float, replicates: int, *, start: float, most: float
-    ) -> float | None:
-        """Return the smallest effect at which the power is `target`, None if none to `most` has it.
+    ) -> tuple[float, float] | None:
+        """Return the smallest effect at which the power is `target`, and its Monte Carlo error.
+
+        None if none to `most` has that power.
 
         Notes
         -----
         A quarter of the replicates brackets the effect within a factor of two; the probit of the
         power is close to a straight line in the effect there, and is followed by secants until the
-        power is within one standard error of the target.
+        power is within one standard error of the target. The error of the effect is that of the
+        power over the slope between the two points that are nearest.
         """
         few = max(20, replicates // 4)
         high = start
@@ -104,4 +108,9 @@ class Curve:
             points.append((x := min(max(step, low), high), *self.at(x, replicates)))
             if abs(points[-1][1] - target) <= points[-1][2]:
                 break
-        return min(points, key=lambda point: abs(point[1] - target))[0]
+        (x0, p0, error), *others = sorted(points, key=lambda point: abs(point[1] - target))
+        apart = [(x, p) for x, p, _ in others if x != x0 and p != p0]
+        if not apart:
+            return x0, high - low
+        x1, p1 = apart[0]
+        return x0, error * abs((x1 - x0) / (p1 - p0))

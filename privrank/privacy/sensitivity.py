@@ -315,6 +315,15 @@ class RankingReach:
         """Maximum-norm sensitivity of the Borda totals."""
         return self.items - 1
 
+    def some_borda_l1(self, some: int) -> int:
+        """l1 sensitivity of the Borda totals of `some` items, which were named beforehand.
+
+        Two rankings place them at so many ranks each, and |r - r'| <= |r - c| + |r' - c| with
+        c = (m + 1) / 2: at most twice the sum of the largest `some` of |k - c|. A ranking with
+        these items at the ranks farthest from c, and its reversal, attain it.
+        """
+        return sum(sorted(abs(self.items + 1 - 2 * k) for k in range(1, self.items + 1))[-some:])
+
 
 def _row_loss(lam: float, gamma: float, items: int) -> float:
     """Privacy loss of objective perturbation for one replaced comparison.

@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 
 from privrank.consensus.kemeny import last_terms, split_costs
 from privrank.consensus.orders import kwiksort, pair_matrix
-from privrank.encode.samples import EncodedSample
+from privrank.encode.encodedsample import EncodedSample
 from privrank.mechanisms.aggregation import Found, release_votes
 from privrank.mechanisms.spend import draw
 from privrank.planning.aggregation import plan_of

@@ -25,7 +25,10 @@ from privrank.util.arrays import own
 __all__ = [
     "ACTIVITY",
     "DECISION",
+    "BOUNDARY",
     "DEPENDENCE",
+    "DETAILS",
+    "EFFECT",
     "GROUP_SIZES",
     "RESIDUAL",
     "LARGEST",
@@ -61,8 +64,10 @@ WORTHS = "worths"
 DEPENDENCE, LARGEST = "dependence", "largest design effect"
 RESIDUAL = "largest residual"
 PAIR_COUNTS = "pair_counts"
+DETAILS = "details"
 GROUP_SIZES, ORDER_EFFECT, ACTIVITY = "group_sizes", "order_effect", "activity"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
+EFFECT, BOUNDARY = "effect", "boundary"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in

@@ -209,9 +209,13 @@ class Sample:
     max_rows : int
         Rows a respondent may contribute (declared). A test of one sample uses one of them, drawn by
         lot; comparisons of samples and aggregations use their mean.
-    groups : tuple of (str, int)
+    groups : tuple of (str, int or None)
         Names and numbers of units of the samples that are compared; empty where there is one.
-        Sizes that are not public are declared lower bounds.
+        Numbers are None where who is in which group is protected.
+    paired : bool
+        Whether the two groups are of the same respondents, each of whom is one unit.
+    completed : bool
+        Whether rankings may have ties or missing items (declared), which a secret draw completes.
     """
 
     kind: SampleKind
@@ -219,7 +223,24 @@ class Sample:
     nobs: int
     unit: Unit
     max_rows: int
-    groups: tuple[tuple[str, int], ...] = ()
+    groups: tuple[tuple[str, int | None], ...] = ()
+    paired: bool = False
+    completed: bool = False
+
+    @property
+    def private_labels(self) -> bool:
+        """Whether who is in which group is protected."""
+        return any(size is None for _, size in self.groups)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of units of the groups, where they are public."""
+        return tuple(size for _, size in self.groups if size is not None)
+
+    @property
+    def one_each(self) -> bool:
+        """Whether every unit has one row."""
+        return self.unit == "row" or self.max_rows == 1
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
@@ -229,5 +250,8 @@ class Sample:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Sample:
         """Rebuild from :meth:`to_record`."""
-        groups = tuple((str(name), int(size)) for name, size in record.get("groups", ()))
+        groups = tuple(
+            (str(name), None if size is None else int(size))
+            for name, size in record.get("groups", ())
+        )
         return cls(**{**record, "items": tuple(record["items"]), "groups": groups})

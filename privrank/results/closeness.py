@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.interval import effect_interval
+from privrank.hypotheses.interval import zero_rule
 from privrank.hypotheses.statistic import Comparison
-from privrank.release.release import DECISION, PVALUE, STATISTIC, Part
+from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
+from privrank.mechanisms.simulatedgroups import comparison_rejects
+from privrank.mechanisms.statistics.distances import DISTANCES
+from privrank.planning.effects import DetectableEffect, check_power, detectable_between
+from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Part
 from privrank.results import tables
-from privrank.results.base import Result
+from privrank.results.base import Result, once
+from privrank.results.details import (
+    clear_differences,
+    detail_frame,
+    detail_words,
+    hypotheses_of,
+    plot_details,
+)
 from privrank.results.guarantee import (
     caption,
     format_pvalue,
@@ -23,13 +34,20 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.util.checks import check_alpha
+from privrank.results.testnotes import between_groups
+from privrank.util.checks import check_alpha, check_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["ClosenessResult"]
+
+
+_COMPLETED = (
+    "Ties and missing ranks were completed once by a secret uniform draw; the level holds if they "
+    "come about alike in all groups.",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -47,14 +65,11 @@ class ClosenessResult(Result):
         Significance level.
     asked : Comparison
         What was computed and released, as public numbers define it.
-    secret_labels : bool
-        Whether who is in which sample is protected, too.
     """
 
     family: ClassVar[str] = "Tests of closeness"
 
     asked: Comparison = field(repr=False)
-    secret_labels: bool = False
 
     def _shape(self) -> tuple[str, ...]:
         shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
@@ -63,9 +78,11 @@ class ClosenessResult(Result):
 
     @property
     def groups(self) -> pd.Series[int]:
-        """Sizes of the samples; declared lower bounds where labels are secret."""
-        names, sizes = zip(*self.release.sample.groups, strict=True)
-        return pd.Series(sizes, index=pd.Index(names, name="group"), name="nobs")
+        """Sizes of the samples; missing where who is in which is protected."""
+        sample = self.release.sample
+        names, sizes = zip(*sample.groups, strict=True)
+        kind = "Int64" if sample.private_labels else "int64"
+        return pd.Series(sizes, index=pd.Index(names, name="group"), name="nobs", dtype=kind)
 
     @property
     def pvalue(self) -> float | None:
@@ -76,19 +93,51 @@ class ClosenessResult(Result):
     @property
     def reject(self) -> bool:
         """Whether H0 is rejected at level alpha."""
-        if self.pvalue is None:
-            return bool(self.release.parts[DECISION].values[0])
-        return self.pvalue <= self.alpha
+        return self._rejects(self.alpha)
+
+    def _rejects(self, level: float) -> bool:
+        if self.pvalue is not None:
+            return self.pvalue <= level
+        if level != self.alpha:
+            raise ValueError(
+                f"the decision was made at level {self.alpha:g}, so there is no interval of "
+                f"another: leave alpha out, or fit with method='auto'."
+            )
+        return bool(self.release.parts[DECISION].values[0])
 
     @property
     def _effect(self) -> Part | None:
         return self.release.parts.get(STATISTIC)
 
     @property
+    def _numbers_released(self) -> tuple[float, float | None]:
+        """The noisy distance, and the number beside it, in their own unit."""
+        part = self._effect
+        if part is None:
+            raise ValueError(
+                "no effect was released: fit two groups with effect_epsilon=... for a distance "
+                "and its interval."
+            )
+        first, *more = (part.values * part.step).tolist()
+        return first, more[0] if more else None
+
+    @property
     def effect(self) -> float | None:
         """The noisy distance of the samples, not below zero; None unless an effect was released."""
-        part = self._effect
-        return None if part is None else max(float(part.values[0] * part.step), 0.0)
+        return None if self._effect is None else max(self._numbers_released[0], 0.0)
+
+    @property
+    def corrected_effect(self) -> float | None:
+        """The same with what sampling adds to it on average taken off.
+
+        Of total variation, what it adds where all categories differ; where one of many does, some
+        is left. Of a kernel distance, the most that sampling can add. None unless an effect was
+        released of a test whose null hypothesis is that the distance is 0.
+        """
+        if self._effect is None or self.asked.distance is None:
+            return None
+        noisy, second = self._numbers_released
+        return None if second is None else self.asked.distance.corrected(noisy, second)
 
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
         """Return a confidence interval for the distance of the two distributions.
@@ -101,46 +150,133 @@ class ClosenessResult(Result):
         Returns
         -------
         low, high : float
+            With one row per unit, and of another statistic than Kendall's, the interval contains 0
+            if and only if the test at level `alpha` does not reject; the smallest positive number
+            stands for a lower end that is open at 0.
 
         Raises
         ------
         ValueError
-            If no effect was released, for more than two groups, or for a chi-square statistic,
-            which estimates no distance.
+            If no effect was released, or for a chi-square statistic, which estimates no distance.
         """
-        part = self._effect
-        if part is None:
+        noisy, second = self._numbers_released
+        distance, part = self.asked.distance, self._effect
+        assert part is not None
+        if distance is None:
             raise ValueError(
-                "no effect was released: fit with effect_epsilon=... for a distance and its "
-                "interval."
-            )
-        sample = self.release.sample
-        if len(sample.groups) != 2 or self.asked.diameter is None or self.secret_labels:
-            raise ValueError(
-                "an interval needs two groups of public sizes and a distance, total variation or a "
-                "kernel's: compare two groups with method='auto'."
+                "chi-square estimates no distance, so it has no interval: use method='tv'."
             )
         level = self.alpha if alpha is None else check_alpha(alpha)
-        noisy = float(part.values[0] * part.step)
-        sizes, scale = [size for _, size in sample.groups], part.laplace.scale * part.step
-        return effect_interval(noisy, self.asked, sizes, len(self.items), scale, level)
+        rejects = self._rejects(level)
+        if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
+            second = None
+        low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)
+        # released numbers are rounded down to a lattice
+        low, high = max(low - part.step, 0.0), min(high + part.step, distance.diameter)
+        if distance.exact:
+            return zero_rule((low, high), rejected=rejects, step=part.step)
+        return low, max(low, high)
+
+    def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
+        """Return the smallest difference that this design detects, by simulation of public numbers.
+
+        Parameters
+        ----------
+        power : float, default 0.9
+            Probability of rejection at level `alpha` that is wanted; above `alpha`.
+        replicates : int, default 200
+            Simulated data sets per effect, each of which is tested with all permutations.
+
+        Returns
+        -------
+        DetectableEffect
+            How far the smallest group is from the others, in which everything is equally likely: of
+            rankings, the Mallows model with the largest phi; of choices, half of the categories
+            more likely than the others. Units have one row each.
+
+        Raises
+        ------
+        ValueError
+            If who is in which group is private, so that the sizes of the groups are not known, and
+            for paired samples.
+        """
+        check_power(power, self.alpha)
+        check_count("replicates", replicates, low=20)
+        if self.release.sample.private_labels:
+            raise ValueError(
+                "a detectable effect depends on the sizes of the groups, which are private here: "
+                "simulate with sizes of your own and labels='public'."
+            )
+        if self.release.sample.paired:
+            raise ValueError(
+                "a detectable effect of pairs depends on how a respondent's two answers go "
+                "together: simulate with pairs of your own."
+            )
+        release = self.release
+        reject = comparison_rejects(self.asked, release.plan, release.sample, self.alpha)
+        return detectable_between(reject, release.sample, self.alpha, power, replicates)
 
     def _interval(self) -> tuple[float, float] | None:
-        try:
-            return self.conf_int()
-        except ValueError:
+        if self._effect is None or self.asked.distance is None:
             return None
+        return self.conf_int()
+
+    def details(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return what differs: every item, or category, with intervals that all hold at once.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the confidence level of all intervals together; by default the level of the
+            test.
+
+        Returns
+        -------
+        DataFrame
+            One row for each item and comparison, of two groups or, where there are more, of one
+            with all others, too: ``item``, ``group``, ``other``, ``difference`` of the group's
+            share, or mean rank, from the other's, ``lower``, ``upper``, and ``clear``: whether the
+            interval leaves out 0. A negative difference of mean ranks is a higher place.
+
+        Raises
+        ------
+        ValueError
+            If no totals by group were released.
+
+        Notes
+        -----
+        **Statistic.** The probability that any interval misses is at most alpha, whether or not the
+        test rejects, so that clear differences may be named after a rejection or without one
+        (:func:`privrank.hypotheses.details.half_widths`).
+        """
+        if f"{DETAILS} 0" not in self.release.parts:
+            raise ValueError(
+                "no totals by group were released: fit with details_epsilon=... for what differs."
+            )
+        level = self.alpha if alpha is None else check_alpha(alpha)
+        return detail_frame(self.release, level)
+
+    @once
+    def _details(self) -> pd.DataFrame | None:
+        return self.details() if f"{DETAILS} 0" in self.release.parts else None
+
+    def plot_details(self, ax: Axes | None = None) -> Figure:
+        """Draw what differs: the intervals of `details`, where totals were released."""
+        return plot_details(self.release, self.details(), self.alpha, ax)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row with the p-value, the decision and the effect."""
+        """Return one row: p-value, decision, effect, and how many differences are clear."""
         low, high = self._interval() or (None, None)
+        details = self._details()
         return pd.DataFrame(
             {
                 "pvalue": [self.pvalue],
                 "reject": [self.reject],
                 "effect": [self.effect],
+                "corrected": [self.corrected_effect],
                 "lower": [low],
                 "upper": [high],
+                "clear": [None if details is None else int(details["clear"].sum())],
                 "epsilon": [self.epsilon],
                 "delta": [self.delta],
                 "nobs": [self.nobs],
@@ -162,12 +298,16 @@ class ClosenessResult(Result):
         if self.effect is not None:
             columns.append("effect")
             row.append(f"{self.effect:.4f}")
+        if self.corrected_effect is not None:
+            columns.append("corrected")
+            row.append(f"{self.corrected_effect:.4f}")
         interval = self._interval()
         if interval is not None:
             columns += [f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]"]
-            row += [f"{interval[0]:.4f}", f"{interval[1]:.4f}"]
-        at_least = "at least " if self.secret_labels else ""
-        sizes = ", ".join(f"{name} {at_least}{size}" for name, size in sample.groups)
+            row += [_lower(interval[0]), f"{interval[1]:.4f}"]
+        sizes = ", ".join(
+            name if size is None else f"{name} {size}" for name, size in sample.groups
+        )
         return tables.Table(
             title=title("Test of Closeness", self.release),
             header=(
@@ -184,11 +324,12 @@ class ClosenessResult(Result):
             columns=tuple(columns),
             rows=(tuple(row),),
             notes=(
-                f"H0: the {sample.kind} of all groups have the same distribution. H1: they have "
-                f"not. "
-                f"Groups: {sizes}.",
+                f"{hypotheses_of(sample)} Groups: {sizes}.",
                 self._verdict(),
+                *between_groups(self.asked, sample),
                 *self._effect_words(interval),
+                *detail_words(self.release, self._details(), self.alpha),
+                *(_COMPLETED if sample.completed else ()),
                 promise(self.release, self._protected()),
                 *(seed_notes([self.release]) if details else []),
             ),
@@ -208,14 +349,14 @@ class ClosenessResult(Result):
     def _scale(self) -> str:
         if self._form == "bit":
             return "none, one bit"
-        if self._form == "bit":
-            return "none, one bit"
         return f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.sensitivity:.4g})"
 
     def _protected(self) -> str:
         what = "rankings" if self.release.sample.kind == "rankings" else "choices"
-        if self.secret_labels:
+        if self.release.sample.private_labels:
             return f"the {what} and who is in which group"
+        if self.release.sample.paired:
+            return f"both {what} of a respondent"
         return f"the {what}; who is in which group is taken as public"
 
     def _verdict(self) -> str:
@@ -239,18 +380,30 @@ class ClosenessResult(Result):
         )
 
     def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
-        part = self._effect
+        part, distance = self._effect, self.asked.distance
         if part is None:
             return ()
-        words = f"The effect is the {self.asked.name} of the samples with noise of its own"
-        if self.release.source != "none":
+        name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
+        words = f"The effect is the {name} of the samples with noise of its own"
+        if self.release.source == "none":
+            words = f"The effect is the {name} of the samples"
+        else:
             words += f", for epsilon {part.epsilon:.4g} of the total"
-        if interval is None:
+        if interval is None or distance is None:
             return (words + ".",)
-        return (
+        low, high = interval
+        between = f"between {low:.3f} and {high:.3f}"
+        if distance.exact and low < part.step:
+            between = f"{'above 0 and ' if low > 0 else ''}at most {high:.3f}"
+        words = (
             f"{words}; with {100 * (1 - self.alpha):g} % confidence the distance of the "
-            f"distributions lies "
-            f"between {interval[0]:.3f} and {interval[1]:.3f}.",
+            f"distributions is {between}."
+        )
+        if not distance.exact:
+            return (words,)
+        return (
+            f"{words} The interval contains 0 if and only if the test does not reject; the "
+            f"corrected effect leaves out what sampling adds to a distance.",
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
@@ -274,10 +427,12 @@ class ClosenessResult(Result):
         )
 
     def _settings(self) -> dict[str, Any]:
-        return {"secret_labels": self.secret_labels}
+        return {}
 
     def _estimates(self) -> dict[str, Any]:
-        return {"pvalue": self.pvalue, "reject": self.reject, "effect": self.effect}
+        details = clear_differences(self._details())
+        found = {"pvalue": self.pvalue, "reject": self.reject, "effect": self.effect}
+        return found if details is None else {**found, "details": details}
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
         facts = (
@@ -287,3 +442,7 @@ class ClosenessResult(Result):
         )
         nothing = pd.Series(np.empty(0))
         return nothing, nothing, facts
+
+
+def _lower(low: float) -> str:
+    return ">0" if 0 < low < 5e-5 else f"{low:.4f}"

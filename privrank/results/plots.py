@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "consensus",
+    "differences",
     "effect",
     "group_worths",
     "null_law",
@@ -29,6 +30,9 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+
+_MOST_NAMED = 15
+"""Comparisons of one item that a figure names."""
 
 _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
@@ -223,6 +227,45 @@ def effect(
     ax.set_xlim(0.0, 1.08 * max(interval[1], estimate, 1e-9))
     ax.set_xlabel(f"{label}; {100 * level:g} % interval, privacy noise included")
     _finish(ax, caption, ("top", "right", "left"))
+    return figure
+
+
+def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | None = None) -> Figure:
+    """Draw differences between groups by item; those whose intervals leave out 0 in another colour.
+
+    `frame` has ``item``, ``group``, ``other``, ``difference``, ``lower``, ``upper`` and ``clear``.
+    """
+    items = list(dict.fromkeys(frame["item"]))
+    versus = [f"{row.group} v {row.other}" for row in frame.itertuples()]
+    comparisons = list(dict.fromkeys(versus))
+    each = len(comparisons)
+    figure, ax = _axes(ax, (6.4, max(0.2 * each, 0.34) * len(items) + 1.5))
+    # a band for each item, within it one row for each comparison
+    place = np.array([items.index(item) for item in frame["item"]])
+    within = np.array([comparisons.index(name) for name in versus])
+    rows = len(items) - 1 - place + (0.5 * (each - 1) - within) * 0.8 / each
+    ax.axvline(0.0, color="0.75", lw=0.8, zorder=0)
+    for chosen, bar, dot in ((False, _FULL, _INK), (True, _CHOSEN, _CHOSEN)):
+        part = frame["clear"].to_numpy() == chosen
+        ends = frame.loc[part, "lower"], frame.loc[part, "upper"]
+        ax.hlines(rows[part], *ends, color=bar, lw=2.5, alpha=0.6, zorder=1)
+        ax.scatter(frame.loc[part, "difference"], rows[part], color=dot, s=24, zorder=3)
+    ax.set_yticks(len(items) - 1 - np.arange(len(items)), items)
+    ax.set_ylim(-0.6, len(items) - 0.4)
+    if 1 < each <= _MOST_NAMED:
+        for row, name in zip(rows, versus, strict=True):
+            ax.annotate(
+                name,
+                (1.01, row),
+                xycoords=("axes fraction", "data"),
+                va="center",
+                color="0.35",
+                fontsize="x-small",
+                annotation_clip=False,
+            )
+    heading = comparisons[0] if each == 1 else f"{each} comparisons"
+    ax.set_xlabel(label)
+    _finish(ax, f"{heading}, {caption}")
     return figure
 
 

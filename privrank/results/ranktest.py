@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.interval import interval_from
+from privrank.hypotheses.interval import interval_from, zero_rule
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.scatter import corrected_distance
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning.effects import DetectableEffect, PowerStudy, check_power
-from privrank.release.release import DECISION, IMPOSSIBLE, STATISTIC, Part, Release
-from privrank.results import tables
-from privrank.results.base import Result
+from privrank.release.release import (
+    BOUNDARY,
+    DECISION,
+    EFFECT,
+    IMPOSSIBLE,
+    STATISTIC,
+    Part,
+    Release,
+)
+from privrank.results import tables, testwords
+from privrank.results.base import Result, once
 from privrank.results.guarantee import (
     caption,
     format_pvalue,
@@ -130,8 +139,39 @@ class RankTestResult(Result):
             )
         return self.asked.null(self.draws or 1)
 
+    @property
+    def boundary(self) -> float | None:
+        """The public random number in [-1/2, 1/2) that decided at the boundary; None without one.
+
+        With U this number and R the released statistic, the p-value is P(> R) + (1/2 - U) P(= R)
+        under H0, noise included. Who declines a lot reads the p-value at U = -1/2.
+        """
+        part = self.release.parts.get(BOUNDARY)
+        return None if part is None else float(part.values[0] * part.step)
+
+    @property
+    def _distance(self) -> Part | None:
+        """The released total variation distance of the shares from H0."""
+        measured = isinstance(self.asked, Statistic) and self.asked.distance
+        return self._part if measured else self.release.parts.get(EFFECT)
+
+    @property
+    def effect(self) -> float | None:
+        """The total variation distance from H0, less what the scatter of a sample adds to it.
+
+        None unless the statistic estimates it, or an effect was released beside it.
+        """
+        part = self._distance
+        if part is None:
+            return None
+        observed = float(part.values[0] * part.step)
+        return corrected_distance(observed, self.nobs, self.null_model.probabilities)
+
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
         """Return a confidence interval for the total variation distance from H0.
+
+        It holds 0 exactly if the test does not reject at this level; with a one-sided alternative,
+        of which a distance knows nothing, the interval stands alone.
 
         Parameters
         ----------
@@ -141,31 +181,35 @@ class RankTestResult(Result):
         Returns
         -------
         low, high : float
+            A lower end that is 0 but excluded is the least positive number.
 
         Raises
         ------
         ValueError
-            Unless the statistic estimates that distance, as that of ``"tv"`` does.
+            Unless that distance was released, by ``"tv"`` or with an `effect_epsilon`.
         """
-        if not self._measures_distance:
+        level, part = self.alpha if alpha is None else check_alpha(alpha), self._distance
+        if part is None or self.pvalue is None:
             raise ValueError(
-                f"method={self.method!r} does not estimate a distance: fit a sample of choices "
-                f"with method='tv' for a confidence interval."
+                f"no distance was released by method={self.method!r}: fit a sample of choices with "
+                f"effect_epsilon=... or method='tv' for a confidence interval."
             )
-        assert isinstance(self.asked, Statistic) and self._part is not None
-        return interval_from(
-            self.asked,
-            int(self._part.values[0]),
+        found = interval_from(
+            int(part.values[0]),
             self.nobs,
             self.null_model.probabilities,
-            self._part.laplace,
-            self.alpha if alpha is None else check_alpha(alpha),
+            part.laplace,
+            level,
+            step=part.step,
+            sensitivity=part.sensitivity,
         )
+        if "alternative" in self.release.plan.settings:
+            return found
+        return zero_rule(found, rejected=self.pvalue <= level, step=part.step)
 
-    @property
-    def _measures_distance(self) -> bool:
-        """Whether the statistic is the total variation distance of shares from the null."""
-        return isinstance(self.asked, Statistic) and self.asked.distance
+    @once
+    def _interval(self) -> tuple[float, float] | None:
+        return None if self._distance is None or self.pvalue is None else self.conf_int()
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
         """Return the smallest effect that this design detects, by simulation of public numbers.
@@ -213,7 +257,8 @@ class RankTestResult(Result):
         return PowerStudy(self.release, self.asked, threshold, self.null_model, self.alpha)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row with statistic, threshold, p-value, its error and the decision."""
+        """Return one row: statistic, threshold, p-value and its error, decision, effect."""
+        low, high = self._interval() or (None, None)
         return pd.DataFrame(
             {
                 "statistic": [self.statistic],
@@ -221,6 +266,9 @@ class RankTestResult(Result):
                 "pvalue": [self.pvalue],
                 "pvalue_error": [self.pvalue_error],
                 "reject": [self.reject],
+                "effect": [self.effect],
+                "lower": [low],
+                "upper": [high],
                 "epsilon": [self.epsilon],
                 "delta": [self.delta],
                 "nobs": [self.nobs],
@@ -258,10 +306,10 @@ class RankTestResult(Result):
                 (word, str(len(sample.items))),
                 *units(self.release),
                 ("Method:", self.method),
-                ("Null:", self._null_words()),
+                ("Null:", testwords.null(self)),
                 ("Level:", f"{alpha:g}"),
-                ("Mechanism:", self._mechanism()),
-                *([("Noise scale:", self._scale())] if details else []),
+                ("Mechanism:", testwords.mechanism(self.release)),
+                *([("Noise scale:", testwords.scale(self.release))] if details else []),
                 ("Noise source:", noise_source(self.release)),
                 *spent(self.release),
             ),
@@ -269,54 +317,13 @@ class RankTestResult(Result):
             rows=rows,
             notes=(
                 f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
-                self._verdict(),
-                *self._interval_words(),
+                testwords.verdict(self),
+                *testwords.distance(self, self._interval()),
                 *self.notes,
+                *testwords.completion(self.release),
                 promise(self.release, f"the {what}s"),
                 *(seed_notes([self.release]) if details else []),
             ),
-        )
-
-    def _null_words(self) -> str:
-        if self.pvalue is None:
-            return "level by calibration"
-        return "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
-
-    def _mechanism(self) -> str:
-        if self.release.source == "none":
-            return "no noise"
-        return "random bit" if self._part is None else "discrete Laplace"
-
-    def _scale(self) -> str:
-        part = self._part
-        if part is None:
-            return "none, one bit"
-        return (
-            f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
-        )
-
-    def _verdict(self) -> str:
-        verb = "is" if self.reject else "is not"
-        if self.pvalue is None:
-            return (
-                f"H0 {verb} rejected at level {self.alpha:g}. This method releases the decision "
-                f"alone, so there is no p-value."
-            )
-        noisy, error = " The p-value accounts for the privacy noise.", ""
-        if self.draws is not None and self.pvalue_error:
-            error = f" (Monte Carlo standard error {self.pvalue_error:.1g})"
-        return (
-            f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}{error}."
-            f"{noisy * (self.release.source != 'none')}"
-        )
-
-    def _interval_words(self) -> tuple[str, ...]:
-        if not self._measures_distance:
-            return ()
-        low, high = self.conf_int()
-        return (
-            f"With {100 * (1 - self.alpha):g} % confidence the total variation distance from H0 "
-            f"lies between {low:.3f} and {high:.3f}.",
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
@@ -362,7 +369,7 @@ class RankTestResult(Result):
         return {**self.settings, "found": found}
 
     def _estimates(self) -> dict[str, Any]:
-        return {"statistic": self.statistic, "reject": self.reject}
+        return {"statistic": self.statistic, "reject": self.reject, "effect": self.effect}
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
         facts = (
@@ -413,9 +420,12 @@ def read_test(
     elif isinstance(asked, Statistic):
         part = release.parts[STATISTIC]
         null = asked.null(draws) if law is None else law
-        least, used = null.threshold(alpha, part.laplace), null.draws
+        lot = -0.5
+        if BOUNDARY in release.parts:
+            lot = float(release.parts[BOUNDARY].values[0] * release.parts[BOUNDARY].step)
+        least, used = null.threshold(alpha, part.laplace, lot), null.draws
         threshold = None if least is None else least * part.step
-        pvalue = null.pvalue(int(part.values[0]), part.laplace)
+        pvalue = null.pvalue(int(part.values[0]), part.laplace, lot)
         if impossible(release):
             pvalue = 0.0 if used is None else 1.0 / (used + 1)
     return RankTestResult(

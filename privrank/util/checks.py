@@ -7,6 +7,7 @@ the data.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Set
 from numbers import Integral, Real
 from typing import Any, get_args
@@ -19,11 +20,13 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_delta",
+    "check_effect_epsilon",
     "check_epsilon",
     "check_flag",
     "check_items",
     "check_penalty",
     "check_rng",
+    "warn_few",
 ]
 
 
@@ -73,6 +76,27 @@ def check_delta(delta: object) -> float:
     return value
 
 
+def check_effect_epsilon(effect_epsilon: object, epsilon: float) -> float | None:
+    """Return what an effect may spend on top of `epsilon` as a finite float, None for nothing."""
+    if effect_epsilon is None:
+        return None
+    if math.isinf(epsilon):
+        raise ValueError(
+            "effect_epsilon= is what an effect costs: leave it out with epsilon=numpy.inf, where "
+            "the effect is free."
+        )
+    if isinstance(effect_epsilon, bool) or not isinstance(effect_epsilon, Real):
+        raise TypeError(
+            f"effect_epsilon must be a positive number, got {type(effect_epsilon).__name__}."
+        )
+    if not SMALLEST_EPSILON <= float(effect_epsilon) <= LARGEST_EPSILON:
+        raise ValueError(
+            f"effect_epsilon must be positive and finite, got {effect_epsilon}: it comes on top of "
+            f"epsilon."
+        )
+    return float(effect_epsilon)
+
+
 def check_alpha(alpha: object) -> float:
     """Return the significance level as a float in (0, 1)."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < float(alpha) < 1:
@@ -92,6 +116,17 @@ def check_count(name: str, value: object, *, low: int = 1, high: int | None = No
     if number < low or (high is not None and number > high):
         raise ValueError(f"{name} must be {span}, got {number}.")
     return number
+
+
+def warn_few(name: str, draws: int, alpha: float, stacklevel: int = 3) -> None:
+    """Warn where so few draws leave no p-value that is small enough for the level."""
+    if 1.0 / (draws + 1) > alpha:
+        warnings.warn(
+            f"{name}={draws} cannot reject at level {alpha:g}, as no p-value is below "
+            f"{1.0 / (draws + 1):.3g}: use at least {math.ceil(1.0 / alpha) - 1}.",
+            PrivrankWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def check_choice(name: str, value: object, literal: Any) -> Any:
@@ -142,8 +177,9 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
             f"of the questionnaire in the order of the report."
         )
     names = tuple(items)
-    if not all(
-        isinstance(label, str | Integral) and not isinstance(label, bool) for label in names
+    flags = [isinstance(label, bool | np.bool_) for label in names]
+    if any(flags) != all(flags) or not all(
+        isinstance(label, str | Integral | np.bool_) for label in names
     ):
         raise TypeError(f"{name} must be names or whole numbers: write the others as text.")
     if len(names) < 2:

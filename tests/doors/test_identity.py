@@ -83,13 +83,21 @@ def test_two_categories_are_a_binomial_test():
 
 def test_a_uniform_null_is_the_test_of_uniformity():
     counts = {"a": 30, "b": 50, "c": 20}
-    one = pr.IdentityTest.from_counts(counts, "uniform").fit(1.0, rng=seeded())
+    one = pr.IdentityTest.from_counts(counts, "uniform").fit(1.0, method="tv", rng=seeded())
     two = pr.UniformityTest.from_counts(counts).fit(1.0, method="tv", rng=seeded())
     assert one.pvalue == two.pvalue and one.conf_int() == two.conf_int()
     ranks = pr.Mallows(5, 0.9).rvs(80, seeded())
-    one = pr.IdentityTest(ranks, "uniform").fit(1.0, draws=499, rng=seeded())
-    two = pr.UniformityTest(ranks).fit(1.0, draws=499, rng=seeded())
-    assert (one.pvalue, one.threshold) == (two.pvalue, two.threshold)
+    for epsilon in (1.0, np.inf):
+        for build in (pr.IdentityTest.from_counts, pr.IdentityTest):
+            data = counts if build == pr.IdentityTest.from_counts else ranks
+            same = pr.UniformityTest if data is ranks else pr.UniformityTest.from_counts
+            one = build(data, "uniform").fit(epsilon, draws=499, rng=seeded())
+            two = same(data).fit(epsilon, draws=499, rng=seeded())
+            assert (one.statistic, one.pvalue) == (two.statistic, two.pvalue)
+            assert one.threshold == two.threshold
+    borda = [test.fit(1.0, method="borda", draws=99, rng=seeded()).statistic
+             for test in (pr.IdentityTest(ranks, "uniform"), pr.UniformityTest(ranks))]  # fmt: skip
+    assert borda[0] == borda[1]
     lumped = np.repeat([4, 0], [25, 175])
     many = pr.IdentityTest.from_counts(lumped, "uniform", range(200))
     assert many.fit(5.0, method="paninski", draws=499, rng=seeded()).pvalue < 0.05
@@ -114,7 +122,8 @@ def test_intervals_cover_and_names_are_matched():
     shares = {"a": 0.35, "b": 0.3, "c": 0.25, "d": 0.1}
     covered = []
     for k in range(100):
-        low, high = choices(400, shares, seed=k).fit(0.5, draws=99, rng=seeded(k)).conf_int()
+        fit = choices(400, shares, seed=k).fit(0.5, method="tv", draws=99, rng=seeded(k))
+        low, high = fit.conf_int()
         covered.append(low <= distance <= high)
     assert np.mean(covered) >= 0.95
     # a null's labels decide, not their order; a centre's as well
@@ -259,3 +268,27 @@ def test_the_bit_of_two_categories_is_private_and_answers(epsilon):
     result = test.fit(epsilon, method="sigmoid", tolerance=0.2, rng=seeded())
     assert result.reject and result.pvalue is None
     assert pr.from_json(result.to_json()).reject
+
+
+def test_a_one_sided_test_leaves_the_interval_of_the_distance_alone():
+    counts, even = {"a": 50, "b": 950}, {"a": 0.5, "b": 0.5}
+    asked = {"method": "binary", "alternative": "larger", "effect_epsilon": 2.0}
+    fit = pr.IdentityTest.from_counts(counts, even).fit(2.0, rng=np.random.default_rng(1), **asked)
+    low, high = fit.conf_int()
+    assert not fit.reject and 0.4 < low < 0.45 < high
+    assert "H1: the first is more likely" in str(fit.summary())
+
+
+@pytest.mark.parametrize("alternative", ["larger", "smaller"])
+def test_effects_in_the_direction_of_the_alternative_are_detected(alternative):
+    test = pr.IdentityTest.from_counts({"a": 300, "b": 700}, {"a": 0.3, "b": 0.7})
+    fit = test.fit(2.0, method="binary", alternative=alternative, rng=np.random.default_rng(1))
+    assert 0.02 < fit.detectable_effect(replicates=100).total_variation < 0.1
+
+
+def test_an_interval_takes_no_more_memory_where_the_noise_is_huge():
+    counts, null = {"a": 500, "b": 300, "c": 200}, {"a": 0.5, "b": 0.25, "c": 0.25}
+    test = pr.IdentityTest.from_counts(counts, null)
+    fit = test.fit(1.0, effect_epsilon=1e-7, draws=99, rng=np.random.default_rng(1))
+    low, high = fit.conf_int()
+    assert (low > 0) == fit.reject and 0 < high <= 0.75

@@ -142,7 +142,7 @@ def uneven(items):
     return dict(zip(names(items), share / share.sum(), strict=True))
 
 
-SECRET = {"labels": "private", "min_group_sizes": (2, 2)}
+SECRET = {"labels": "private"}
 UNITS = ("row", "respondent")
 CASES = {
     **{

@@ -57,8 +57,8 @@ def cell(value, column="a"):
 
 
 BAD = {
-    "a tie": (lambda: ranks(cell(2)), ValueError, ["1 to 3 once", "ties='random'"]),
-    "half ranks": (lambda: ranks(cell(1.5)), ValueError, ["tie", "as_rankings"]),
+    "a tie": (lambda: ranks(cell(2)), ValueError, ["1 to 3 once", "ties='complete'"]),
+    "half ranks": (lambda: ranks(cell(1.5)), ValueError, ["tie", "ties='complete'"]),
     "incomplete": (lambda: ranks(cell(np.nan)), ValueError, ["incomplete", "missing="]),
     "a score": (lambda: ranks(cell(7731)), ValueError, ["1 to 3", "rank the 3 items anew"]),
     "rank zero": (lambda: ranks(cell(0)), ValueError, ["1 to 3"]),
@@ -99,7 +99,7 @@ BAD = {
     "one respondent": (lambda: people(GOOD.head(2)), ValueError, ["at least two units"]),
     "too many rows": (lambda: people(max_rows=1), ValueError, ["max_rows=1"]),
     "nobody's row": (lambda: people(cell(None, "who")), ValueError, ["'who'", "every row"]),
-    "a list": (lambda: ranks([[1, 2, 3]]), TypeError, ["rankings", "data frame", "list"]),
+    "a list": (lambda: pr.UniformityTest([1, 2]), TypeError, ["data frame", "list"]),
     "names for another array": (
         lambda: ranks(np.array([[1, 2], [2, 1]])),
         ValueError,
@@ -239,7 +239,7 @@ def test_one_row_per_respondent_is_drawn_uniformly_and_independently(rng):
     frame.loc[4, ["a", "b", "c"]] = [3, 2, 1]
     encoded = encode_rankings(frame, items=list("abc"), respondent="who", max_rows=3)
     kept = Counter(
-        tuple(map(tuple, mechanism._one_row_per_unit(encoded, rng).tolist())) for _ in range(6000)
+        tuple(map(tuple, mechanism.one_row_per_unit(encoded, rng).tolist())) for _ in range(6000)
     )
     assert len(kept) == 6
     assert chisquare(list(kept.values())).pvalue > 1e-5
@@ -248,7 +248,7 @@ def test_one_row_per_respondent_is_drawn_uniformly_and_independently(rng):
 def test_choices_of_respondents_are_counted_once_each():
     encoded = encode_choices(CHOICES, "choice", respondent="who", max_rows=2)
     tables = Counter(
-        tuple(mechanism._one_row_per_unit(encoded, np.random.default_rng(k)).tolist())
+        tuple(mechanism.one_row_per_unit(encoded, np.random.default_rng(k)).tolist())
         for k in range(400)
     )
     assert tables.keys() == {(2, 0, 1, 0), (1, 1, 1, 0)}

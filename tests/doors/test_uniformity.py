@@ -39,16 +39,16 @@ def test_the_university_students_do_not_rank_at_random():
 def test_nothing_is_read_before_the_budget_allows(monkeypatch):
     test = pr.UniformityTest(consensus())
     budget = pr.Budget(epsilon=0.1, unit="row")
-    monkeypatch.setattr("privrank.mechanisms.samples._one_row_per_unit", None)
+    monkeypatch.setattr("privrank.mechanisms.samples.one_row_per_unit", None)
     with pytest.raises(pr.BudgetExceeded):
         test.fit(epsilon=1.0, budget=budget)
     with pytest.raises(ValueError, match="protects one respondent"):
         test.fit(epsilon=0.05, budget=pr.Budget(epsilon=1.0, unit="respondent"))
 
 
-def test_without_noise_the_default_is_friedmans_test():
+def test_without_noise_mean_ranks_alone_are_friedmans_test():
     ranks = consensus(30, 6, 0.93)
-    result = pr.UniformityTest(ranks).fit(np.inf)
+    result = pr.UniformityTest(ranks).fit(np.inf, method="borda")
     n, m = ranks.shape
     statistic, approximate = friedmanchisquare(*ranks.T)
     # Friedman's statistic is 12 / (n m (m + 1)) sum (R_j - n (m + 1) / 2)^2 = |sum x|^2 / n
@@ -77,7 +77,7 @@ def test_without_noise_two_rankings_are_kendalls_test():
     assert result.statistic == pytest.approx((tau.statistic + 1) / 2 * 60 * 59 / 2)
 
 
-METHODS = ["auto", "pairs", "laplace", "mallows", "omnibus", "truncated", "bucket"]
+METHODS = ["auto", "borda", "pairs", "laplace", "mallows", "omnibus", "truncated", "bucket"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -181,12 +181,41 @@ def test_results_stand_side_by_side():
         pr.summary_col([fits[0], pr.PrivateBTL.from_formula])
 
 
-def test_a_rank_statistic_is_blind_where_the_omnibus_is_not():
+def test_the_default_sees_what_mean_ranks_do_not():
     ranks = np.repeat([[1, 2, 3, 4], [4, 3, 2, 1]], 200, axis=0)
     test = pr.UniformityTest(ranks)
-    blind = test.fit(np.inf)
-    assert not blind.reject and "omnibus" in str(blind.summary())
-    assert test.fit(1.0, method="omnibus", rng=seeded()).pvalue < 0.001
+    blind = test.fit(np.inf, method="borda", draws=499)
+    assert not blind.reject and "method='auto' sees them" in " ".join(str(blind.summary()).split())
+    for method in ("auto", "omnibus"):
+        for epsilon in (1.0, np.inf):
+            assert test.fit(epsilon, method=method, draws=999, rng=seeded()).pvalue == 1 / 1000
+    seven = np.repeat([np.arange(1, 8), np.arange(7, 0, -1)], 50, axis=0)
+    assert pr.UniformityTest(seven).fit(1.0, draws=499, rng=seeded()).reject
+
+
+def test_without_noise_the_default_is_the_limit_of_the_private_one():
+    test = pr.UniformityTest(consensus(100, 5, 0.97))
+    near, limit = (test.fit(e, draws=499, rng=seeded()) for e in (1e6, np.inf))
+    assert near.statistic == pytest.approx(limit.statistic, abs=0.01)
+    assert near.pvalue == pytest.approx(limit.pvalue, abs=0.01)
+    choices = pr.UniformityTest.from_counts([40, 20, 30, 30], list("abcd"))
+    near, limit = (choices.fit(e, draws=499, rng=seeded()) for e in (1e6, np.inf))
+    assert near.statistic == pytest.approx(limit.statistic, abs=0.01)
+
+
+def test_what_is_left_out_at_large_sizes_is_said():
+    rng = seeded(3)
+    few, many = (pr.UniformityTest(uniform_rankings(rng, n, 30)) for n in (60, 1200))
+    texts = [" ".join(str(t.fit(1.0, draws=19, rng=rng).summary()).split()) for t in (few, many)]
+    assert "each shows with enough rankings" in texts[0]
+    assert "are looked for in at most 1094 rankings" in texts[1]
+
+
+def test_draws_follow_from_public_sizes_unless_asked_for():
+    counts = [3, 5, 2]
+    assert pr.UniformityTest.from_counts(counts, list("abc")).fit(1.0, rng=seeded()).draws == 9999
+    asked = pr.UniformityTest.from_counts(counts, list("abc")).fit(1.0, draws=200, rng=seeded())
+    assert asked.draws == 200 and "Monte Carlo, 200 draws" in str(asked.summary())
 
 
 def test_detectable_effects_are_detected():

@@ -39,40 +39,28 @@ def at_random(frame, fault, rng):
     return pr.as_rankings(frame, **RANDOM[fault], rng=rng)
 
 
-def from_null(frame, fault, rng):
-    """Each ranking drawn from the null among those that agree with what is reported."""
-    reported = frame.fillna(5).to_numpy()
-    agree = np.ones((len(frame), len(ORDERS)), dtype=bool)
-    for i, j in permutations(range(4), 2):
-        told = reported[:, i] < reported[:, j]
-        agree &= ~told[:, None] | (ORDERS[:, i] < ORDERS[:, j])
-    weights = np.cumsum(agree * TABLE["probability"].to_numpy(), axis=1)
-    above = weights > rng.random((len(frame), 1)) * weights[:, -1:]
-    return pd.DataFrame(ORDERS[above.argmax(axis=1)], columns=ITEMS)
-
-
-def type_one_error(fault, model, complete, test, n=100):
+def type_one_error(fault, model, test, n=100):
     rejected = []
     for seed in range(REPLICATES):
         rng = np.random.default_rng(seed)
         frame = SPOIL[fault](model.rvs(n, rng), rng)
-        rejected.append(test(complete(frame, fault, rng)).fit(5.0, rng=rng).reject)
+        rejected.append(test(frame, rng).fit(5.0, rng=rng).reject)
     return np.mean(rejected)
 
 
 TESTS = {
-    "uniformity": (pr.UniformityTest, "uniformity"),
+    "uniformity": (pr.UniformityTest, "test"),
     "uniformity by formula": (
         lambda frame: pr.UniformityTest.from_formula("a + b + c + d ~ 1", frame),
-        "uniformity",
+        "test",
     ),
-    "identity, uniform": (lambda frame: pr.IdentityTest(frame, "uniform"), "uniformity"),
-    "identity, phi = 1": (lambda frame: pr.IdentityTest(frame, FLAT), "uniformity"),
-    "identity, Mallows": (lambda frame: pr.IdentityTest(frame, MODEL), "identity"),
-    "identity, table": (lambda frame: pr.IdentityTest(frame, TABLE), "identity"),
+    "identity, uniform": (lambda frame: pr.IdentityTest(frame, "uniform"), "test"),
+    "identity, phi = 1": (lambda frame: pr.IdentityTest(frame, FLAT), "test"),
+    "identity, Mallows": (lambda frame: pr.IdentityTest(frame, MODEL), "test"),
+    "identity, table": (lambda frame: pr.IdentityTest(frame, TABLE), "test"),
     "identity by formula": (
         lambda frame: pr.IdentityTest.from_formula("a + b + c + d ~ 1", frame, MODEL),
-        "identity",
+        "test",
     ),
     "closeness": (lambda frame: pr.ClosenessTest(frame, frame), "closeness"),
     "closeness, second": (
@@ -91,7 +79,6 @@ TESTS = {
         "consensus",
     ),
 }
-RANDOMLY = {"ties": "as_rankings(frame, ties='random')", "gaps": "as_rankings(frame, missing=...)"}
 
 
 @pytest.mark.parametrize("fault", ["ties", "gaps"])
@@ -102,25 +89,31 @@ def test_every_class_says_what_is_valid_for_it(name, fault):
     with pytest.raises(ValueError, match="every row of rankings") as caught:
         build(SPOIL[fault](MODEL.rvs(40, rng), rng))
     text = str(caught.value)
-    assert (RANDOMLY[fault] in text) == (purpose in ("uniformity", "closeness"))
+    assert ("at random" in text) == (purpose == "closeness")
     assert ("alike in all groups" in text) == (purpose == "closeness")
-    assert ("drawn from the null" in text) == (purpose == "identity")
-    declared = {"ties": "ties=True", "gaps": "missing='bottom'"}[fault]
+    assert ("drawn from H0" in text) == (purpose == "test")
+    drawn = {"ties": "ties='complete'", "gaps": "missing='complete'"}[fault]
+    assert (drawn in text) == (purpose != "consensus")
+    declared = {"ties": "ties=True", "gaps": "missing='half'"}[fault]
     assert (declared in text) == (purpose == "consensus")
     assert text.count(". ") == 0 and text.endswith(".") and "\n" not in text
 
 
-@pytest.mark.parametrize("fault", ["ties", "gaps"])
-@pytest.mark.parametrize("name", ["uniformity", "identity, uniform"])
-def test_random_completion_is_valid_for_a_uniform_null(name, fault):
-    assert type_one_error(fault, FLAT, at_random, TESTS[name][0]) <= MOST
+COMPLETE = {"ties": {"ties": "complete"}, "gaps": {"missing": "bottom"}}
 
 
 @pytest.mark.parametrize("fault", ["ties", "gaps"])
-@pytest.mark.parametrize("name", ["identity, Mallows", "identity, table"])
-def test_completion_from_the_null_is_valid_and_random_is_not(name, fault):
-    assert type_one_error(fault, MODEL, from_null, TESTS[name][0]) <= MOST
-    assert type_one_error(fault, MODEL, at_random, TESTS[name][0]) > MOST
+@pytest.mark.parametrize("null", ["uniform", MODEL, TABLE], ids=["uniform", "Mallows", "table"])
+def test_a_test_completes_from_its_null_and_random_orders_will_not_do(null, fault):
+    def own(frame, rng):
+        return pr.IdentityTest(frame, null, **COMPLETE[fault])
+
+    def random(frame, rng):
+        return pr.IdentityTest(at_random(frame, fault, rng), null)
+
+    model = FLAT if null is not MODEL and null is not TABLE else MODEL
+    assert type_one_error(fault, model, own) <= MOST
+    assert (type_one_error(fault, model, random) <= MOST) == (model is FLAT)
 
 
 @pytest.mark.parametrize("fault", ["ties", "gaps"])
@@ -131,7 +124,7 @@ def test_random_completion_is_valid_for_groups_with_the_same_gaps_alone(fault):
         one, other = MODEL.rvs(100, rng), MODEL.rvs(100, rng)
         for share, found in rejected.items():
             frames = [SPOIL[fault](one, rng), SPOIL[fault](other, rng, share)]
-            test = pr.ClosenessTest(*(at_random(frame, fault, rng) for frame in frames))
+            test = pr.ClosenessTest(*frames, **COMPLETE[fault])
             found.append(test.fit(5.0, permutations=99, rng=rng).reject)
     assert np.mean(rejected[0.5]) <= MOST < np.mean(rejected[0.0])
 

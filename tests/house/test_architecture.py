@@ -40,7 +40,7 @@ DOORS |= {"topk", "uniformity"}
 
 # Rooms mirror each other by family; else no two modules have one name.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
-FAMILIES |= {"contributions", "dependence", "topk"}
+FAMILIES |= {"contributions", "details", "dependence", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
@@ -56,15 +56,17 @@ HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
-DRAWN = {"_rows", "_units"}
-HELD = COMPARISONS | SAMPLES | GROUPS
+DRAWN, PAIRED = {"_rows", "_units"}, {"_partners"}
+HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
     "encode.encoded": COMPARISONS | DRAWN,
-    "encode.groups": GROUPS,
-    "encode.samples": SAMPLES,
+    "encode.groups": GROUPS | PAIRED,
+    "encode.encodedsample": SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.bounding": DRAWN,
-    "mechanisms.closeness": GROUPS | SAMPLES,
+    "mechanisms.closeness": GROUPS | PAIRED | SAMPLES,
+    "mechanisms.details": GROUPS,
+    "mechanisms.completion": GROUPS | PAIRED | SAMPLES,
     "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES,
     "mechanisms.tallies": COMPARISONS,
@@ -317,7 +319,13 @@ def test_inference_sees_no_data():
 
 def test_only_privacy_and_mechanisms_draw():
     drawing = {"draw", "draw_bit", "draw_cells", "draw_one_each", "draw_orders", "draw_permutation"}
-    drawing |= {"SystemRandom", "draw_nonzero", "draw_shuffles", "secret_generator"}
+    drawing |= {
+        "SystemRandom",
+        "draw_geometric",
+        "draw_nonzero",
+        "draw_shuffles",
+        "secret_generator",
+    }
     # conversion completes rankings at random: an answer's own noise, nothing that protects it
     allowed = {"encode.forms.conversion": {"draw_orders"}}
     looked = 0

@@ -1,6 +1,6 @@
 """Errors say nothing of private data beyond that a public promise is broken."""
 
-import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -42,68 +42,68 @@ def by_samples(frame, unit, **arguments):
     return pr.ClosenessTest(*samples, labels="private", **arguments)
 
 
+def by_rankings(frame, unit, **arguments):
+    people = {"respondent": "who", "max_rows": 2} if unit == "respondent" else {}
+    data = frame.assign(p=1 + (frame["choice"] == "a"), q=1 + (frame["choice"] == "b"))
+    facts = {"levels": GROUPS, "labels": "private"} | people
+    return pr.ClosenessTest.from_formula("p + q ~ group", data, **facts | arguments)
+
+
+def by_ranked_samples(frame, unit, **arguments):
+    ranks = np.stack([1 + (frame["choice"] == name) for name in CATEGORIES], axis=1)
+    samples = [ranks[frame["group"] == name] for name in GROUPS]
+    return pr.ClosenessTest(*samples, labels="private", **arguments)
+
+
 MADE = {
     "formula, row": (by_formula, "row", 1),
     "formula, respondent": (by_formula, "respondent", 2),
     "samples": (by_samples, "row", 1),
+    "rankings": (by_rankings, "row", 1),
+    "rankings of respondents": (by_rankings, "respondent", 2),
+    "samples of rankings": (by_ranked_samples, "row", 1),
 }
-# all that 60 units can be, from which the least of one group is declared as 20
+# all that 60 units can be
 SPLITS = [(0, 60), (1, 59), (2, 58), (19, 41), (41, 19), (59, 1), (60, 0)]
 
 
 @pytest.mark.parametrize("made", MADE)
-def test_secret_groups_that_are_too_small_are_refused_in_the_same_words(made):
+def test_secret_groups_of_any_size_are_taken_and_look_alike(made):
     build, unit, each = MADE[made]
-    said = {
-        told(lambda sizes=sizes: build(choices(sizes, each), unit, min_group_sizes=(20, 20)))
-        for sizes in SPLITS
-    }
-    assert len(said) == 1
-    (words,) = said
-    assert "min_group_sizes=" in words and "declare what holds for certain" in words
-    assert not re.search(r"\d", words) and not any(name in words for name in GROUPS)
+    shown = set()
+    for sizes in SPLITS:
+        test = build(choices(sizes, each), unit)
+        result = test.fit(1.0, permutations=19, rng=np.random.default_rng(1))
+        assert 0 < result.pvalue <= 1 and result.groups.isna().all() and result.nobs == 60
+        steps = {"p-value": np.array([5000])}
+        still = pr.ClosenessTest.from_release(replace(result.release, values=steps))
+        order = {"tie_break": (0, 1)}
+        still = pr.ClosenessTest.from_release(replace(still.release, **order))
+        shown.add((repr(test), str(still.summary(details=True)), still.to_json()))
+    assert len(shown) == 1
 
 
 @pytest.mark.parametrize("made", MADE)
-def test_secret_groups_that_keep_their_promise_are_all_taken(made):
+@pytest.mark.parametrize("arguments", [{"effect_epsilon": 1.0}, {"method": "pairs"}])
+def test_what_secret_groups_do_not_release_is_refused_in_the_same_words(made, arguments):
     build, unit, each = MADE[made]
-    for sizes in [(20, 40), (30, 30), (40, 20)]:
-        test = build(choices(sizes, each), unit, min_group_sizes=(20, 20))
-        result = test.fit(1.0, rng=np.random.default_rng(1))
-        assert list(result.groups) == [20, 20]
-        assert result.nobs == 60
+    said = {
+        told(lambda sizes=sizes: build(choices(sizes, each), unit).fit(1.0, **arguments))
+        for sizes in SPLITS
+    }
+    assert len(said) == 1 and "labels='private'" in said.pop()
 
 
 @pytest.mark.parametrize("made", MADE)
-@pytest.mark.parametrize("declared", [None, (20,), (20, 20, 20), (1, 20), (20, 2.5), "20, 20"])
-def test_what_is_declared_of_secret_groups_is_judged_before_the_data(made, declared):
+def test_one_unit_in_secret_groups_is_too_few_wherever_it_is(made):
     build, unit, each = MADE[made]
-    said = {
-        told(lambda sizes=sizes: build(choices(sizes, each), unit, min_group_sizes=declared))
-        for sizes in SPLITS
-    }
-    assert len(said) == 1 and "min_group_sizes" in said.pop()
-
-
-def test_secret_groups_of_rankings_are_refused_whatever_their_sizes():
-    frame = pd.DataFrame({"p": [1, 2, 1, 2], "q": [2, 1, 2, 1]})
-    said = set()
-    for group in ([0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]):
-        data = frame.assign(group=np.array(GROUPS)[group])
-        said.add(
-            told(
-                lambda data=data: pr.ClosenessTest.from_formula(
-                    "p + q ~ group", data, levels=GROUPS, labels="private", min_group_sizes=(2, 2)
-                )
-            )
-        )
-    said.add(told(lambda: pr.ClosenessTest(frame, frame, labels="private", min_group_sizes=(2, 2))))
-    assert len(said) == 1 and "choices" in said.pop()
+    said = {told(lambda s=sizes: build(choices(s, each), unit)) for sizes in [(0, 1), (1, 0)]}
+    assert len(said) == 1 and "at least two units are needed" in said.pop()
 
 
 def test_sizes_of_public_groups_may_be_stated():
-    words = told(lambda: by_formula(choices((60, 0)), "row", labels="public", min_group_sizes=None))
-    assert "at least two units" in words and "has 0" in words
+    words = told(lambda: by_formula(choices((59, 1)), "row", labels="public"))
+    assert "at least two units" in words and "has 1" in words
 
 
 def test_more_counts_than_can_be_permuted_are_refused_before_anything_is_spent():

@@ -1,6 +1,7 @@
 """Tests of samples let out nothing but the release, and the release is private."""
 
 import copy
+import math
 import pickle
 from itertools import permutations, product
 
@@ -17,7 +18,7 @@ from privrank.release.survey import Sample
 from privrank.uniformity import ask
 
 PEOPLE = 60
-RANKINGS = ["auto", "pairs", "laplace", "mallows", "omnibus", "bucket"]
+RANKINGS = ["auto", "borda", "pairs", "laplace", "mallows", "omnibus", "bucket"]
 CHOICES = ["auto", "tv", "max-count"]
 CASES = [("rankings", method) for method in RANKINGS] + [("choices", method) for method in CHOICES]
 
@@ -159,7 +160,8 @@ def test_a_respondent_with_several_rows_is_protected_as_one():
     asked, _ = ask("auto", sample, xi=epsilon, alpha=0.05, tolerance=None)
     law = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
     people = [(row,) for row in orders(m)] + list(product(orders(m), repeat=2))
-    span = np.arange(-3000, 3001)
+    reach = math.ceil(50 * law.scale)
+    span = np.arange(-reach, reach + 1)
     laws = {}
     for pair in product(people, repeat=2):
         drawn = [law.pmf(span - asked.value(np.array(rows), ())) for rows in product(*pair)]

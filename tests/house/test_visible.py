@@ -26,7 +26,7 @@ from privrank import btl, closeness, identity, privacy, uniformity
 from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
-from privrank.encode import paircounts
+from privrank.encode import paircounts, ranks
 from privrank.encode.encoded import Encoded
 from privrank.planning import aggregation as rankplan
 from privrank.planning import comparisons as plan
@@ -260,6 +260,8 @@ def chosen(name, models):
     return found
 
 
+TESTS = (pr.UniformityTest, pr.IdentityTest, pr.ClosenessTest)
+PARTIAL = (("ties", ranks.Ties), ("missing", ranks.Gaps))
 PAIRED = (pr.PrivateBTL, pr.PrivateTopK)
 OPTIONS = [
     ("method", plan.Method, PAIRED[:1]),
@@ -277,6 +279,7 @@ OPTIONS = [
     ("method", uniformity.UniformityMethod, (pr.UniformityTest,)),
     ("method", identity.IdentityMethod, (pr.IdentityTest,)),
     ("alternative", identity.Alternative, (pr.IdentityTest,)),
+    *((name, kind, (model,)) for name, kind in PARTIAL for model in TESTS),
     ("method", closeness.ClosenessMethod, (pr.ClosenessTest,)),
     ("labels", closeness.Labels, (pr.ClosenessTest,)),
 ]

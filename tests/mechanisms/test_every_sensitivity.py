@@ -67,7 +67,7 @@ def worst(statistic, kind, n, k):
 
 @pytest.mark.parametrize(("kind", "name", "build", "n", "k"), UNIFORMITY)
 def test_uniformity(kind, name, build, n, k):
-    statistic = build(n, k)
+    statistic = build(n, k, 1.0)
     largest = worst(statistic, kind, n, k)
     assert 0 < largest <= statistic.sensitivity, (name, largest)
 
@@ -96,5 +96,5 @@ def test_identity(name, n):
 
 
 def test_a_sensitivity_that_is_too_small_is_found():
-    honest = uniformity._CHOICES["tv"](4, 3)
+    honest = uniformity._CHOICES["tv"](4, 3, 1.0)
     assert worst(honest, "choices", 4, 3) > honest.sensitivity - 1

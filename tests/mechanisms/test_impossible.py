@@ -10,7 +10,6 @@ import pytest
 import privrank as pr
 from privrank.hypotheses import nulltables
 from privrank.mechanisms.statistics.categories import of_ranks, omnibus_of, total_variation
-from privrank.mechanisms.statistics.omnibus import beside_impossible as beside
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import IMPOSSIBLE
 
@@ -68,48 +67,47 @@ def test_with_noise_the_count_never_leaves_by_itself(kind, method):
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 8.0])
-@pytest.mark.parametrize("build", [total_variation, omnibus_of])
 @pytest.mark.parametrize(
     ("n", "p"), [(2, (0.5, 0.5, 0.0)), (5, (0.7, 0.3, 0.0)), (4, (0.6, 0.4, 0.0, 0.0)), (3, (1, 0))]
 )
-def test_no_choice_moves_it_further_than_stated(build, n, p, epsilon):
+def test_no_choice_moves_it_further_than_stated(n, p, epsilon):
     p = tuple(map(float, p))
-    both = beside(build(n, p), n, p, epsilon, "both")
-    assert both.sensitivity == build(n, p).sensitivity
+    asked = omnibus_of(n, p, epsilon)
+    assert asked.sensitivity == 1024 and asked.impossible is None
     largest = 0
     for cells in product(range(n + 1), repeat=len(p)):
         for i, j in permutations(range(len(p)), 2):
             if sum(cells) == n and cells[i]:
                 counts = np.array(cells)
                 moved = counts - np.eye(len(p), dtype=int)[i] + np.eye(len(p), dtype=int)[j]
-                step = abs(both.value(counts, ()) - both.value(moved, ()))
+                step = abs(asked.value(counts, ()) - asked.value(moved, ()))
                 largest = max(largest, step)
-    assert largest <= both.sensitivity
-    assert epsilon < 8 or largest > 0.9 * both.sensitivity
+    assert largest <= asked.sensitivity
+    assert epsilon < 8 or largest > 0.9 * asked.sensitivity
 
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_no_ranking_moves_it_further_than_stated(n):
     p = tuple(TABLE["probability"])
-    both = of_ranks(beside(omnibus_of(n, p, rankings=True), n, p, 8.0, "both"))
+    asked = of_ranks(omnibus_of(n, p, 8.0, rankings=True))
     ranks, values = ORDERS.to_numpy(), {}
     for rows in product(range(6), repeat=n):
-        values[rows] = both.value(ranks[list(rows)], ())
+        values[rows] = asked.value(ranks[list(rows)], ())
     steps = [
         abs(values[rows] - values[(other, *rows[1:])]) for rows in values for other in range(6)
     ]
-    assert 0.9 * both.sensitivity < max(steps) <= both.sensitivity
+    assert 0.9 * asked.sensitivity < max(steps) <= asked.sensitivity
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_the_null_is_the_law_over_all_counts(epsilon):
     n, p = 9, (0.7, 0.3, 0.0)
-    both = beside(total_variation(n, p), n, p, epsilon, "both")
-    law = both.null(9999)
+    asked = omnibus_of(n, p, epsilon)
+    law = asked.null(9999)
     found = dict(zip(law.values.tolist(), law.weights, strict=True))
     exact = {}
     for count in range(n + 1):
-        value = both.value(np.array([count, n - count, 0]), ())
+        value = asked.value(np.array([count, n - count, 0]), ())
         mass = math.comb(n, count) * 0.7**count * 0.3 ** (n - count)
         exact[value] = exact.get(value, 0.0) + mass
     assert set(found) <= set(exact)
@@ -118,17 +116,14 @@ def test_the_null_is_the_law_over_all_counts(epsilon):
 
 
 def test_what_was_drawn_before_changes_nothing(monkeypatch, tmp_path):
-    # the quantiles of the omnibus and those of its noisy value are sequences of their own
+    # quantiles and p-values, with noise and without, are sequences of their own
     n, p, counts = 60, (0.5, 0.3, 0.2, 0.0), np.array([20, 20, 20, 0])
-    other = omnibus_of(n, p)
     found = []
-    for first in (other, beside(other, n, p, 1.0, "both")):
-        monkeypatch.setenv("PRIVRANK_CACHE", str(tmp_path / first.name))
+    for first in (1.0, math.inf):
+        monkeypatch.setenv("PRIVRANK_CACHE", str(tmp_path / str(first)))
         monkeypatch.setattr(nulltables, "_MEMORY", {})
-        first.value(counts, ())
-        fresh = omnibus_of(n, p)
-        both = beside(fresh, n, p, 1.0, "both")
-        found.append((both.value(counts, ()), fresh.value(counts, ())))
+        omnibus_of(n, p, first).null(640)
+        found.append([omnibus_of(n, p, xi).value(counts, ()) for xi in (1.0, math.inf)])
     assert found[0] == found[1]
 
 
@@ -139,8 +134,7 @@ def rejection(epsilon, share, method="auto", n=300):
     """Probability to reject at level .05, the noise integrated, where a share cannot be."""
     rng = np.random.default_rng(5)
     p = tuple(SHARES.values())
-    null = total_variation(n, p)
-    asked = null if method == "tv" else beside(null, n, p, epsilon, "both")
+    asked = total_variation(n, p) if method == "tv" else omnibus_of(n, p, epsilon)
     noise = DiscreteLaplace(asked.sensitivity / epsilon)
     threshold = asked.null(9999).threshold(0.05, noise)
     cells = np.array(p) * (1 - share) + share * np.eye(5)[4]

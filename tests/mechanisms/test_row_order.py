@@ -19,6 +19,7 @@ from outcomes import Outcomes
 import privrank as pr
 from privrank.closeness import ClosenessMethod
 from privrank.encode.samples import encode_rankings
+from privrank.hypotheses.nullmodel import NullModel
 from privrank.identity import IdentityMethod
 from privrank.mechanisms import samples
 from privrank.mechanisms.capped import capped_norm
@@ -110,6 +111,7 @@ identity = sample_test(pr.IdentityTest, "choice ~ 1", null=SHARES)
 identity_uniform = sample_test(pr.IdentityTest, "choice ~ 1", null="uniform")
 identity_sides = sample_test(pr.IdentityTest, "choice ~ 1", null=[0.25, 0.75])
 identity_mallows = sample_test(pr.IdentityTest, "a + b + c ~ 1", null=MALLOWS)
+identity_rankings = sample_test(pr.IdentityTest, "a + b + c ~ 1", null="uniform")
 identity_table = sample_test(pr.IdentityTest, "a + b + c ~ 1", null=TABLE)
 closeness_choices = closeness_test("choice ~ group")
 closeness_rankings = closeness_test("a + b + c ~ group")
@@ -125,6 +127,7 @@ CASES = {
     "uniformity": [
         (uniformity, RANKINGS, "auto", {}),
         (uniformity, RANKINGS, "auto", {"epsilon": math.inf}),
+        (uniformity, RANKINGS, "borda", {}),
         (uniformity, RANKINGS, "pairs", {}),
         (uniformity, RANKINGS, "laplace", {}),
         (uniformity, RANKINGS, "mallows", {}),
@@ -150,12 +153,15 @@ CASES = {
         (identity_mallows, RANKINGS, "kernel", {}),
         (identity_mallows, RANKINGS, "distance", {}),
         (identity_table, RANKINGS, "auto", {}),
+        (identity_rankings, RANKINGS, "borda", {}),
         (identity_table, RANKINGS, "tv", {}),
     ],
     "closeness": [
         (closeness_choices, CHOICES, "auto", {"effect_epsilon": 1.0}),
         (closeness_choices, CHOICES, "auto", {"epsilon": math.inf}),
         (closeness_choices, CHOICES, "tv", {}),
+        (closeness_choices, CHOICES, "pairs", {}),
+        (closeness_rankings, RANKINGS, "auto", {"details_epsilon": 1.0}),
         (closeness_choices, CHOICES, "chi-square", {}),
         (closeness_choices, CHOICES, "sigmoid", {}),
         (closeness_choices, CHOICES, "kim-schrab", {"alpha": 0.5}),
@@ -286,10 +292,10 @@ def test_buckets_are_private_whoever_moves(outcomes):
             asked, _ = ask("bucket", encoded.sample, xi=epsilon, alpha=0.5, tolerance=None)
 
             def run(encoded=encoded, asked=asked):
-                how = {"by": "test", "method": "bucket"}
+                how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
                 plan = samples.plan_sample(encoded.sample, asked, epsilon, 0.0, **how)
                 rng = np.random.default_rng(0)
-                samples.release_sample(encoded, asked, plan, budget=None, rng=rng)
+                samples.release_sample(encoded, asked, plan, null=NullModel(), budget=None, rng=rng)
 
             probabilities.append(np.mean([seen for _, seen in outcomes.all(run)]))
         low, high = min(probabilities), max(probabilities)
@@ -312,8 +318,8 @@ def test_a_moved_first_row_does_not_turn_the_bucket_test(monkeypatch):
         encoded = encode_rankings(frame, respondent="who", max_rows=2)
         asked, _ = ask("bucket", encoded.sample, xi=0.5, alpha=0.05, tolerance=None)
         for seed in range(20):
-            how = {"by": "test", "method": "bucket"}
+            how = {"by": "test", "method": "bucket", "effect": None, "settings": {}}
             plan = samples.plan_sample(encoded.sample, asked, 0.5, 0.0, **how)
             rng = np.random.default_rng(seed)
-            samples.release_sample(encoded, asked, plan, budget=None, rng=rng)
+            samples.release_sample(encoded, asked, plan, null=NullModel(), budget=None, rng=rng)
     assert max(found) - min(found) < 0.2

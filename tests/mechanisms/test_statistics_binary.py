@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
 
+from privrank.hypotheses.exact import binomial as windowed
 from privrank.hypotheses.exact import binomial_weights as binomial_law
 from privrank.mechanisms.statistics.categories import binomial
 from privrank.privacy.noise import DiscreteLaplace
@@ -132,3 +133,16 @@ def test_two_sided_power_is_near_that_of_the_better_side():
         )
         power, best = binomial_law(n, other) @ reject, binomial_law(n, other) @ better
         assert 0.85 < power < best
+
+
+@pytest.mark.parametrize(("n", "p"), [(7, 0.3), (40_000, 1e-4), (10**6, 0.5), (10**9, 0.999)])
+def test_the_binomial_null_leaves_out_only_what_never_happens(n, p):
+    null = windowed(n, p)
+    np.testing.assert_allclose(null.weights, binom.pmf(null.values, n, p), rtol=1e-5, atol=1e-30)
+    assert len(null.values) <= min(n + 1, 2 * math.ceil(12 * math.sqrt(n / 4) + 51))
+    assert (windowed(9, 0.0).weights @ windowed(9, 0.0).values) == 0
+
+
+def test_a_lot_at_the_boundary_is_for_exact_nulls_alone():
+    assert binomial(2**22, 0.5).randomised and not binomial(2**22 + 1, 0.3).randomised
+    assert binomial(2**30, 0.3, "larger").randomised

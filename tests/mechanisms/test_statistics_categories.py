@@ -14,8 +14,9 @@ from privrank.hypotheses.interval import tv_interval
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulltables import null_draws, public_generator
 from privrank.mechanisms.statistics import categories
-from privrank.mechanisms.statistics.categories import max_count
-from privrank.mechanisms.statistics.categories import omnibus_uniform as omnibus_choices
+from privrank.mechanisms.statistics.categories import cellwise_excess, max_count
+from privrank.mechanisms.statistics.omnibus import QUANTILE_DRAWS
+from privrank.mechanisms.statistics.uniform import of_orders
 from privrank.privacy.noise import DiscreteLaplace
 
 SMALL = [(2, 2), (3, 2), (2, 3), (4, 3), (6, 3), (3, 5), (5, 4), (7, 4), (2, 6), (4, 6)]
@@ -25,8 +26,12 @@ def total_variation(n, k):
     return categories.total_variation(n, uniform(k))
 
 
-def omnibus_rankings(n, m):
-    return categories.omnibus_uniform(n, math.factorial(m), m=m)
+def omnibus_choices(n, k, xi=0.5):
+    return categories.omnibus_of(n, uniform(k), xi)
+
+
+def omnibus_rankings(n, m, xi=0.5):
+    return of_orders(n, m, xi)
 
 
 def compositions(n, k):
@@ -116,12 +121,41 @@ def test_nulls_too_large_to_compute_are_drawn():
 # The omnibus
 
 
+SKEWED = [(5, (0.9, 0.1)), (4, (0.6, 0.4, 0.0)), (7, (0.1, 0.2, 0.7)), (3, (0.97, 0.02, 0.01))]
+
+
+@pytest.mark.parametrize(("n", "p"), [*((n, uniform(k)) for n, k in SMALL), *SKEWED])
+def test_cellwise_excess_moves_by_one_choice(n, p):
+    statistic = cellwise_excess(n, p)
+    value = {c: statistic.value(np.array(c), ()) for c in compositions(n, len(p))}
+    largest = max(abs(value[c] - value[other]) for c in value for other in neighbours(c))
+    assert largest <= statistic.sensitivity == 1024
+    assert largest == 1024 or n * max(p) < 1 or 0 in p
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, (0.5, 0.3, 0.15, 0.05)), (9, (0.7, 0.3, 0.0)), *SKEWED])
+def test_cellwise_excess_is_what_lies_beyond_binomial_ranges(n, p):
+    statistic, level = cellwise_excess(n, p), 1 / (4 * len(p))
+    terms = []
+    for counts in list(compositions(n, len(p)))[::7]:
+        for count, share in zip(counts, p, strict=True):
+            if share > 0:
+                mass = [math.comb(n, j) * share**j * (1 - share) ** (n - j) for j in range(n + 1)]
+                high = min(u for u in range(n + 1) if sum(mass[u + 1 :]) <= level)
+                low = max(u for u in range(n + 1) if sum(mass[:u]) <= level)
+                a, b = max(high - n * share, 0), max(n * share - low, 0)
+                terms.append(max(count - n * share - a, n * share - count - b))
+        assert statistic.value(np.array(counts), ()) == math.floor(1024 * max(terms) + 1e-6)
+        terms.clear()
+
+
+@pytest.mark.parametrize("xi", [0.3, math.inf])
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (4, 3), (6, 3), (3, 5), (5, 4), (4, 6)])
-def test_omnibus_of_choices_moves_by_no_more_than_its_sensitivity(n, k):
-    statistic = omnibus_choices(n, k)
+def test_omnibus_of_choices_moves_by_no_more_than_its_sensitivity(n, k, xi):
+    statistic = omnibus_choices(n, k, xi)
     value = {c: statistic.value(np.array(c), ()) for c in compositions(n, k)}
     largest = max(abs(value[c] - value[other]) for c in value for other in neighbours(c))
-    assert 1000 < largest <= 1025 < statistic.sensitivity == 1026
+    assert 1000 < largest <= statistic.sensitivity == 1024
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (5, 2), (2, 3), (4, 3)])
@@ -133,52 +167,56 @@ def test_omnibus_of_rankings_moves_by_no_more_than_its_sensitivity(n, m):
         for row in orders:
             moved = statistic.value(np.array([row, *rows[1:]]), ())
             largest = max(largest, abs(moved - here))
-    assert 1000 < largest <= 1025
+    assert 900 < largest <= 1025
 
 
-def test_omnibus_is_the_largest_of_its_statistics():
-    n, m = 50, 4
-    omnibus = omnibus_rankings(n, m)
-    holder = omnibus.value.keywords["value"].__self__
-    rng = public_generator("a test of the omnibus")
-    ranks = nulltables.uniform_rankings(rng, n, m)
-    signs = np.array(
-        [[1 if row[j] > row[i] else -1 for i in range(m) for j in range(i + 1, m)] for row in ranks]
+@pytest.mark.parametrize("xi", [0.2, 2.0, math.inf])
+def test_quantiles_are_those_of_the_noisy_parts_in_a_sequence_of_their_own(xi):
+    omnibus = omnibus_choices(30, 5, xi)
+    label, sizes, draw, levels, scale, draws = omnibus.value.__self__.public.args
+    own, other = (
+        null_draws(f"{who}{label}", sizes, draw, draws) for who in ("quantiles of the ", "")
     )
-    counts = Counter(map(tuple, ranks.tolist()))
-    scaled = [
-        sum(max(count / n - 1 / 24, 0) for count in counts.values()) * 24,  # over 1 / max(n, k)
-        max(counts.values()),
-        np.linalg.norm(signs.mean(axis=0)) / math.sqrt(6) / (2 / n),
-    ]
-    scaled[0] *= n / 24  # Delta = min(1 / n, 1 / k) = 1 / 50
-    largest = max(1024 * a - q for a, q in zip(scaled, holder.public(), strict=True))
-    assert omnibus.value(ranks, ()) == math.floor(largest)
+    assert draws == QUANTILE_DRAWS and levels == (0.025, 0.025)
+    assert not np.array_equal(own, other)
+    assert scale == (0 if math.isinf(xi) else omnibus.sensitivity / xi)
+    for column, level, q in zip(own.T, levels, omnibus.value.__self__.public(), strict=True):
+        if scale:
+            z = (q - column) / scale
+            tail = np.where(z > 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z))).mean()
+            assert tail == pytest.approx(level, abs=1e-2 * level + 1 / scale)
+        else:
+            assert np.mean(column > q) <= level < np.mean(column > q - 1)
 
 
-def test_quantiles_come_from_a_sequence_of_their_own():
-    omnibus = omnibus_choices(30, 5)
-    label, sizes, draw, steps, draws = omnibus.value.__self__.public.args
-    own = steps(null_draws(f"quantiles of the {label}", sizes, draw, draws))
-    assert draws == nulltables.FULL
-    assert not np.array_equal(own[:640], steps(null_draws(label, sizes, draw, 640)))
-    assert np.mean(own > omnibus.value.__self__.public()) < 0.025
+def test_the_tables_are_the_same_at_every_epsilon():
     names = []
     with pytest.MonkeyPatch.context() as patch:
-        original = nulltables.null_draws
 
-        def noted(name, *arguments):
-            names.append(name)
-            return original(name, *arguments)
+        def noted(name, sizes, *arguments):
+            names.append((name, sizes))
+            return null_draws(name, sizes, *arguments)
 
         patch.setattr("privrank.mechanisms.statistics.omnibus.null_draws", noted)
-        omnibus.null(640)
-    assert len(names) == len(set(names)) == 2
+        for xi in (0.5, 2.0, math.inf):
+            omnibus_choices(30, 5, xi).null(640)
+    assert len(names) == 6 and len(set(names)) == 2
+
+
+def test_a_permutation_of_categories_and_their_probabilities_changes_nothing():
+    p, counts = (0.5, 0.3, 0.15, 0.05), np.array([11, 2, 0, 7])
+    for xi in (0.7, math.inf):
+        first = categories.omnibus_of(20, p, xi)
+        null = first.null(640)
+        for order in map(list, permutations(range(4))):
+            again = categories.omnibus_of(20, tuple(np.array(p)[order].tolist()), xi)
+            assert again.value(counts[order], ()) == first.value(counts, ())
+            assert np.array_equal(again.null(640).values, null.values)
 
 
 def test_omnibus_pvalues_are_valid():
     n, k = 60, 6
-    statistic, law = omnibus_choices(n, k), DiscreteLaplace(1026 / 0.5)
+    statistic, law = omnibus_choices(n, k), DiscreteLaplace(1024 / 0.5)
     null = statistic.null(nulltables.FULL)
     rng = public_generator("a test of omnibus p-values")
     rows = rng.multinomial(n, np.full(k, 1 / k), 3000)

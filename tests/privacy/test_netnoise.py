@@ -497,3 +497,17 @@ def test_gaussian_fits_compose_more_tightly():
     assert (epsilon, delta) == (zcdp_epsilon(rho, 1e-5), 1e-5) and epsilon < 4
     assert f"epsilon {epsilon:.4g}" in words(budget)
     assert pr.Budget.from_json(budget.to_json()).composed == budget.composed
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.3])
+def test_zero_sum_noise_far_below_a_step_is_drawn_at_once(scale):
+    # almost always 0, and then in the proportion that the distribution has
+    law, rng = ZeroSumLaplace(4, scale), np.random.default_rng(3)
+    drawn = np.array([law.draw(np.zeros(4, dtype=np.int64), rng) for _ in range(4000)])
+    assert (drawn.sum(axis=1) == 0).all()
+    # 12 vectors have one 1 and one -1; all others are rarer
+    points = zero_sums(4, 8)
+    weight = np.exp(-np.abs(points).sum(axis=1) / scale)
+    none = 1.0 / weight.sum()
+    share = (drawn == 0).all(axis=1).mean()
+    assert abs(share - none) < 5 * np.sqrt(none * (1 - none) / 4000) + 1e-12

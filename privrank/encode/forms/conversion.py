@@ -29,7 +29,7 @@ from privrank.encode.frames import only_for
 from privrank.privacy.noise import draw_orders
 from privrank.util.checks import check_choice, check_rng
 
-__all__ = ["Form", "Missing", "Ties", "as_rankings"]
+__all__ = ["Form", "Missing", "Ties", "as_rankings", "complete_ranks"]
 
 Form = Literal["ranks", "orders", "long"]
 Ties = Literal["refuse", "random"]
@@ -133,11 +133,15 @@ def as_rankings(
     ranking, so that the number of rankings stays what it was. In the form ``"long"`` it needs a row
     with a missing rank; a ranking without any row is not there.
 
+    The orders are drawn once, here, and are part of the data from then on: all fits of the result
+    share them.
+
     **Elsewhere it is not exact.** Random orders pull every estimate (mean ranks, pair fractions)
     towards indifference, and ``"bottom"`` pulls items down that are missing for other reasons: a
     consensus takes rankings as they are, with ``ties=True`` and ``missing=``. A test of identity
-    with a distribution that is not uniform loses its level, up to rejecting always: each row would
-    have to be drawn from that distribution, given its reported part, and condition 1 to hold. A
+    with a distribution that is not uniform loses its level, up to rejecting always: each row has to
+    be drawn from that distribution, given its reported part, as `IdentityTest` does with
+    ``ties="complete"`` and ``missing=``, and condition 1 to hold. A
     comparison of groups keeps its level if, given the rankings, ties and missing items come about
     alike in all groups; complete once, before any permutation.
 
@@ -198,11 +202,11 @@ def as_rankings(
         part = ranks[rows]
         # every row takes its draws, needed or not, so that none depends on what the others report
         drawn = draw_orders(len(part), m, rng) if draws else np.zeros(part.shape, dtype=np.int64)
-        complete[rows] = _complete(part, drawn, anywhere=missing == "random")
+        complete[rows] = complete_ranks(part, drawn, anywhere=missing == "random")
     return pd.DataFrame(complete, index=index, columns=list(labels))
 
 
-def _complete(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:
+def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:
     """Return complete rankings that agree with partial ones.
 
     Given ranks on the half-integers, NaN where missing, and a uniform permutation of 0..m-1 per

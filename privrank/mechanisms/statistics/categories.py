@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -19,21 +19,29 @@ from numpy.typing import NDArray
 from privrank.distributions.counts import count_orders, excess, signs_of_orders
 from privrank.hypotheses import exact
 from privrank.hypotheses.nullmodel import Probabilities, is_uniform, uniform
-from privrank.hypotheses.nulls import Null, Order, Value, null_of
-from privrank.hypotheses.nulltables import FULL, fingerprint
+from privrank.hypotheses.nulls import Null, Order, Sample, Value, null_of
+from privrank.hypotheses.nulltables import fingerprint
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.omnibus import ALLOWANCE, GRID, multinomial, omnibus
+from privrank.mechanisms.statistics.omnibus import (
+    ALLOWANCE,
+    GRID,
+    Part,
+    impossible,
+    multinomial,
+    omnibus,
+)
+from privrank.util.arrays import own
 
 __all__ = [
     "MOST_ITEMS",
     "Alternative",
     "binomial",
+    "cellwise_excess",
     "kendall_norm",
     "largest_excess",
     "max_count",
     "of_ranks",
     "omnibus_of",
-    "omnibus_uniform",
     "total_variation",
 ]
 
@@ -44,6 +52,9 @@ Alternative = Literal["larger", "smaller", "two-sided"]
 
 MOST_ITEMS = 6
 """Most items whose m! rankings are counted one by one."""
+
+_LEVEL, _COUNT_LEVEL = 0.05, 0.005
+"""What the parts of an omnibus share, and the share of the count of impossible observations."""
 
 _BITS = 62
 """Counts, times 1024 and the units of the thresholds, stay below 2 to this power."""
@@ -66,25 +77,30 @@ class _Expected:
     def bits(self) -> int:
         return _BITS - GRID.bit_length() - self.n.bit_length()
 
-    def expected(self) -> IntArray:
-        expected = np.asarray(self.p, dtype=np.float64) * self.n
-        return np.rint(np.ldexp(expected, self.bits)).astype(np.int64)
-
     def unit(self) -> int:
         """Return the sensitivity of the excess: one choice, or the largest expected count."""
-        return min(1 << self.bits, int(self.expected().max()))
+        return min(1 << self.bits, int(_expected(self).max()))
 
     def excess(self, counts: IntArray) -> IntArray:
         """Return floor(1024 sum_x (M_x - t_x)+ / unit) over the last axis of counts."""
-        above = np.maximum((counts << self.bits) - self.expected(), 0).sum(axis=-1)
+        above = np.maximum((counts << self.bits) - _expected(self), 0).sum(axis=-1)
         return np.asarray(GRID * above // self.unit())
 
     def excess_value(self, counts: IntArray, order: Order) -> int:
         return int(self.excess(counts))
 
     def largest_value(self, counts: IntArray, order: Order) -> int:
-        largest = int(((counts << self.bits) - self.expected()).max())
+        largest = int(((counts << self.bits) - _expected(self)).max())
         return GRID * largest >> self.bits
+
+    def cellwise_value(self, counts: IntArray, order: Order) -> int:
+        low, high = _ranges(self)
+        here = (counts << self.bits)[np.asarray(self.p) > 0]
+        beyond = max(int((here - high).max()), int((low - here).max()))
+        return GRID * beyond >> self.bits
+
+    def impossible_value(self, counts: IntArray, order: Order) -> int:
+        return GRID * impossible(counts, self.p)
 
     def kendall_value(self, counts: IntArray, order: Order) -> int:
         signs = signs_of_orders(_items_of(self.p))
@@ -111,6 +127,26 @@ class _Expected:
         the same p has the same draws wherever it comes from.
         """
         return partial(null_of, name, self.sizes(), value, partial(multinomial, self.n, self.p))
+
+
+@lru_cache(maxsize=64)
+def _expected(cells: _Expected) -> IntArray:
+    expected = np.asarray(cells.p, dtype=np.float64) * cells.n
+    return own(np.rint(np.ldexp(expected, cells.bits)), np.int64)
+
+
+@lru_cache(maxsize=64)
+def _ranges(cells: _Expected) -> tuple[IntArray, IntArray]:
+    """Return t - b and t + a of the categories that can occur, in units of 2^-bits."""
+    from scipy.stats import binom
+
+    positive = np.asarray(cells.p) > 0
+    p, level = np.asarray(cells.p)[positive] / math.fsum(cells.p), 0.25 / len(cells.p)
+    each, place = np.unique(p, return_inverse=True)
+    low, high = binom.ppf(level, cells.n, each), binom.isf(level, cells.n, each)
+    low, high = (side[place].astype(np.int64) << cells.bits for side in (low, high))
+    expected = _expected(cells)[positive]
+    return np.minimum(low, expected), np.maximum(high, expected)
 
 
 def _excess_value(counts: IntArray, order: Order, n: int) -> int:
@@ -233,8 +269,36 @@ def _items_of(p: Probabilities) -> int:
     return next(m for m in range(2, MOST_ITEMS + 1) if math.factorial(m) == len(p))
 
 
-def omnibus_of(n: int, p: Probabilities, *, rankings: bool = False) -> Statistic:
-    """Return the largest of total variation, excess count and, of rankings, the Kendall norm.
+def cellwise_excess(n: int, p: Probabilities) -> Statistic:
+    """Return by how much the count of some category lies outside the range expected of it.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(1024 max_x max(M_x - t_x - a_x, t_x - M_x - b_x)) over the categories
+        that can occur, t_x = n p_x rounded to a multiple of 2^-b. t_x + a_x and t_x - b_x are the
+        binomial quantiles of M_x at the upper and lower level 1 / (4 k), or t_x where it lies
+        beyond them, so that a_x and b_x are not negative.
+
+    Notes
+    -----
+    **Privacy.** t_x, a_x and b_x are functions of n and p, so public. A replaced choice moves every
+    M_x by at most 1, so every term, and the largest of terms that move by at most 1 moves by no
+    more. In integers of 2^-b, 1024 times it moves by at most 1024, and so does its floor. Attained
+    where the category of the maximum gains, or loses, a choice.
+
+    **Null.** Monte Carlo.
+
+    **Power.** Rare categories have narrow ranges and frequent ones wide ranges, so that a deviation
+    counts by how unexpected it is, whichever category it is in and to whichever side.
+    """
+    name, cells = "largest deviation of a category", _Expected(n, p)
+    null = cells.null(name, cells.cellwise_value)
+    return Statistic(name, 1.0 / GRID, GRID, cells.cellwise_value, null)
+
+
+def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -> Statistic:
+    """Return the largest of total variation, largest deviation and, of rankings, the Kendall norm.
 
     Parameters
     ----------
@@ -242,66 +306,61 @@ def omnibus_of(n: int, p: Probabilities, *, rankings: bool = False) -> Statistic
         Number of observations, at least 2.
     p : tuple of float
         Null probabilities of the categories, or of all m! rankings in lexicographic order.
+    xi : float
+        Pure privacy budget, infinite for none.
     rankings : bool, default False
         Whether the categories are rankings. The statistic takes their counts.
+
+    Returns
+    -------
+    Statistic
+        Equal shares of the level for its parts. Where some p are 0 and there is noise, the count
+        of observations that H0 rules out is one more part, at level .005; without noise each of
+        them rejects by itself.
 
     Notes
     -----
     **Privacy.** **Null.** As :func:`privrank.mechanisms.statistics.omnibus.omnibus` of its parts.
+    The null distribution of choices does not depend on the order of the categories: they are drawn
+    in the order of their probabilities.
+
+    **Power.** One impossible observation that is clear of the noise has a p-value of about .045,
+    because the other parts may reach as far.
     """
-    cells = _Expected(n, p)
-    parts: tuple[Value, ...] = (cells.excess_value, cells.largest_value)
-    label, sensitivity = "omnibus of choices from the null", GRID
+    cells, ruled_out = _Expected(n, p), 0.0 in p
+    values: tuple[Value, ...] = (cells.excess_value, cells.cellwise_value)
+    kind, sensitivity = "choices", GRID
+    sample: Sample = partial(_sorted_multinomial, n, p)
+    sizes: tuple[int, ...] = (n, len(p), fingerprint(sorted(p)))
     if rankings:
-        label, sensitivity = "omnibus of rankings from the null", GRID + ALLOWANCE
-        parts = (*parts, cells.kendall_value)
-    return omnibus(label, cells.sizes(), parts, partial(multinomial, n, p), sensitivity)
+        kind, sensitivity = "rankings", GRID + ALLOWANCE
+        values = (*values, cells.kendall_value)
+        sample, sizes = partial(multinomial, n, p), cells.sizes()
+    counted = ruled_out and not math.isinf(xi)
+    level = (_LEVEL - _COUNT_LEVEL * counted) / len(values)
+    parts = [Part(value, level) for value in values]
+    name, label = "omnibus", f"omnibus of counted {kind}"
+    if ruled_out:
+        name = f"omnibus with impossible {kind}"
+    if counted:
+        label += " and of impossible ones"
+        parts.append(Part(cells.impossible_value, _COUNT_LEVEL))
+    found = omnibus(name, label, sizes, tuple(parts), sample, sensitivity, xi)
+    apart = ruled_out and not counted
+    return replace(found, impossible=partial(impossible, p=p)) if apart else found
 
 
-def omnibus_uniform(n: int, k: int, *, m: int | None = None) -> Statistic:
-    """Return the same against k equally likely categories, its parts not rounded down.
-
-    Where the categories are the k = m! rankings of m items, the statistic takes the ranks, shape
-    (n, m), and has the Kendall norm |mean f| as its third part.
-
-    Notes
-    -----
-    **Privacy.** With Delta_j the sensitivity of T_j, each T_j / Delta_j moves by at most 1: the
-    total variation distance and the largest count as they do alone, the Kendall norm with
-    Delta = 2 / n. So 1024 times max_j (T_j / Delta_j - q_j) moves by at most 1024. In floating
-    point both values are off by less than 0.5 for all n below 10^12 (they are below 10^12 with
-    relative errors below 10^-15, times 1024), so the floors differ by at most 1025; 1026 leaves
-    one more.
-
-    **Null.** As :func:`privrank.mechanisms.statistics.omnibus.omnibus`.
-    """
-    parts: tuple[Value, ...] = (partial(_excess_value, n=n), _max_value)
-    if m is not None:
-        parts = (*parts, partial(_kendall_square, m=m))
-    found = omnibus(
-        f"omnibus of {'choices' if m is None else 'rankings'}",
-        (n, k),
-        parts,
-        partial(multinomial, n, uniform(k)),
-        GRID + ALLOWANCE,
-        name="omnibus",
-        steps=partial(_uniform_steps, most=min(n, k), m=m),
-        quantile_draws=FULL,
-    )
-    return found if m is None else of_ranks(found)
+def _sorted_multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
+    """Return counts of n choices, the same up to their order for every order of p."""
+    places, ascending = _ascending(p)
+    counts = np.empty(len(p), dtype=np.int64)
+    counts[places] = multinomial(n, ascending, rng)
+    return counts
 
 
-def _kendall_square(counts: IntArray, order: Order, m: int) -> int:
-    sums = counts @ signs_of_orders(m)
-    return int(sums @ sums)
-
-
-def _uniform_steps(whole: IntArray, most: int, m: int | None) -> FloatArray:
-    """Return 1024 T_j / Delta_j along the last axis."""
-    units = whole / np.array([most, 1.0, 1.0])[: whole.shape[-1]]
-    if m is not None:
-        units[..., 2] = np.sqrt(units[..., 2] / (2 * m * (m - 1)))
-    return np.asarray(GRID * units)
+@lru_cache(maxsize=16)
+def _ascending(p: Probabilities) -> tuple[IntArray, Probabilities]:
+    return np.argsort(p, kind="stable"), tuple(sorted(p))
 
 
 def of_ranks(counted: Statistic) -> Statistic:
@@ -344,14 +403,14 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     -----
     **Privacy.** Replacing a choice moves either count by at most 1.
 
-    **Null.** Binomial, exact. With noise of scale 1 / epsilon, R = M + L released and U uniform on
-    (-1/2, 1/2), R + U has Tulap noise, and among all epsilon-private tests of one level against
-    larger probabilities the one that rejects for large R + U is the most powerful, whatever the
-    alternative (Awan and Slavkovic 2018). Given R it is the randomized test that rejects for
-    R > c, and at R = c with a probability that U decides. The test by the p-value
-    P(M + L >= R) rejects for R > c only, or for R >= c if that has the level: it is that test
-    without the lot at the boundary, whose mass is at most P(L = 0) = tanh(epsilon / 2), and
-    smaller the more M spreads. No test is the most powerful on both sides at once.
+    **Null.** Binomial, exact. R = M + L is released with a U uniform on [-1/2, 1/2), drawn apart
+    from all else, and p = P(M + L > R) + (1/2 - U) P(M + L = R). P(p <= a) = a for every a
+    (:meth:`privrank.hypotheses.nulls.Null.pvalue`). One-sided, with noise of scale 1 / epsilon,
+    R + U has Tulap noise, and among all epsilon-private tests of one level against larger
+    probabilities the one that rejects for large R + U is the most powerful, whatever the
+    alternative (Awan and Slavkovic 2018). No test is the most powerful on both sides at once. At
+    U = -1/2, without the lot, p = P(M + L >= R), and the level may be less than was asked for by
+    the mass of one value, which is at most P(L = 0) = tanh(epsilon / 2).
 
     References
     ----------
@@ -360,7 +419,8 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     """
     if alternative == "two-sided":
         two = total_variation(n, (p, 1.0 - p))
-        return replace(two, name="distance of the share from the null")
+        exactly = n <= _LARGEST  # beyond, its null distribution may be Monte Carlo
+        return replace(two, name="distance of the share from the null", randomised=exactly)
     category = 0 if alternative == "larger" else 1
     return Statistic(
         name=f"count of the {('first', 'second')[category]} category",
@@ -368,6 +428,7 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
         sensitivity=1,
         value=partial(_count, category=category),
         null=partial(_binomial_null, n, (p, 1.0 - p)[category]),
+        randomised=True,
     )
 
 
@@ -376,4 +437,4 @@ def _count(counts: IntArray, order: Order, category: int) -> int:
 
 
 def _binomial_null(n: int, p: float, draws: int) -> Null:
-    return Null(np.arange(n + 1), exact.binomial_weights(n, p))
+    return exact.binomial(n, p)

@@ -20,12 +20,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DIAMETER", "LARGEST_GRAM", "RankKernel", "check_gram", "gram_blocks"]
+__all__ = [
+    "DIAMETER",
+    "LARGEST_GRAM",
+    "MOST_TABULATED",
+    "RankKernel",
+    "all_orders",
+    "check_gram",
+    "gram_blocks",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -40,6 +49,9 @@ DIAMETER: dict[RankKernel, float] = {
 
 LARGEST_GRAM = 20_000
 """Rankings up to which a kernel matrix is computed; time and memory grow with the square."""
+
+MOST_TABULATED = 6
+"""Items up to which rankings are counted one by one."""
 
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
@@ -58,6 +70,11 @@ def check_gram(rankings: int) -> None:
             f"kernel tests compare all pairs of rankings, of at most {LARGEST_GRAM:,} in all, and "
             f"these are {rankings:,}: test a random sample of the respondents."
         )
+
+
+def all_orders(m: int) -> IntArray:
+    """Return all m! rankings of m items in lexicographic order."""
+    return np.array(list(permutations(range(1, m + 1))), dtype=np.int64)
 
 
 def gram_blocks(

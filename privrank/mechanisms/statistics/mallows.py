@@ -14,7 +14,7 @@ from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import Order, Value, null_of
 from privrank.hypotheses.nulltables import FULL, fingerprint, null_draws
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.omnibus import ALLOWANCE, GRID, omnibus
+from privrank.mechanisms.statistics.omnibus import ALLOWANCE, GRID, Part, omnibus
 
 __all__ = ["MOST_PAIRED", "clipped_distance", "clipped_kernel", "omnibus_mallows"]
 
@@ -232,10 +232,11 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
     return _statistic(name, step, GRID + ALLOWANCE, known, value)
 
 
-def omnibus_mallows(n: int, model: Mallows) -> Statistic:
+def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
     """Return the larger of clipped Kendall norm and clipped distance, on a common scale.
 
-    Beyond 200 items the statistic is the clipped distance alone.
+    Each has half of the level .05; `xi` is the pure privacy budget. Beyond 200 items the statistic
+    is the clipped distance alone.
 
     Notes
     -----
@@ -245,6 +246,6 @@ def omnibus_mallows(n: int, model: Mallows) -> Statistic:
     if len(model.items) > MOST_PAIRED:
         return distance
     known = _model(n, model)
-    parts = (clipped_kernel(n, model).value, distance.value)
-    label, sizes = "omnibus of a Mallows model", known.sizes()
-    return omnibus(label, sizes, parts, known.sample, GRID + ALLOWANCE)
+    parts = tuple(Part(one.value, 0.025) for one in (clipped_kernel(n, model), distance))
+    name, sizes = "omnibus of a Mallows model", known.sizes()
+    return omnibus(name, name, sizes, parts, known.sample, GRID + ALLOWANCE, xi)

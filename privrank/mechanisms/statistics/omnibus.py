@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nullmodel import Probabilities
-from privrank.hypotheses.nulls import Null, Order, Sample, Value, null_of
-from privrank.hypotheses.nulltables import Draw, fingerprint, null_draws
+from privrank.hypotheses.nulls import Null, Order, Sample, Value
+from privrank.hypotheses.nulltables import Draw, null_draws
+from privrank.hypotheses.quantiles import noisy_quantile
 from privrank.hypotheses.statistic import Statistic
-from privrank.privacy.noise import DiscreteLaplace
+from privrank.util.arrays import own
 
-__all__ = ["ALLOWANCE", "GRID", "beside_impossible", "omnibus", "watching_impossible"]
+__all__ = ["ALLOWANCE", "GRID", "QUANTILE_DRAWS", "Part", "impossible", "multinomial", "omnibus"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Steps = Callable[[IntArray], IntArray | FloatArray]
 
 GRID = 1024
 """Lattice steps of a statistic within its sensitivity."""
@@ -31,206 +31,153 @@ ALLOWANCE = 2
 QUANTILE_DRAWS = 1_999
 """Draws behind the quantiles q_j; they decide how the power is shared, never the level."""
 
-OTHER_LEVEL, COUNT_LEVEL = 0.045, 0.005
-"""How a level of .05 is shared by another statistic and the count of impossible observations."""
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One statistic of an omnibus.
 
-def _given(table: IntArray) -> IntArray:
-    return table
+    Parameters
+    ----------
+    value : callable
+        Maps the data and an order to a whole number of 1 / 1024 of its sensitivity.
+    level : float
+        Its share of the level .05.
+    simulated : callable or None
+        The same without what only privacy needs, for draws under the null; None for the same.
+    """
+
+    value: Value
+    level: float
+    simulated: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Largest:
-    """max_j (T_j - q_j), rounded down, of statistics T_j in lattice steps and public q_j."""
+    """max_j (T_j - q_j) of statistics T_j in lattice steps and public whole numbers q_j."""
 
-    parts: tuple[Value, ...]
-    public: Callable[[], IntArray | FloatArray]
-    steps: Steps = _given
+    parts: tuple[Part, ...]
+    public: Callable[[], IntArray]
 
     def largest(self, table: IntArray) -> IntArray:
-        """Return the statistic from the whole numbers of the parts, along the last axis."""
-        return np.asarray((self.steps(table) - self.public()).max(axis=-1) // 1, dtype=np.int64)
+        """Return the statistic from those of the parts, along the last axis."""
+        return np.asarray((table - self.public()).max(axis=-1))
 
     def value(self, data: IntArray, order: Order) -> int:
+        found = [part.value(data, order) for part in self.parts]
+        return int(self.largest(np.array(found, dtype=np.int64)))
+
+    def simulated(self, data: IntArray, order: Order) -> int:
         return int(self.largest(_values(self.parts, data, order)))
 
 
-def _values(parts: tuple[Value, ...], data: IntArray, order: Order) -> IntArray:
-    return np.array([part(data, order) for part in parts], dtype=np.int64)
+def _values(parts: tuple[Part, ...], data: IntArray, order: Order) -> IntArray:
+    found = [(part.simulated or part.value)(data, order) for part in parts]
+    return np.array(found, dtype=np.int64)
 
 
-def _drawn(rng: np.random.Generator, parts: tuple[Value, ...], sample: Sample) -> IntArray:
+def _drawn(rng: np.random.Generator, parts: tuple[Part, ...], sample: Sample) -> IntArray:
     return _values(parts, sample(rng), ())
 
 
 def omnibus(
+    name: str,
     label: str,
     sizes: tuple[int, ...],
-    parts: tuple[Value, ...],
+    parts: tuple[Part, ...],
     sample: Sample,
     sensitivity: int,
-    *,
-    name: str = "",
-    steps: Steps = _given,
-    quantile_draws: int = QUANTILE_DRAWS,
+    xi: float,
+    draws: int = QUANTILE_DRAWS,
 ) -> Statistic:
     """Return the largest of several statistics in units of their sensitivities, less quantiles.
 
     Parameters
     ----------
+    name : str
+        As a summary prints it.
     label : str
-        Name of the public sequence.
+        Name of the public sequence of vectors (T_1, ..., T_J).
     sizes : tuple of int
-        What else the null distribution depends on.
-    parts : tuple of callable
-        Map the data and an order to whole numbers.
+        What else their null distribution depends on.
+    parts : tuple of Part
+        The statistics.
     sample : callable
         Maps a generator to data under the null hypothesis; can be pickled.
     sensitivity : int
-        By how much the floor of any T_j moves at most: 1024, and more for rounding errors.
-    name : str, optional
-        As a summary prints it; by default the label.
-    steps : callable, optional
-        Maps such numbers, shape (..., J), to the statistics T_j in units of 1 / 1024 of what one
-        observation can move each; by default they are that.
-    quantile_draws : int, optional
+        By how much any T_j moves at most: 1024, and more for rounding errors.
+    xi : float
+        Pure privacy budget, infinite for none.
+    draws : int, optional
         Draws behind the q_j.
 
     Returns
     -------
     Statistic
-        Its value is floor(max_j (T_j - q_j)), q_j the 1 - 0.05 / J quantile of T_j under the null,
-        J the number of parts.
+        Its value is max_j (T_j - q_j). With L the noise that will be added, q_j is the number with
+        P(T_j + L >= q_j) = alpha_j under the null, alpha_j the level of part j, rounded up; without
+        noise the least that T_j exceeds with probability at most alpha_j.
 
     Notes
     -----
-    **Privacy.** No floor of a T_j less a public number moves by more than the sensitivity when an
-    observation is replaced, and q_j is public, so the maximum moves by no more.
+    **Privacy.** No T_j less a public number moves by more than the sensitivity when an observation
+    is replaced. q_j is a function of the sizes and of epsilon, so public: the maximum moves by no
+    more.
 
-    **Null.** Monte Carlo. The q_j come from a public sequence of draws of their own, so that they
-    are constants to the sequence behind the p-values, and these are valid for every q_j.
+    **Null.** Monte Carlo. The vectors are drawn once, and serve at every epsilon. Those behind the
+    q_j are a public sequence of their own, so that the q_j are constants to the sequence behind the
+    p-values, and these are valid for every q_j.
+
+    **Power.** Under the null some T_j + L reaches its q_j with probability at most the sum of the
+    levels, so at that level a noisy value of 0 or more is rejected, and each part rejects whatever
+    it would by itself at its own level. Where the noise dominates, the q_j are the null means of
+    the T_j and one common number: then the part in which the data stand out most decides,
+    whatever the spread of the others.
     """
     draw = partial(_drawn, parts=parts, sample=sample)
-    public = partial(_quantiles, label, sizes, draw, steps, quantile_draws)
-    whole = _Largest(parts, public, steps)
-    null = partial(_omnibus_null, label, sizes, draw, whole)
-    return Statistic(name or label, 1.0 / GRID, sensitivity, whole.value, null)
+    levels = tuple(part.level for part in parts)
+    scale = 0.0 if math.isinf(xi) else sensitivity / xi
+    whole = _Largest(parts, partial(_quantiles, label, sizes, draw, levels, scale, draws))
+    null = partial(_null, label, sizes, draw, whole)
+    return Statistic(name, 1.0 / GRID, sensitivity, whole.value, null, whole.simulated)
 
 
+@lru_cache(maxsize=256)
 def _quantiles(
-    label: str, sizes: tuple[int, ...], draw: Draw, steps: Steps, draws: int
-) -> IntArray | FloatArray:
+    label: str,
+    sizes: tuple[int, ...],
+    draw: Draw,
+    levels: tuple[float, ...],
+    scale: float,
+    draws: int,
+) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
-    table = steps(null_draws(f"quantiles of the {label}", sizes, draw, draws))
-    level = 1 - 0.05 / table.shape[1]
-    return np.asarray(np.quantile(table, level, axis=0, method="inverted_cdf"))
+    table = null_draws(f"quantiles of the {label}", sizes, draw, draws)
+    found = [
+        math.ceil(noisy_quantile(column, level, scale))
+        for column, level in zip(table.T, levels, strict=True)
+    ]
+    return own(found, np.int64)
 
 
-def _omnibus_null(
-    label: str, sizes: tuple[int, ...], draw: Draw, whole: _Largest, draws: int
-) -> Null:
+def _null(label: str, sizes: tuple[int, ...], draw: Draw, whole: _Largest, draws: int) -> Null:
     return Null.of_draws(whole.largest(null_draws(label, sizes, draw, draws)))
 
 
 def impossible(counts: IntArray, p: Probabilities) -> int:
     """Return Z, the number of observations of probability 0, from counts by category.
 
-    Under the null it is 0, whatever their number. Without noise Z > 0 rejects by itself; with
-    noise it is one part of an omnibus, :func:`beside_impossible`.
+    Under the null it is 0, whatever their number. It moves by at most 1 when one is replaced,
+    attained where an observation of a category that can occur becomes one that cannot. Without
+    noise Z > 0 rejects by itself; with noise Z is one part of an omnibus.
     """
     return int(counts[np.asarray(p) == 0.0].sum())
 
 
-def watching_impossible(
-    statistic: Statistic, n: int, p: Probabilities, epsilon: float, name: str | None
-) -> Statistic:
-    """Return a statistic of counts that also sees observations of probability 0.
-
-    Without noise they are counted apart. With noise they are under a `name`, as one part of an
-    omnibus (:func:`beside_impossible`); without a name they count as any other.
-    """
-    if math.isinf(epsilon):
-        return replace(statistic, impossible=partial(impossible, p=p))
-    return statistic if name is None else beside_impossible(statistic, n, p, epsilon, name)
-
-
-def beside_impossible(
-    other: Statistic, n: int, p: Probabilities, epsilon: float, name: str
-) -> Statistic:
-    """Return the larger of another statistic and the count Z, each less a public quantile.
-
-    Parameters
-    ----------
-    other : Statistic
-        A statistic of counts by category.
-    n : int
-        Number of observations, at least 2.
-    p : tuple of float
-        Null probabilities, some of them 0.
-    epsilon : float
-        Pure privacy budget, finite.
-    name : str
-        As a summary prints it.
-
-    Returns
-    -------
-    Statistic
-        Its value is max(T - a, s Z - b), T the other statistic in its lattice steps and s its
-        sensitivity. With L the noise that will be added, a and b are the least whole numbers with
-        P(T + L >= a) <= .045 and P(L >= b) <= .005 under the null.
-
-    Notes
-    -----
-    **Privacy.** Unit and neighbours: replace one observation. T moves by at most s. Z moves by at
-    most 1, attained where an observation of a category that can occur becomes one that cannot, so
-    s Z moves by at most s. a and b are functions of n, p and epsilon, so public: the maximum moves
-    by at most s. Discrete Laplace noise of scale s / epsilon, as for T alone, gives the guarantee.
-
-    **Null.** Z = 0, so the distribution is that of max(T - a, -b), from that of T. The a comes from
-    a public sequence of draws of its own, so that it is a constant to the sequence behind the
-    p-values, and these are valid for every a and b.
-
-    **Power.** P(max(T - a, -b) + L >= 0) <= .045 + .005 under the null, so at level .05 a noisy
-    value of 0 or more is rejected (up to the Monte Carlo error of the two sequences), and Z with
-    probability at least P(s Z + L >= b): that of the test by Z alone at level .005, which is more
-    than 1/2 from Z = log(100) / epsilon on. One observation that is clear of the noise has a
-    p-value of about .045, because T may reach as far; without noise Z is released apart and has
-    the least p-value that there is. Measured at 300 choices with null probabilities .4, .3, .2, .1
-    and 0, beside the total variation distance: where 3 % of the choices are impossible the power
-    is .16, .52, .92, .99 and 1.00 at epsilon .25, .5, 1, 2 and 4, and .14 to .20 by the distance
-    alone. The level is .052 or .053, as that of the distance alone is with the same table of 9,999
-    draws (20,000 samples, noise integrated).
-    """
-    counted = partial(_impossible_steps, p=p, sensitivity=other.sensitivity)
-    whole = _Largest((other.value, counted), partial(_noisy_quantiles, name, other, n, p, epsilon))
-    null = partial(_beside_null, other, whole)
-    return Statistic(name, 1.0 / other.sensitivity, other.sensitivity, whole.value, null)
-
-
-def _impossible_steps(counts: IntArray, order: Order, p: Probabilities, sensitivity: int) -> int:
-    return sensitivity * impossible(counts, p)
-
-
-def _beside_null(other: Statistic, whole: _Largest, draws: int) -> Null:
-    # under the null the count is 0
-    return other.null(draws).mapped(lambda t: whole.largest(np.stack((t, 0 * t), axis=-1)))
-
-
-@lru_cache(maxsize=64)
-def _noisy_quantiles(
-    name: str, other: Statistic, n: int, p: Probabilities, epsilon: float
-) -> IntArray:
-    """Return a and b, the quantiles of the two noisy statistics, from a sequence of their own."""
-    noise = DiscreteLaplace(other.sensitivity / epsilon)
-    label, sizes = f"quantiles of the {name}", (n, len(p), fingerprint(p))
-    table = null_of(label, sizes, other.value, partial(multinomial, n, p), QUANTILE_DRAWS)
-    none = Null(np.zeros(1, dtype=np.int64), np.ones(1))
-    first, second = table.threshold(OTHER_LEVEL, noise), none.threshold(COUNT_LEVEL, noise)
-    assert first is not None and second is not None  # both levels are above 1 / QUANTILE_DRAWS
-    return np.array([first, second])
-
-
 def multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
     """Return counts of n choices with probabilities p, brought to the sum numpy's sampler needs."""
-    cells = np.asarray(p, dtype=np.float64)
-    return rng.multinomial(n, cells / math.fsum(p))
+    return rng.multinomial(n, _normalised(p))
+
+
+@lru_cache(maxsize=16)
+def _normalised(p: Probabilities) -> FloatArray:
+    return np.asarray(own(np.asarray(p, dtype=np.float64) / math.fsum(p), np.float64))

@@ -41,6 +41,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.mechanisms.statistics.swaps import swapped
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
 __all__ = [
@@ -49,9 +50,9 @@ __all__ = [
     "chi_square_sensitivity",
     "deal",
     "kernel_distance",
+    "kernel_products",
     "mean_sensitivity",
     "permuted_statistics",
-    "secret_label_sensitivity",
     "total_variation",
 ]
 
@@ -72,7 +73,7 @@ _PER_KIND = 8
 _CELLS = 2**26
 """Cells of tables held at a time."""
 
-_FLOOR = 1e-12
+FLOOR = 1e-12
 """Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
 
 
@@ -156,18 +157,24 @@ def permuted_statistics(
     statistic: Callable[[TableArray], FloatArray],
     permutations: int,
     rng: np.random.Generator | None,
+    pairs: IntArray | None = None,
 ) -> FloatArray:
     """Return the statistic of the data, then those of random assignments, in batches.
 
-    `statistic` maps tables, shape (t, G, k), to t numbers. Returns `permutations` + 1 numbers, all
-    of them secret (see `privrank.hypotheses.smoothing` for what may be released).
+    `statistic` maps tables, shape (t, G, k), to t numbers, or to t rows of several. Returns
+    `permutations` + 1 of them, all secret (see `privrank.hypotheses.smoothing` for what may be
+    released). With `pairs`, the kinds of respondents in each of two samples, shape (2, n), their
+    answers are swapped (`privrank.mechanisms.statistics.swaps`).
     """
     batch = max(1, _CELLS // counts.size)
     tables = np.asarray(counts, dtype=np.int32)[None]
     parts = []
     for start in range(0, permutations + 1, batch):
         number = min(batch, permutations + 1 - start) - (start == 0)
-        fresh = deal(counts, number, rng)
+        if pairs is None:
+            fresh = deal(counts, number, rng)
+        else:
+            fresh = swapped(pairs, counts.shape[1], number, rng)
         # the data go with the first batch: a kernel matrix is then computed once, not twice
         parts.append(statistic(np.concatenate((tables, fresh)) if start == 0 else fresh))
     return np.concatenate(parts)
@@ -219,24 +226,6 @@ def mean_sensitivity(sizes: IntArray, diameter: float) -> float:
     return diameter / int(np.min(sizes))
 
 
-def secret_label_sensitivity(sizes: IntArray) -> float:
-    """Return the sensitivity of the total variation distance of two samples of secret labels.
-
-    Given lower bounds on their sizes.
-
-    Notes
-    -----
-    **Privacy.** Neighbours may also change a unit's sample. Let a be the size of the sample that is
-    left and b that of the other. Taking a unit out moves the one's frequencies by at most 1 / a
-    (half the l1 norm of (p - e) / (a - 1) is at most (1 - 1 / a) / (a - 1)), putting it in the
-    other's by at most 1 / (b + 1). The labels of neighbours are permuted alike but for one place,
-    so a re-labelled statistic moves by that much for the label and by 1 / min more for the replaced
-    value: at most 2 / m + 1 / (M + 1) for m and M no larger than the sizes of the smaller and the
-    larger sample.
-    """
-    return 2.0 / int(np.min(sizes)) + 1.0 / (int(np.max(sizes)) + 1)
-
-
 def chi_square(tables: TableArray) -> FloatArray:
     """Return the largest two-sample chi-square statistic of two samples, by table.
 
@@ -284,20 +273,42 @@ def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
     tables : ndarray of int32, shape (t, G, k)
         Counts by sample and kind.
     gram : iterable of (int, ndarray of float64)
-        Upper part of the (k, k) kernel matrix of the kinds by blocks of rows, as
-        `gram.gram_blocks` yields it; ``[(0, matrix)]`` for a whole one.
+        The kernel matrix, as for `kernel_products`.
 
     Returns
     -------
     ndarray of float64, shape (t,)
         sqrt(T^2 + 1e-12) for T the root of the V-statistic, not its square; sqrt(x^2 + c) changes
         no faster than x. Sensitivity: ``mean_sensitivity(sizes, diameter)``.
+    """
+    products = kernel_products(tables, gram)
+    largest = np.zeros(len(tables))
+    for g, h in _pairs(tables):
+        squared = products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h]
+        largest = np.maximum(largest, squared)
+    return np.sqrt(largest + FLOOR)
+
+
+def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
+    """Return the products d_g' K d_h, d_g = p_g - p_G for p_g the frequencies of sample g.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by sample and kind; no sample is empty.
+    gram : iterable of (int, ndarray of float64)
+        Upper part of the (k, k) kernel matrix K of the kinds by blocks of rows, as
+        `gram.gram_blocks` yields it; ``[(0, matrix)]`` for a whole one.
+
+    Returns
+    -------
+    ndarray of float64, shape (t, G, G)
+        Inner products of differences of mean features.
 
     Notes
     -----
-    With p_g the frequencies of sample g and d_g = p_g - p_G, all squared distances
-    (d_g - d_h)' K (d_g - d_h) come from the products d_g' K d_h, matrix products over all tables.
-    Only the upper part of K is used: with half its diagonal block it is U, and K = U + U'.
+    Matrix products over all tables. Only the upper part of K is used: with half its diagonal block
+    it is U, and K = U + U'.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     shares = np.ascontiguousarray(tables[:, :-1] / sizes[:-1, None])
@@ -309,12 +320,8 @@ def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
         rows = len(block)
         upper = block.copy()
         upper[:, :rows] *= 0.5
-        products = (flat[:, first : first + rows] @ upper).reshape(count, others, -1)
+        products = (flat[:, first : first + rows] @ upper).reshape(count, others, kinds - first)
         halves += np.einsum("tgk,thk->tgh", products, shares[:, :, first:], optimize=others > 1)
     products = np.zeros((count, others + 1, others + 1))
     products[:, :others, :others] = halves + halves.transpose(0, 2, 1)
-    largest = np.zeros(count)
-    for g, h in _pairs(tables):
-        squared = products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h]
-        largest = np.maximum(largest, squared)
-    return np.sqrt(largest + _FLOOR)
+    return products

@@ -1,0 +1,97 @@
+"""The fixed point at which the capped norm of rankings is attained."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.kernels.compiling import compiled
+
+__all__ = ["stationary_direction"]
+
+FloatArray = NDArray[np.float64]
+
+
+@compiled
+def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
+    """Return the least squares solution w of w @ apart = change, zeros where there is none.
+
+    By elimination in the normal equations, with 10^-10 of their trace added to the diagonal.
+    """
+    kept = len(apart)
+    normal, right = np.empty((kept, kept)), np.empty(kept)
+    trace = 0.0
+    for a in range(kept):
+        for b in range(a + 1):
+            normal[a, b] = np.sum(apart[a] * apart[b])
+            normal[b, a] = normal[a, b]
+        right[a] = np.sum(apart[a] * change)
+        trace += normal[a, a]
+    for a in range(kept):
+        normal[a, a] += 1e-10 * trace + 1e-100
+    for a in range(kept):
+        if not normal[a, a] > 0:
+            return np.zeros(kept)
+        for b in range(a + 1, kept):
+            factor = normal[b, a] / normal[a, a]
+            for c in range(a, kept):
+                normal[b, c] -= factor * normal[a, c]
+            right[b] -= factor * right[a]
+    for a in range(kept - 1, -1, -1):
+        for b in range(a + 1, kept):
+            right[a] -= normal[a, b] * right[b]
+        right[a] /= normal[a, a]
+        if not abs(right[a]) < 1e100:
+            return np.zeros(kept)
+    return right
+
+
+@compiled
+def stationary_direction(
+    records: NDArray[np.float32],
+    start: FloatArray,
+    shape: FloatArray,
+    steps: int,
+    depth: int,
+    tolerance: float,
+) -> FloatArray:
+    """Return a unit vector u that is stationary for sum_l psi(t + t^2 / (4 B)), t = u'x_l.
+
+    Given the records x_l in single precision, shape (n, m), a unit vector to start from and B, z0
+    and z1, takes steps u <- grad / |grad|, at most so many, until u changes by no more than the
+    tolerance. Anderson extrapolation: the next vector combines the last `depth` steps so that,
+    were the map linear, their changes would cancel best. No division is by zero for any records.
+    """
+    n, m = records.shape
+    bias, lower, width = shape[0], shape[1], shape[2] - shape[1]
+    pull, u, kept = np.empty(n, np.float32), start.copy(), 0
+    images, changes = np.empty((depth + 1, m)), np.empty((depth + 1, m))
+    for _ in range(steps):
+        along = np.dot(records, u.astype(np.float32))
+        for row in range(n):
+            t = np.float64(along[row])
+            lift = t / (2 * bias)
+            over = min(max(t * (1 + lift / 2) - lower, 0.0), width)
+            pull[row] = (1 - over / width) * (1 + lift)
+        image: FloatArray = np.dot(pull, records).astype(np.float64)
+        norm = math.sqrt(np.sum(image * image))
+        if norm == 0:  # every record is saturated, or all cancel
+            break
+        image /= norm
+        change = image - u
+        if np.sum(change * change) <= tolerance**2:
+            return image
+        if kept > depth:
+            for k in range(depth):
+                images[k], changes[k] = images[k + 1], changes[k + 1]
+            kept = depth
+        images[kept], changes[kept] = image, change
+        weights = _mixture(change - changes[:kept], change)
+        guess = image.copy()
+        for k in range(kept):
+            guess -= weights[k] * (image - images[k])
+        kept += 1
+        u = guess / max(1e-100, math.sqrt(np.sum(guess * guess)))
+    return u

@@ -1,0 +1,276 @@
+r"""Statistics of any number of groups: how far each group is from all units together.
+
+Let phi_i be the features of unit i, one of N: the indicator of its category (or the shares of its
+rows by category) with half the l1 norm, whose diameter is 1, or its ranking in the space of a
+kernel (:mod:`privrank.mechanisms.statistics.gram` has the diameters). With mu the mean over all
+units and w_g = n_g / N the share of group g,
+
+    D_g = |sum of phi_i - mu over the units i of g| / N = w_g |mean of g - mu|
+
+is the *departure* of g, and T = D_1 + ... + D_G. For choices T is the total variation distance of
+the joint distribution of group and category from the product of its margins. For two groups
+T = 2 w_1 w_2 |mean of 1 - mean of 2| is their distance, rescaled.
+
+**Privacy.** Unit and neighbours: replace one unit. Let its features move by d, |d| <= diam, in
+group g. Then mu moves by d / N, the sum of g by (1 - w_g) d and that of every other group h by
+-w_h d.
+
+- *T* moves by at most (1 - w_g + sum_{h != g} w_h) |d| / N = 2 (1 - w_g) |d| / N. A re-labelling
+  puts the unit into any group, so Delta = 2 (1 - w) diam / N at every one, w the smallest share. It
+  is attained where the smallest group is all at x and the others all at y.
+- *D_g* moves by at most max(w_g, 1 - w_g) diam / N, as the unit is in g or is not.
+- *Private labels.* Neighbours may change a unit's group, too. At a re-labelling the replaced unit
+  keeps whatever group it is dealt and some unit j moves from one group to another: do the one, then
+  the other. The first moves T by less than 2 diam / N, as above. The second leaves mu where it is
+  and takes phi_j - mu out of one sum into the other, |phi_j - mu| <= (1 - 1/N) diam: less than
+  2 diam / N again. So Delta = 4 diam / N, whatever the sizes of the groups, empty ones included.
+  For choices no smaller multiple of 1 / N will do: 4 / N - 8 / N^2 is attained by one unit (a, x),
+  one (b, z) and all others (c, y), where the first becomes (a, y) and the second (c, z).
+
+**Omnibus.** The value max_j (T_j / Delta_j - q_j) of statistics T_j moves by at most 1 where the
+q_j are public: each term does. `quantiles` makes terms comparable: q_j is what the noisy T_j of a
+public reference distribution exceeds with a stated probability. Any q_j give a valid test.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.hypotheses.quantiles import noisy_quantile
+from privrank.mechanisms.statistics.permutation import FLOOR, Gram, kernel_products
+
+__all__ = [
+    "cell_parts",
+    "kernel_departures",
+    "levels",
+    "omnibus_values",
+    "parts_of_departures",
+    "private_label_sensitivity",
+    "quantiles",
+    "share_departures",
+    "sum_sensitivity",
+]
+
+IntArray = NDArray[np.int64]
+TableArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+
+_WHOLE, _EACH = 0.035, 0.05
+"""Levels of the sum, and of all departures together; valid whatever they add up to."""
+
+_CELLS = 2**19
+"""Cells of tables looked at a time."""
+
+_TABULATED = 2**18
+"""Counts up to which expected deviations are tabulated; beyond they grow like the root."""
+
+
+def sum_sensitivity(sizes: IntArray, diameter: float) -> float:
+    """Return 2 (1 - w) diam / N, the sensitivity of the sum of departures; no size is 0."""
+    total = int(np.sum(sizes))
+    return 2.0 * (1.0 - int(np.min(sizes)) / total) * diameter / total
+
+
+def private_label_sensitivity(total: int, diameter: float) -> float:
+    """Return 4 diam / N, the sensitivity of the sum of departures if labels are private."""
+    return 4.0 * diameter / total
+
+
+def share_departures(tables: TableArray, features: FloatArray | None = None) -> FloatArray:
+    """Return the departures D_g of shares by category, in total variation, by table.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by group and kind.
+    features : ndarray of float64, shape (k, c), optional
+        Where kinds are respondents with several rows, the shares of each one's rows by category.
+
+    Returns
+    -------
+    ndarray of float64, shape (t, G)
+        Of one table those of equal departures are equal.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    total = int(sizes.sum())
+    if features is not None:
+        sums = tables @ features
+        away = sums - sizes[:, None] * (sums.sum(axis=1, keepdims=True) / total)
+        return np.asarray(np.abs(away).sum(axis=2) / (2.0 * total))
+    found = np.empty(tables.shape[:2])
+    for rows in _batches(tables):
+        pooled = _pooled(tables[rows])
+        for g, size in enumerate(sizes):
+            away = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
+            found[rows, g] = away.sum(axis=1) / (2.0 * total**2)
+    return found
+
+
+def kernel_departures(tables: TableArray, gram: Gram) -> FloatArray:
+    """Return the departures D_g of mean features under a kernel, by table.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by group and kind; no group is empty.
+    gram : iterable of (int, ndarray of float64)
+        The kernel matrix, as for :func:`kernel_products`.
+
+    Returns
+    -------
+    ndarray of float64, shape (t, G)
+        w_g sqrt(x^2 + 1e-12) for x the distance of a mean from that of all; the root changes no
+        faster than x.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    share = sizes / sizes.sum()
+    from_mean = np.eye(len(sizes)) - share  # rows e_g - w: the mean of g less that of all
+    products = kernel_products(tables, gram)
+    square = ((from_mean @ products) * from_mean).sum(axis=2)
+    return np.asarray(share * np.sqrt(np.maximum(square, 0.0) + FLOOR))
+
+
+def parts_of_departures(departures: FloatArray, sizes: IntArray, diameter: float) -> FloatArray:
+    """Return T and all D_g in units of their sensitivities, shape (t, 1 + G)."""
+    share = np.asarray(sizes) / np.sum(sizes)
+    each = np.maximum(share, 1.0 - share) * diameter / np.sum(sizes)
+    whole = departures.sum(axis=1) / sum_sensitivity(sizes, diameter)
+    return np.concatenate((whole[:, None], departures / each), axis=1)
+
+
+def cell_parts(tables: TableArray) -> FloatArray:
+    r"""Return statistics of choices that see both many small differences and one large one.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by group and category; no group is empty.
+
+    Returns
+    -------
+    ndarray of float64, shape (t, 1 + 2 G), or (t, 2) for two groups
+        S, then all R_g, then all M_g, each in units of its sensitivity; for two groups, where
+        groups and S say the same, R_1 and M_1.
+
+    Notes
+    -----
+    With counts c_gx, C_x = sum_g c_gx and A_gx = c_gx - w_g C_x,
+
+        R_g = sum_x (|A_gx| - e_g(C_x)),  S = sum_g R_g,  M_g = max_x (|A_gx| - s_g(C_x)),
+
+    where e_g and s_g are about the mean and the spread of |A_gx| when groups are alike: without
+    them a part would be silenced where categories are of very different sizes. They are functions
+    of C_x, which no re-labelling changes.
+
+    **Privacy.** Unit and neighbours: replace one unit, in the group that a re-labelling has put it
+    in. Write b_g = w_g (1 - w_g) and v_g = max(w_g, 1 - w_g). e_g rises by at most b_g per count
+    (`_expected`) and s_g by at most v_g / 8 (`_spread`), and neither falls. Removing a unit of
+    group g from x moves |A_gx| by at most 1 - w_g and |A_hx| of another group by at most w_h, their
+    sum by at most 2 (1 - w_g), and -e_h(C_x) by 0 to b_h. Adding it at y moves them likewise, and
+    -e_h(C_y) by -b_h to 0. With B the sum of all b_h:
+
+    - S moves by at most 4 (1 - w) + B, w the smallest share;
+    - R_g by at most 2 v_g + b_g;
+    - M_g by at most 9 v_g / 8: so much each of two terms, and a maximum moves no more than its
+      terms.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    total, two = int(sizes.sum()), len(sizes) == 2
+    share = sizes / total
+    both, most = share * (1.0 - share), np.maximum(share, 1.0 - share)
+    sums, largest = (np.zeros(tables.shape[:2]) for _ in range(2))
+    for rows in _batches(tables):
+        pooled = _pooled(tables[rows])
+        for g in range(1 if two else len(sizes)):
+            away = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
+            expected = _expected(pooled, int(sizes[g]), total).sum(axis=1)
+            sums[rows, g] = away.sum(axis=1) / total - expected
+            largest[rows, g] = (away / total - _spread(pooled, share[g])).max(axis=1)
+    each, cells = sums / (2.0 * most + both), largest / (9.0 / 8.0 * most)
+    if two:
+        return np.stack((each[:, 0], cells[:, 0]), axis=1)
+    whole = sums.sum(axis=1) / (4.0 * (1.0 - share.min()) + both.sum())
+    return np.concatenate((whole[:, None], each, cells), axis=1)
+
+
+def _batches(tables: TableArray) -> list[slice]:
+    step = max(1, _CELLS // tables[0].size)
+    return [slice(start, start + step) for start in range(0, len(tables), step)]
+
+
+def _pooled(tables: TableArray) -> IntArray:
+    """Return counts by kind over all groups, shape (1, k) where those of all tables are the same.
+
+    Re-labellings of one data set have the same, so that what depends on them is found once.
+    """
+    pooled = tables.sum(axis=1, dtype=np.int64)
+    return np.asarray(pooled[:1] if (pooled == pooled[0]).all() else pooled)
+
+
+def _spread(pooled: IntArray, share: float) -> FloatArray:
+    """Return s(c) = sqrt(b c + r^2) - r with b = w (1 - w), l = max(w, 1 - w) / 8, r = b / (2 l).
+
+    Its derivative is at most b / (2 r) = l, at 0.
+    """
+    both = share * (1.0 - share)
+    root = 4.0 * min(share, 1.0 - share)
+    return np.asarray(np.sqrt(both * pooled + root**2) - root)
+
+
+def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
+    """Return e(c): about the mean absolute deviation of a binomial (c, w = size / total) count.
+
+    e(c) = min_{j <= c} (d(j) + (c - j) w (1 - w)), d the mean absolute deviation, so that it rises
+    by at most w (1 - w) per count; as d does not fall (a martingale's deviations grow), nor does e.
+    Counts beyond the table have e(last) sqrt(c / last): as e(last) <= last w (1 - w), that rises by
+    at most half of w (1 - w).
+    """
+    table = _expected_table(size, total)
+    last = len(table) - 1
+    inside = table[np.minimum(pooled, last)]
+    return np.asarray(inside * np.sqrt(np.maximum(pooled / last, 1.0)))
+
+
+@lru_cache(maxsize=64)
+def _expected_table(size: int, total: int) -> FloatArray:
+    from scipy.special import gammaln
+
+    share, count = size / total, np.arange(min(total, _TABULATED) + 1)
+    # De Moivre: 2 j (1 - w) P(Bin(c, w) = j) for j = floor(c w) + 1
+    j = count * size // total + 1
+    chosen = gammaln(count + 1.0) - gammaln(j + 1.0) - gammaln(np.maximum(count - j, 0) + 1.0)
+    log_p = chosen + j * np.log(share) + (count - j) * np.log1p(-share)
+    deviation = 2.0 * j * (1.0 - share) * np.exp(log_p)
+    deviation[0] = 0.0
+    rise = share * (1.0 - share) * count
+    limited = np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise
+    limited.setflags(write=False)
+    return np.asarray(limited)
+
+
+def levels(groups: int, parts: int) -> tuple[float, ...]:
+    """Return the levels at which parts enter an omnibus: of `cell_parts`, else of departures."""
+    if parts == 2:
+        return 0.025, 0.025
+    if parts == 1 + groups:
+        return _WHOLE, *[_EACH / groups] * groups
+    return 0.02, *[0.015 / groups] * (2 * groups)
+
+
+def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
+    """Return the public q_j of an omnibus from draws of its parts, for noise of this scale.
+
+    q_j is what part j with its noise exceeds with the probability that `levels` has for it, under
+    a reference distribution.
+    """
+    each = levels(groups, reference.shape[1])
+    pairs = zip(reference.T, each, strict=True)
+    return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
+
+
+def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
+    """Return max_j (T_j - q_j) by table; its sensitivity is 1 (see the module's description)."""
+    return np.asarray((parts - public).max(axis=1))

@@ -1,0 +1,156 @@
+"""What differs between groups, from a release of totals by group: table, words and figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privrank.hypotheses.details import DetailLaw, contrasts, half_widths
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.zerosum import ZeroSumLaplace
+from privrank.release.release import DETAILS, Release
+from privrank.release.survey import Sample
+from privrank.results.guarantee import caption
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "REST",
+    "clear_differences",
+    "detail_frame",
+    "detail_words",
+    "hypotheses_of",
+    "plot_details",
+]
+
+FloatArray = NDArray[np.float64]
+
+REST = "the others"
+
+_MOST_WORDS = 4
+"""Clear differences that a summary spells out."""
+
+
+def detail_items(release: Release) -> list[int]:
+    """Return the places of the items that were asked for."""
+    return [int(place) for place in str(release.plan.settings[DETAILS]).split()]
+
+
+def _means(release: Release) -> tuple[FloatArray, FloatArray, DetailLaw, float]:
+    """Return noisy totals of scores by group and item, sizes, and the noise with its step."""
+    sample, items = release.sample, detail_items(release)
+    parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
+    law = parts[0].law
+    assert isinstance(law, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
+    largest = len(sample.items) - 1 if sample.kind == "rankings" else 1
+    step = parts[0].step / largest
+    totals = np.array([part.values for part in parts]) * step
+    if totals.shape[1] > len(items):
+        totals = totals[:, items]
+    return totals, np.array(sample.sizes, dtype=np.float64), law, step
+
+
+def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
+    """Return every comparison of every item with its interval, all at once at 1 - alpha.
+
+    Differences of shares for choices, of mean ranks for rankings.
+    """
+    totals, sizes, law, step = _means(release)
+    sample, chosen = release.sample, detail_items(release)
+    largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
+    widths = half_widths(totals, sizes, law, step, alpha)
+    names = [name for name, _ in sample.groups]
+    asked, k = contrasts(len(sizes)), len(chosen)
+    difference = np.array([contrast.weights(sizes) @ totals for contrast in asked])
+    low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
+    others = [names[c.second[0]] if len(c.second) == 1 else REST for c in asked]
+    return pd.DataFrame(
+        {
+            "item": [sample.items[place] for place in chosen] * len(asked),
+            "group": np.repeat([names[contrast.first[0]] for contrast in asked], k),
+            "other": np.repeat(others, k),
+            "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),
+            "lower": largest * low.ravel(),
+            "upper": largest * high.ravel(),
+            "clear": ((low > 0) | (high < 0)).ravel(),
+        }
+    )
+
+
+def clear_differences(frame: pd.DataFrame | None) -> list[dict[Any, Any]] | None:
+    """Return the clear differences as records, for archives; None without totals."""
+    return None if frame is None else frame[frame["clear"]].to_dict("records")
+
+
+def hypotheses_of(sample: Sample) -> str:
+    """Return H0 and H1 of a comparison of samples in words."""
+    if sample.paired:
+        return (
+            f"H0: the two {sample.kind} of a respondent are exchangeable. H1: their distributions "
+            f"differ."
+        )
+    return f"H0: the {sample.kind} of all groups have the same distribution. H1: they have not."
+
+
+def detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
+    """Return the clear differences in sentences, the clearest first, and how many there are."""
+    if frame is None:
+        return ()
+    rankings = release.sample.kind == "rankings"
+    what = "mean ranks" if rankings else "shares"
+    cost = ""
+    if release.source != "none":
+        cost = f", for epsilon {release.parts[f'{DETAILS} 0'].epsilon:.4g} of the total"
+    head = (
+        f"What differs, from {what} by group{cost}; all {len(frame)} statements hold at once with "
+        f"{100 * (1 - alpha):g} % confidence, whether or not H0 is rejected"
+    )
+    clear = frame[frame["clear"]]
+    if clear.empty:
+        return (f"{head}: no difference is clear.",)
+    half = 0.5 * (clear["upper"] - clear["lower"])
+    order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
+    said = [_statement(row, rankings) for row in clear.loc[order].head(_MOST_WORDS).itertuples()]
+    left = len(clear) - len(said)
+    more = f" {left} more are clear: see details()." * (left > 0)
+    return (f"{head}. {'. '.join(said)}.{more}",)
+
+
+def _statement(row: Any, rankings: bool) -> str:
+    """Return one clear difference in words: a lower mean rank is a higher place."""
+    lower = row.difference < 0
+    size = abs(row.difference)
+    ends = sorted((abs(row.lower), abs(row.upper)))
+    other = row.other if row.other == REST else f"group {row.other}"
+    if rankings:
+        direction = "higher" if lower else "lower"
+        between = f"{ends[0]:.2f} to {ends[1]:.2f}"
+        return (
+            f"Group {row.group} ranks {row.item} {size:.2f} places {direction} than {other} "
+            f"({between})"
+        )
+    direction = "less" if lower else "more"
+    between = f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
+    return (
+        f"Group {row.group} chooses {row.item} {direction} often than {other}, by "
+        f"{100 * size:.1f} percentage points ({between})"
+    )
+
+
+def plot_details(
+    release: Release, frame: pd.DataFrame, alpha: float, ax: Axes | None = None
+) -> Figure:
+    """Draw the differences with their intervals."""
+    from privrank.results import plots
+
+    label = "difference of mean ranks (left: ranked higher)"
+    if release.sample.kind == "choices":
+        label = "difference of shares (right: chosen more often)"
+    label = f"{label}; {100 * (1 - alpha):g} % intervals,\nall at once, privacy noise included"
+    return plots.differences(frame, label, caption(release), ax=ax)

@@ -1,0 +1,85 @@
+"""Sentences of the summary of a test on rankings or choices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privrank.release.release import EFFECT, STATISTIC, Release
+from privrank.results.guarantee import format_pvalue
+
+if TYPE_CHECKING:
+    from privrank.results.ranktest import RankTestResult
+
+__all__ = ["completion", "distance", "mechanism", "null", "scale", "verdict"]
+
+
+def null(result: RankTestResult) -> str:
+    """Return what the null distribution was found by."""
+    if result.pvalue is None:
+        return "level by calibration"
+    return "exact" if result.draws is None else f"Monte Carlo, {result.draws} draws"
+
+
+def mechanism(release: Release) -> str:
+    """Return what protects a release."""
+    if release.source == "none":
+        return "no noise"
+    return "discrete Laplace" if STATISTIC in release.parts else "random bit"
+
+
+def scale(release: Release) -> str:
+    """Return the scale of the noise of the statistic, in its own unit."""
+    part = release.parts.get(STATISTIC)
+    if part is None:
+        return "none, one bit"
+    return f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
+
+
+def completion(release: Release) -> tuple[str, ...]:
+    """Return what is assumed where rankings were completed."""
+    if not release.sample.completed:
+        return ()
+    return (
+        "Ties and missing ranks were completed by a secret draw from H0, given what was reported; "
+        "the level holds if what a respondent leaves open depends on their ranking through what "
+        "they report only.",
+    )
+
+
+def verdict(result: RankTestResult) -> str:
+    """Return what the test decides, and what its p-value accounts for."""
+    verb = "is" if result.reject else "is not"
+    if result.pvalue is None:
+        return (
+            f"H0 {verb} rejected at level {result.alpha:g}. This method releases the decision "
+            f"alone, so there is no p-value."
+        )
+    noisy, error = " The p-value accounts for the privacy noise.", ""
+    if result.draws is not None and result.pvalue_error:
+        error = f" (Monte Carlo standard error {result.pvalue_error:.1g})"
+    if result.boundary is not None:
+        noisy = (
+            f" The p-value accounts for the privacy noise, and a public random number, "
+            f"U = {result.boundary:.3f}, decides at the boundary, so that the level is exact."
+        )
+    return (
+        f"H0 {verb} rejected at level {result.alpha:g}: {format_pvalue(result.pvalue)}{error}."
+        f"{noisy * (result.release.source != 'none')}"
+    )
+
+
+def distance(result: RankTestResult, interval: tuple[float, float] | None) -> tuple[str, ...]:
+    """Return the estimate of the distance from H0 with its interval, if one was released."""
+    if interval is None:
+        return ()
+    low, high = interval
+    within = f"between {low:.3f} and {high:.3f}"
+    if low < 0.0005:
+        within = f"above 0, at most {high:.3f}" if low > 0 else f"at most {high:.3f}"
+    own, release = "", result.release
+    if EFFECT in release.parts and release.source != "none":
+        own = f" (epsilon {release.parts[EFFECT].epsilon:.4g} of the total)"
+    return (
+        f"The total variation distance from H0 is estimated at {result.effect:.3f}{own}; with "
+        f"{100 * (1 - result.alpha):g} % confidence it is {within}.",
+    )

@@ -1,0 +1,161 @@
+"""Totals by group: sensitivities by enumeration, the noise that is taken, what is spent."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank.mechanisms import details as module
+from privrank.mechanisms.details import plan_details
+from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.sensitivity import RankingReach
+from privrank.privacy.zerosum import ZeroSumLaplace
+from privrank.release.release import DETAILS
+from privrank.release.survey import Sample
+
+
+def sample(kind, k, sizes=(30, 20)):
+    groups = tuple((f"g{g}", size) for g, size in enumerate(sizes))
+    return Sample(kind, tuple(f"i{x}" for x in range(k)), sum(sizes), "row", 1, groups)
+
+
+def moves(kind, k, items):
+    """All changes of one group's totals when a unit is replaced."""
+    if kind == "choices":
+        units = np.eye(k, dtype=int)
+    else:
+        units = np.array(list(itertools.permutations(range(k))))
+    units = units[:, items]
+    return (units[:, None] - units[None]).reshape(-1, len(items))
+
+
+CASES = [("choices", k, items) for k in (2, 3, 5) for items in ([0], [0, 1], list(range(k)))]
+CASES += [
+    ("rankings", m, list(items))
+    for m in (2, 3, 4, 5)
+    for size in range(1, m + 1)
+    for items in itertools.islice(itertools.combinations(range(m), size), 3)
+]
+
+
+def loss(part, changes):
+    """The largest privacy loss of the planned noise over all changes of the totals."""
+    law = part.noise
+    if isinstance(law, PermutohedronNoise):
+        # in k K if the sum over any set A of items is at most k |A| (m - |A|), and over all is 0
+        assert not changes.sum(axis=1).any()
+        size = np.arange(1, changes.shape[1])
+        largest = np.cumsum(-np.sort(-changes, axis=1), axis=1)[:, :-1]
+        worst = (largest / (size * size[::-1])).max()
+        return worst * law.fineness * law.rate
+    if isinstance(law, ZeroSumLaplace):
+        assert not changes.sum(axis=1).any()
+    return np.abs(changes).sum(axis=1).max() / law.scale
+
+
+@pytest.mark.parametrize(("kind", "k", "items"), CASES)
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_the_noise_is_private_for_all_neighbours(kind, k, items, epsilon):
+    plans = plan_details(sample(kind, k), epsilon, items)
+    assert list(plans) == ["details 0", "details 1"]
+    for part in plans.values():
+        assert part.epsilon == epsilon
+        whole = isinstance(part.noise, PermutohedronNoise)
+        changes = moves(kind, k, list(range(k)) if whole else items)
+        found = loss(part, changes)
+        # the noise of K-norms is rounded up to a lattice; others are tight
+        assert found <= epsilon
+        assert whole or found == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
+def test_totals_of_some_items_are_tight(m):
+    for size in range(1, m + 1):
+        changes = moves("rankings", m, list(range(size)))
+        assert RankingReach(m).some_borda_l1(size) == np.abs(changes).sum(axis=1).max()
+    assert RankingReach(m).some_borda_l1(m) == m * m // 2
+
+
+def test_half_the_noise_is_found(monkeypatch):
+    monkeypatch.setattr(module, "_l1", lambda sample, items: 1)
+    part = plan_details(sample("choices", 3), 1.0, [0, 1, 2])["details 0"]
+    assert loss(part, moves("choices", 3, [0, 1, 2])) > 1.9
+
+
+def test_which_noise_is_taken():
+    def law(kind, k, items, epsilon=1.0):
+        return type(plan_details(sample(kind, k), epsilon, items)["details 0"].noise)
+
+    assert law("choices", 2, [0, 1]) is law("choices", 100, range(100)) is ZeroSumLaplace
+    assert law("choices", 500, range(500)) is law("choices", 5, [1, 2]) is DiscreteLaplace
+    assert law("rankings", 6, range(6)) is PermutohedronNoise
+    assert law("rankings", 6, [2]) is DiscreteLaplace
+    assert law("rankings", 6, [0, 1, 2, 3, 4]) is PermutohedronNoise
+    assert law("rankings", 6, range(6), np.inf) is DiscreteLaplace
+
+
+ITEMS = ["a", "b", "c"]
+
+
+def people(rng, rows=3):
+    """Rankings of ten respondents, up to three each, in two groups."""
+    size = 1 + np.arange(10) % rows
+    who = np.repeat(np.arange(10), size)
+    ranks = rng.permuted(np.tile([1, 2, 3], (len(who), 1)), axis=1)
+    frame = pd.DataFrame(ranks, columns=ITEMS).assign(respondent=who)
+    frame["choice"] = rng.choice(list("xyz"), len(who))
+    frame["group"] = np.where(frame["respondent"] < 4, "few", "more")
+    return frame
+
+
+def fitted(frame, formula, epsilon=np.inf, **options):
+    more = {} if "choice" not in formula else {"categories": list("xyz")}
+    test = pr.ClosenessTest.from_formula(
+        formula, frame, levels=["few", "more"], respondent="respondent", max_rows=3, **more
+    )
+    rng = np.random.default_rng(3)
+    return test.fit(epsilon, permutations=19, rng=rng, **options)
+
+
+@pytest.mark.parametrize("formula", ["a + b + c ~ group", "choice ~ group"])
+def test_every_respondent_counts_once(formula):
+    frame = people(np.random.default_rng(1))
+    parts = fitted(frame, formula).release.parts
+    each = 1 if "choice" in formula else 3
+    totals = [parts[f"{DETAILS} {g}"].values.sum() for g in (0, 1)]
+    assert totals == [4 * each, 6 * each]
+
+
+def test_counting_all_rows_is_found(monkeypatch):
+    def every(part, rng):
+        return np.bincount(part._rows, minlength=3)
+
+    monkeypatch.setattr(module, "one_row_per_unit", every)
+    parts = fitted(people(np.random.default_rng(1)), "choice ~ group").release.parts
+    assert parts[f"{DETAILS} 0"].values.sum() > 4
+
+
+def test_all_that_is_spent_is_reserved_at_once():
+    frame = people(np.random.default_rng(2))
+    budget = pr.Budget(2.0, unit="respondent")
+    spending = {"details_epsilon": 0.5, "effect_epsilon": 0.25, "budget": budget}
+    result = fitted(frame, "choice ~ group", 1.0, **spending)
+    assert result.epsilon == 1.75 and budget.left == (0.25, 0.0)
+    parts = result.release.plan.parts
+    assert parts["details 0"].epsilon == parts["details 1"].epsilon == pytest.approx(0.5)
+    # groups are disjoint, so that their totals spend once
+    once = sum(part.epsilon for name, part in parts.items() if name != "details 1")
+    assert once <= 1.75 and once == pytest.approx(1.75)
+    with pytest.raises(pr.BudgetExceeded):
+        fitted(frame, "choice ~ group", 0.2, details_epsilon=0.1, budget=budget)
+    assert budget.left == (0.25, 0.0)
+
+
+def test_without_details_nothing_is_released():
+    result = fitted(people(np.random.default_rng(2)), "choice ~ group", 1.0)
+    assert not any(name.startswith(DETAILS) for name in result.release.parts)
+    with pytest.raises(ValueError, match="details_epsilon="):
+        result.details()

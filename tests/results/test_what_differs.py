@@ -1,0 +1,136 @@
+"""What differs, as a reader meets it: words, table, figure, archive, refusals."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+
+matplotlib.use("Agg")
+
+ITEMS = ["a", "b", "c"]
+
+
+def ranked(n, first, rng):
+    """Rankings of three items of which one is always first."""
+    ranks = rng.permuted(np.tile([2, 3], (n, 1)), axis=1)
+    return np.insert(ranks, first, 1, axis=1)
+
+
+@pytest.fixture(scope="module")
+def rankings():
+    rng = np.random.default_rng(1)
+    groups = ranked(300, 0, rng), ranked(200, 1, rng)
+    test = pr.ClosenessTest(*groups, items=ITEMS)
+    return test.fit(1.0, details_epsilon=1.0, permutations=19, rng=np.random.default_rng(2))
+
+
+@pytest.fixture(scope="module")
+def choices():
+    table = pd.DataFrame(
+        {"north": [150, 100, 50], "south": [50, 100, 150], "west": [50, 30, 20]},
+        index=["tea", "coffee", "water"],
+    )
+    test = pr.ClosenessTest.from_counts(table)
+    return test.fit(1.0, details_epsilon=2.0, permutations=19, rng=np.random.default_rng(2))
+
+
+def test_rankings_in_words(rankings):
+    frame = rankings.details().set_index("item")
+    # item a is first in sample 1, in the middle of the other two in sample 2
+    assert frame.loc["a", "difference"] == pytest.approx(-1.5, abs=0.2)
+    assert frame["clear"].to_dict() == {"a": True, "b": True, "c": False}
+    text = " ".join(rankings.summary().as_text().split())
+    assert "Group sample 1 ranks a 1." in text and "places higher than group sample 2" in text
+    assert "ranks b 1." in text and "places lower than group sample 2" in text
+    assert "all 3 statements hold at once with 95 % confidence" in text
+    assert rankings.to_frame()["clear"].item() == 2
+
+
+def test_choices_in_words(choices):
+    frame = choices.details()
+    assert len(frame) == 3 * 6
+    assert set(frame["other"]) == {"the others", "south", "west"}
+    pair = frame[(frame["group"] == "north") & (frame["other"] == "south")].set_index("item")
+    assert pair["clear"].to_dict() == {"tea": True, "coffee": False, "water": True}
+    text = " ".join(choices.summary().as_text().split())
+    assert "Group north chooses tea more often than group south, by 3" in text
+    assert "more are clear: see details()." in text
+    left = frame["clear"].sum() - 4
+    assert f"{left} more are clear" in text
+
+
+def test_levels(rankings):
+    wide, narrow = rankings.details(0.01), rankings.details(0.2)
+    width = wide["upper"] - wide["lower"]
+    assert (width > narrow["upper"] - narrow["lower"]).all()
+    assert (width > rankings.details()["upper"] - rankings.details()["lower"]).all()
+    with pytest.raises(ValueError, match="alpha"):
+        rankings.details(2.0)
+
+
+def test_an_archive_keeps_them(rankings, choices):
+    for result in (rankings, choices):
+        again = pr.from_json(result.to_json())
+        pd.testing.assert_frame_equal(again.details(), result.details())
+        assert again.summary().as_text() == result.summary().as_text()
+
+
+def test_figures(rankings, choices):
+    for result, dots in ((rankings, 3), (choices, 18)):
+        figure = result.plot_details()
+        (axes,) = figure.axes
+        points = sum(len(found.get_offsets()) for found in axes.collections[1::2])
+        assert points == dots
+        assert "all at once" in axes.get_xlabel()
+        matplotlib.pyplot.close(figure)
+
+
+def test_nothing_clear_is_said():
+    counts = {"x": {"p": 20, "q": 20}, "y": {"p": 20, "q": 20}}
+    result = pr.ClosenessTest.from_counts(counts).fit(np.inf, permutations=19)
+    assert "no difference is clear" in " ".join(result.summary().as_text().split())
+    assert result.to_frame()["clear"].item() == 0
+
+
+def test_items_chosen_beforehand():
+    rng = np.random.default_rng(1)
+    test = pr.ClosenessTest(ranked(300, 0, rng), ranked(200, 1, rng), items=ITEMS)
+    options = {"details_epsilon": 1.0, "permutations": 19}
+    some = test.fit(1.0, **options, details_items=["b"], rng=np.random.default_rng(2))
+    assert list(some.details()["item"]) == ["b"]
+    every = test.fit(1.0, **options, rng=np.random.default_rng(2)).details()
+    width = every["upper"] - every["lower"]
+    assert (some.details()["upper"] - some.details()["lower"]).item() < width[1]
+    pd.testing.assert_frame_equal(pr.from_json(some.to_json()).details(), some.details())
+
+
+REFUSED = [
+    ({"details_epsilon": 0.0}, ValueError, "details_epsilon must be positive"),
+    ({"details_epsilon": "all"}, TypeError, "details_epsilon must be a positive number"),
+    ({"details_items": ["a"]}, ValueError, "details_items= says what details_epsilon="),
+    ({"details_epsilon": 1.0, "details_items": []}, ValueError, "name at least one"),
+    ({"details_epsilon": 1.0, "details_items": ["z"]}, ValueError, "at least one of the items"),
+    ({"details_epsilon": 1.0, "details_items": "abc"}, TypeError, "sequence of names"),
+    ({"epsilon": np.inf, "details_epsilon": 1.0}, ValueError, "leave it out"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "words"), REFUSED)
+def test_refusals(options, error, words):
+    rng, budget = np.random.default_rng(1), pr.Budget(9.0)
+    test = pr.ClosenessTest(ranked(10, 0, rng), ranked(10, 1, rng), items=ITEMS)
+    with pytest.raises(error, match=words):
+        test.fit(**{"epsilon": 1.0, "budget": budget, **options})
+    assert budget.left == (9.0, 0.0)
+
+
+def test_private_labels_release_no_totals():
+    frame = pd.DataFrame({"choice": ["x", "y"] * 10, "group": ["p"] * 9 + ["q"] * 11})
+    test = pr.ClosenessTest.from_formula(
+        "choice ~ group", frame, labels="private", levels=["p", "q"], categories=["x", "y"]
+    )
+    with pytest.raises(ValueError, match="details_epsilon= is for groups of different"):
+        test.fit(1.0, details_epsilon=1.0)
+    assert not any("details" in name for name in test.fit(np.inf).release.parts)
