@@ -79,7 +79,6 @@ SOURCES = {
     "draw_below": lambda total, rng: total // 3,
     "draw_bit": bit,
     "draw_cells": cells,
-    "draw_geometric": lambda scale, size, rng: np.abs(nonzero(scale, size, rng)) - 1,
     "draw_nonzero": nonzero,
     "draw_one_each": lambda sizes, rng: np.zeros(len(sizes), dtype=np.int64),
     "draw_orders": shuffled,

@@ -33,7 +33,7 @@ from scipy.special import gammaln
 from privrank.privacy.noise import DiscreteLaplace, clipped_sum
 from privrank.privacy.samplers import LARGEST, Integers
 
-__all__ = ["ZeroSumLaplace", "draw_geometric"]
+__all__ = ["ZeroSumLaplace"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -45,7 +45,7 @@ _LARGEST_SCALE = 2.0**44
 """Beyond this the noise would fill most of the 64-bit integers to which sums are clipped."""
 
 
-def draw_geometric(law: DiscreteLaplace, size: int, rng: np.random.Generator | None) -> Integers:
+def _geometric(law: DiscreteLaplace, size: int, rng: np.random.Generator | None) -> Integers:
     """Return variables that are k or more with probability exp(-k / scale), k = 0, 1, 2, ...
 
     Discrete Laplace variables given that they are not negative, as more than half of them are at
@@ -128,7 +128,7 @@ class ZeroSumLaplace:
             if first.dtype != object and np.abs(first).max() >= LARGEST // m:
                 first = first.astype(object)  # Python integers, whose sum has room
             last = -first.sum(axis=1)
-            coin = draw_geometric(law, size, rng)
+            coin = _geometric(law, size, rng)
             kept = np.flatnonzero(coin >= np.abs(last))
             if len(kept):
                 return clipped_sum(values, np.append(first[kept[0]], last[kept[0]]))

@@ -321,7 +321,6 @@ def test_only_privacy_and_mechanisms_draw():
     drawing = {"draw", "draw_bit", "draw_cells", "draw_one_each", "draw_orders", "draw_permutation"}
     drawing |= {
         "SystemRandom",
-        "draw_geometric",
         "draw_nonzero",
         "draw_shuffles",
         "secret_generator",
