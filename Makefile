@@ -6,6 +6,8 @@ VENV = .venv
 OLDEST = .venv-oldest
 RUN = $(VENV)/bin/python
 INSTALL = $(RUN) -m ensurepip >/dev/null && $(RUN) -m pip install --disable-pip-version-check --config-settings editable_mode=compat --editable
+# The suite runs in as many processes as there are cores, four at most: each takes about 1 GB.
+TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
@@ -36,12 +38,12 @@ report: $(RUN) $(VENV)/.installed-docs
 test: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
-	$(THREADS) $(RUN) -m pytest -q
+	$(THREADS) $(RUN) $(TESTS)
 
 quick: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
-	$(THREADS) $(RUN) -m pytest -q -m "not slow"
+	$(THREADS) $(RUN) $(TESTS) -m "not slow"
 
 chain: $(RUN) $(VENV)/.installed-dev
 	$(RUN) tools/chain.py
@@ -49,7 +51,7 @@ chain: $(RUN) $(VENV)/.installed-dev
 # Another VENV for the rules below; mypy and ruff look at the sources, not at what is installed.
 oldest:
 	@$(MAKE) --no-print-directory VENV=$(OLDEST) $(OLDEST)/bin/python $(OLDEST)/.installed-oldest
-	$(THREADS) $(OLDEST)/bin/python -m pytest -q
+	$(THREADS) $(OLDEST)/bin/python $(TESTS)
 
 vignettes: $(RUN) $(VENV)/.installed-docs
 	$(RUN) tools/vignettes.py vignettes/*.py --out build/vignettes
