@@ -99,6 +99,14 @@ def test_of_rankings_it_is_for_a_mallows_model():
     assert "and the centre of H0): " in against.summary().as_text().replace("\n", " ")
 
 
+def test_counts_of_orders_have_a_power_too():
+    rng = np.random.default_rng(5)
+    test = pr.UniformityTest(pr.Mallows(4, 1.0).rvs(100, rng))
+    result = test.fit(2.0, method="omnibus", draws=199, rng=rng)
+    assert 0.05 < result.standard_power()[0] < 0.9
+    assert 0.5 < result.detectable_effect(0.8, replicates=20).phi < 1
+
+
 def unstated():
     rng = np.random.default_rng(4)
     frame = pd.DataFrame(pr.Mallows(3, 0.9).rvs(50, rng), columns=list("abc"))
