@@ -16,10 +16,10 @@ THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 help:
 	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
 	@echo "make quick      lint, type check, the rules of the house and the fast tests (under a minute)"
-	@echo "make test       lint, type check and run the test suite (about twenty minutes)"
+	@echo "make test       lint, type check and run the test suite (a quarter of an hour on two cores)"
 	@echo "make chain      print the code that runs between a data frame and its release (half a minute)"
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
-	@echo "                oldest Python, in .venv-oldest (twenty minutes or more)"
+	@echo "                oldest Python, in .venv-oldest (a quarter of an hour or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (a minute or two)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (three minutes)"
