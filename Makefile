@@ -6,6 +6,8 @@ VENV = .venv
 OLDEST = .venv-oldest
 RUN = $(VENV)/bin/python
 INSTALL = $(RUN) -m ensurepip >/dev/null && $(RUN) -m pip install --disable-pip-version-check --config-settings editable_mode=compat --editable
+# The suite runs in as many processes as there are cores, four at most: each takes about 1 GB.
+TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
@@ -14,10 +16,10 @@ THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 help:
 	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
 	@echo "make quick      lint, type check, the rules of the house and the fast tests (under a minute)"
-	@echo "make test       lint, type check and run the test suite (about twenty minutes)"
+	@echo "make test       lint, type check and run the test suite (a quarter of an hour on two cores)"
 	@echo "make chain      print the code that runs between a data frame and its release (half a minute)"
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
-	@echo "                oldest Python, in .venv-oldest (twenty minutes or more)"
+	@echo "                oldest Python, in .venv-oldest (a quarter of an hour or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (a minute or two)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (three minutes)"
@@ -36,12 +38,12 @@ report: $(RUN) $(VENV)/.installed-docs
 test: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
-	$(THREADS) $(RUN) -m pytest -q
+	$(THREADS) $(RUN) $(TESTS)
 
 quick: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
-	$(THREADS) $(RUN) -m pytest -q -m "not slow"
+	$(THREADS) $(RUN) $(TESTS) -m "not slow"
 
 chain: $(RUN) $(VENV)/.installed-dev
 	$(RUN) tools/chain.py
@@ -49,7 +51,7 @@ chain: $(RUN) $(VENV)/.installed-dev
 # Another VENV for the rules below; mypy and ruff look at the sources, not at what is installed.
 oldest:
 	@$(MAKE) --no-print-directory VENV=$(OLDEST) $(OLDEST)/bin/python $(OLDEST)/.installed-oldest
-	$(THREADS) $(OLDEST)/bin/python -m pytest -q
+	$(THREADS) $(OLDEST)/bin/python $(TESTS)
 
 vignettes: $(RUN) $(VENV)/.installed-docs
 	$(RUN) tools/vignettes.py vignettes/*.py --out build/vignettes

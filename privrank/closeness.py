@@ -254,8 +254,9 @@ class ClosenessTest:
             difference, or ``"kendall"``, which sees differences of the pairwise fractions. Of more
             than two groups these compare each with all units, and their noise goes with the number
             of units; ``"pairs"`` takes the two groups that differ most, with noise by the smallest
-            group. ``"kim-schrab"`` releases the decision at `alpha` alone; ``"sigmoid"`` one bit
-            without a stated level.
+            group, and has more power where only a small group differs. ``"kim-schrab"`` releases
+            the decision of ``"pairs"`` at `alpha` alone, with a ninth less noise; ``"sigmoid"`` one
+            bit without a stated level.
         permutations : int, default 999
             Number of re-labellings; validity and privacy do not depend on it.
         effect_epsilon : float, optional

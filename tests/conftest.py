@@ -1,5 +1,7 @@
 """Null tables drawn by the tests are kept for the session only; files that take long are slow."""
 
+import os
+
 import pytest
 
 # Files that take more than three seconds: `make quick`, pytest -m "not slow", leaves them out.
@@ -45,6 +47,11 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True, scope="session")
 def _tables(tmp_path_factory):
+    """One folder for all processes of pytest-xdist, each of which draws on one core."""
+    folder = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PRIVRANK_CACHE", str(tmp_path_factory.mktemp("tables")))
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            folder = folder.parent
+            patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+        patch.setenv("PRIVRANK_CACHE", str(folder / "tables"))
         yield

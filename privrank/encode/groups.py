@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample
+from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample, enough
 from privrank.encode.formula import parse
 from privrank.encode.frames import refuse_copy, with_respondent_column
 from privrank.encode.pairing import check_paired, partners
@@ -116,13 +116,12 @@ def encode_samples(
                 "respondent=...)."
             )
         refuse_partial(shared, gaps)
-        least = _least(secret)
-        asked: dict[str, Any] = {"categories": items, "respondent": respondent, "least": least}
+        asked: dict[str, Any] = {"categories": items, "respondent": respondent, "least": 0}
         parts = [encode_choices(each, "choice", **asked) for each in samples]
         return _joined(parts, names, secret, place)
     if respondent is not None and not paired:
         _refuse_shared(samples, respondent)
-    unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": _least(secret)}
+    unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": 0}
     unit |= {"ties": shared, "missing": gaps}
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
@@ -141,7 +140,8 @@ def encode_count_tables(counts: object, categories: object = None) -> EncodedGro
             "mappings or a frame with one column per group does."
         )
     names = check_items([str(name) for name in counts.keys()], "groups")
-    return _joined([encode_counts(counts[name], categories) for name in counts.keys()], names)
+    parts = [encode_counts(counts[name], categories, least=0) for name in counts.keys()]
+    return _joined(parts, names)
 
 
 def groups_of_formula(
@@ -195,26 +195,26 @@ def groups_of_formula(
             f"because a list read off the answers would reveal them."
         )
     table = counting.collect(view, list(dict.fromkeys(wanted)))
-    blocks, least = _blocks(table, group, levels, secret), _least(secret)
+    blocks = _blocks(table, group, levels, secret)
     check_paired(paired, secret, respondent, len(blocks), options.get("max_rows", 1))
     place = partners(list(blocks.values()), str(respondent)) if paired else None
     if respondent is not None and not paired:
         _refuse_shared(list(blocks.values()), respondent)
     parts = [
-        encode_rankings(block, items=parsed.left, purpose="closeness", least=least, **options)
+        encode_rankings(block, items=parsed.left, purpose="closeness", least=0, **options)
         if rankings
-        else encode_choices(block, parsed.left[0], least=least, **options)
+        else encode_choices(block, parsed.left[0], least=0, **options)
         for block in blocks.values()
     ]
-    return _joined(parts, list(blocks), secret, place)
+    return _joined(parts, list(blocks), secret, place, group)
 
 
 def _blocks(
     table: pd.DataFrame, group: str, levels: object, secret: bool
 ) -> dict[str, pd.DataFrame]:
-    """Return the rows of each declared group; refuse rows of none, and groups that are too small.
+    """Return the rows of each declared group; refuse rows of none.
 
-    Of public groups those without rows are left out.
+    Of public groups those without rows are left out, and two must be left.
     """
     labels = check_items(levels, "levels")
     place = codes_of(table[group], labels)
@@ -232,18 +232,7 @@ def _blocks(
             f"at least two groups of column {group!r} must have units, and {len(blocks)} of those "
             f"declared has any: declare the groups that are in the data with levels=."
         )
-    for label, block in blocks.items():
-        if len(block) < FEWEST_UNITS:
-            raise ValueError(
-                f"every group must have at least two units, and group {label!r} has "
-                f"{len(block)}: leave it out of levels= with its rows, or collect more answers."
-            )
     return blocks
-
-
-def _least(secret: bool) -> int:
-    """Return the fewest units of a group; where the sizes are secret nothing depends on them."""
-    return 0 if secret else FEWEST_UNITS
 
 
 def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
@@ -269,8 +258,12 @@ def _joined(
     names: Sequence[Any],
     secret: bool = False,
     place: IntArray | None = None,
+    column: str = "",
 ) -> EncodedGroups:
-    """Join samples of the same items; with the partners of the first's units they are pairs."""
+    """Join samples of the same items; with the partners of the first's units they are pairs.
+
+    **Privacy.** Where the sizes of the groups are `secret`, nothing depends on them.
+    """
     first = parts[0].sample
     for part in parts[1:]:
         if part.sample.items != first.items:
@@ -278,12 +271,16 @@ def _joined(
                 "the samples must have the same items, or categories, in the same order: declare "
                 "them with items= or categories=."
             )
-    total = sum(part.sample.nobs for part in parts)
-    if total < FEWEST_UNITS:
-        raise ValueError(f"at least two units are needed, got {total}: collect more answers.")
+    for name, part in zip(names, parts, strict=True):
+        if part.sample.nobs < FEWEST_UNITS and not secret:
+            raise ValueError(
+                f"every group must have at least two units, and group {str(name)!r} has "
+                f"{part.sample.nobs}: leave it out with its rows, or collect more answers."
+            )
+    total = enough(sum(part.sample.nobs for part in parts))
     sizes = [None if secret else part.sample.nobs for part in parts]
     groups = tuple((str(name), size) for name, size in zip(names, sizes, strict=True))
-    if place is not None:
-        pairs = replace(first, nobs=first.nobs, groups=groups, paired=True)
-        return EncodedGroups(pairs, parts, place)
-    return EncodedGroups(replace(first, nobs=total, groups=groups), parts)
+    paired = place is not None
+    nobs = first.nobs if paired else total
+    sample = replace(first, nobs=nobs, groups=groups, paired=paired, group_column=column)
+    return EncodedGroups(sample, parts, place)

@@ -88,7 +88,7 @@ def encode_rankings(
     purpose : str
         What the rankings are for, which decides what a message says about ties and missing items.
     least : int
-        Fewest units; 0 where the number of units is not public.
+        Fewest units; 0 for a group of several, where that is looked at later, if it is public.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def encode_choices(
     respondent, max_rows
         As for :func:`encode_rankings`.
     least : int
-        Fewest units; 0 where the number of units is not public, and a declared bound stands in.
+        As for :func:`encode_rankings`.
     word : str
         The argument that declares categories.
 
@@ -325,7 +325,9 @@ def _of_lists(data: object, declared: object) -> object:
     return data
 
 
-def encode_counts(counts: object, categories: object = None) -> EncodedSample:
+def encode_counts(
+    counts: object, categories: object = None, *, least: int = FEWEST_UNITS
+) -> EncodedSample:
     """Validate counts by category; one counted choice is the unit.
 
     Parameters
@@ -334,6 +336,8 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
         How often each category was chosen.
     categories : sequence of str or None
         The categories; None takes the keys of a mapping or the index of a Series.
+    least : int
+        As for :func:`encode_rankings`.
 
     Raises
     ------
@@ -379,7 +383,8 @@ def encode_counts(counts: object, categories: object = None) -> EncodedSample:
             f"statistics hold: count in larger units."
         )
     nobs = int(table.sum())
-    sample = Sample("choices", tuple(str(label) for label in labels), enough(nobs), "row", 1)
+    facts = tuple(str(label) for label in labels), enough(nobs, least)
+    sample = Sample("choices", *facts, "row", 1)
     return EncodedSample(sample, table.astype(np.int64), None)
 
 

@@ -185,13 +185,25 @@ def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], NDArray[np.b
     return out, fair
 
 
+_SHORT = 2**15
+"""Items below which ranks are short."""
+
+
 @compiled
 def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
     """Return one bit for every pair of items of every ranking: whether the first stands behind.
 
     Given an (n, m) matrix of ranks, returns an (n, ceil(m (m - 1) / 128)) matrix of 64-bit words;
-    the number of bits in which two rows differ is their Kendall distance.
+    the number of bits in which two rows differ is their Kendall distance. Ranks as short as they
+    can be are compared many at a time.
     """
+    if ranks.shape[1] < _SHORT:
+        return _packed(ranks, np.empty(ranks.shape[1], np.int16))
+    return _packed(ranks, np.empty(ranks.shape[1], np.int32))
+
+
+@compiled
+def _packed(ranks: IntArray, own: NDArray[Any]) -> NDArray[np.uint64]:
     n, m = ranks.shape
     count = (m * (m - 1) // 2 + 63) // 64
     out = np.zeros((n, count), np.uint64)
@@ -199,8 +211,9 @@ def packed_pairs(ranks: IntArray) -> NDArray[np.uint64]:
     eights, gather = behind.view(np.uint64), np.uint64(0x0102040810204080)
     for row in range(n):
         place = 0
+        own[:] = ranks[row]
         for i in range(m - 1):
-            rank, later = ranks[row, i], ranks[row, i + 1 :]
+            rank, later = own[i], own[i + 1 :]
             here = behind[place : place + m - 1 - i]
             for j in range(len(later)):
                 here[j] = rank > later[j]
@@ -285,8 +298,8 @@ def pairwise_distances(ranks: IntArray) -> IntArray:
 _BATCH = 512
 """Rankings looked at together in `pair_counts`: their ranks stay in the fast cache."""
 
-_NARROW, _SHORT = 64, 2**15
-"""Items up to which the rankings of a batch are run along, and up to which ranks are short."""
+_NARROW = 64
+"""Items up to which the rankings of a batch are run along."""
 
 
 @compiled

@@ -18,13 +18,23 @@ from privrank.planning import simulation
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import STATISTIC, Release
 from privrank.release.survey import Sample
+from privrank.util.solvers import zero
 
-__all__ = ["DetectableEffect", "PowerStudy", "check_power", "detectable_between"]
+__all__ = ["STANDARD", "DetectableEffect", "PowerStudy", "check_power", "detectable_between"]
 
 IntArray = NDArray[np.int64]
 
 MOST_THETA = 50.0
 """A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
+
+STANDARD = 0.1
+"""Total variation distance from H0 at which summaries state the power."""
+
+_QUICK, _REPLICATES = 1_500_000, 200
+"""Cells that a summary simulates at most, and replicates, of which 20 are the fewest."""
+
+_PER_CATEGORY = 20
+"""Cells of rankings that take about as long to simulate as all choices of one category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +188,31 @@ class PowerStudy:
         curve, start, most = self._curve()
         found = curve.detectable(power, replicates, start=start, most=most)
         return _stated(sample, self.null, found, power, self.alpha)
+
+    def standard(self) -> tuple[float, float, float | None] | None:
+        """Return the power at the distance `STANDARD`, its Monte Carlo error, and phi for rankings.
+
+        None where that would take long, where no alternative has that distance, and where rankings
+        are completed, as power depends on how much of them is left open.
+        """
+        sample, null = self.release.sample, self.null
+        choices = sample.kind == "choices"
+        cells = len(sample.items) * (_PER_CATEGORY if choices else sample.nobs)
+        replicates = min(_QUICK // cells, _REPLICATES)
+        if replicates < 20 or sample.completed or (null.probabilities and not choices):
+            return None
+        curve, _, most = self._curve()
+        if choices:
+            return (*curve.at(STANDARD, replicates), None) if STANDARD <= most else None
+        m = len(sample.items)
+
+        def beyond(effect: float) -> float:
+            return _alternative(m, effect, null)[1] - STANDARD
+
+        if beyond(most) < 0:
+            return None
+        effect = zero(beyond, 0.0, most, xtol=1e-9, rtol=1e-6)
+        return (*curve.at(effect, replicates), _alternative(m, effect, null)[0].phi)
 
     def power_curve(self, points: int, replicates: int) -> pd.DataFrame:
         """Return the power from no effect to what is detected 99 times in 100."""

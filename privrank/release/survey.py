@@ -216,6 +216,8 @@ class Sample:
         Whether the two groups are of the same respondents, each of whom is one unit.
     completed : bool
         Whether rankings may have ties or missing items (declared), which a secret draw completes.
+    group_column : str
+        The column that names the groups; empty where samples come one by one.
     """
 
     kind: SampleKind
@@ -226,6 +228,7 @@ class Sample:
     groups: tuple[tuple[str, int | None], ...] = ()
     paired: bool = False
     completed: bool = False
+    group_column: str = ""
 
     @property
     def private_labels(self) -> bool:

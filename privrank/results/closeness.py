@@ -305,9 +305,6 @@ class ClosenessResult(Result):
         if interval is not None:
             columns += [f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]"]
             row += [_lower(interval[0]), f"{interval[1]:.4f}"]
-        sizes = ", ".join(
-            name if size is None else f"{name} {size}" for name, size in sample.groups
-        )
         return tables.Table(
             title=title("Test of Closeness", self.release),
             header=(
@@ -324,7 +321,7 @@ class ClosenessResult(Result):
             columns=tuple(columns),
             rows=(tuple(row),),
             notes=(
-                f"{hypotheses_of(sample)} Groups: {sizes}.",
+                hypotheses_of(sample),
                 self._verdict(),
                 *between_groups(self.asked, sample),
                 *self._effect_words(interval),

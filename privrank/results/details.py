@@ -89,13 +89,18 @@ def clear_differences(frame: pd.DataFrame | None) -> list[dict[Any, Any]] | None
 
 
 def hypotheses_of(sample: Sample) -> str:
-    """Return H0 and H1 of a comparison of samples in words."""
+    """Return H0 and H1 of a comparison of samples in words, and the groups."""
+    sizes = ", ".join(name if size is None else f"{name} {size}" for name, size in sample.groups)
+    by = f" by {sample.group_column}" * bool(sample.group_column)
+    hypotheses = (
+        f"H0: the {sample.kind} of all groups have the same distribution. H1: they have not"
+    )
     if sample.paired:
-        return (
+        hypotheses = (
             f"H0: the two {sample.kind} of a respondent are exchangeable. H1: their distributions "
-            f"differ."
+            f"differ"
         )
-    return f"H0: the {sample.kind} of all groups have the same distribution. H1: they have not."
+    return f"{hypotheses}. Groups{by}: {sizes}."
 
 
 def detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
@@ -116,30 +121,30 @@ def detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> 
         return (f"{head}: no difference is clear.",)
     half = 0.5 * (clear["upper"] - clear["lower"])
     order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
-    said = [_statement(row, rankings) for row in clear.loc[order].head(_MOST_WORDS).itertuples()]
+    column = release.sample.group_column or "group"
+    rows = clear.loc[order].head(_MOST_WORDS).itertuples()
+    said = [_statement(row, column, rankings) for row in rows]
     left = len(clear) - len(said)
     more = f" {left} more are clear: see details()." * (left > 0)
     return (f"{head}. {'. '.join(said)}.{more}",)
 
 
-def _statement(row: Any, rankings: bool) -> str:
+def _statement(row: Any, column: str, rankings: bool) -> str:
     """Return one clear difference in words: a lower mean rank is a higher place."""
     lower = row.difference < 0
     size = abs(row.difference)
     ends = sorted((abs(row.lower), abs(row.upper)))
-    other = row.other if row.other == REST else f"group {row.other}"
+    group = f"{column[:1].upper()}{column[1:]} {row.group}"
+    other = row.other if row.other == REST else f"{column} {row.other}"
     if rankings:
         direction = "higher" if lower else "lower"
         between = f"{ends[0]:.2f} to {ends[1]:.2f}"
-        return (
-            f"Group {row.group} ranks {row.item} {size:.2f} places {direction} than {other} "
-            f"({between})"
-        )
+        return f"{group} ranks {row.item} {size:.2f} places {direction} than {other} ({between})"
     direction = "less" if lower else "more"
     between = f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
     return (
-        f"Group {row.group} chooses {row.item} {direction} often than {other}, by "
-        f"{100 * size:.1f} percentage points ({between})"
+        f"{group} chooses {row.item} {direction} often than {other}, by {100 * size:.1f} "
+        f"percentage points ({between})"
     )
 
 

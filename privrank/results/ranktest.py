@@ -256,6 +256,11 @@ class RankTestResult(Result):
             threshold = round(self.threshold / self._part.step)
         return PowerStudy(self.release, self.asked, threshold, self.null_model, self.alpha)
 
+    @once
+    def standard_power(self) -> tuple[float, float, float | None] | None:
+        """Return the power that a summary states, its error and phi, if that is quickly found."""
+        return None if self.pvalue is None else self._study().standard()
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row: statistic, threshold, p-value and its error, decision, effect."""
         low, high = self._interval() or (None, None)
@@ -277,7 +282,7 @@ class RankTestResult(Result):
         )
 
     def summary(self, details: bool = False) -> tables.Table:
-        """Return the table a paper can print: design, noise, statistic, p-value, decision.
+        """Return the table a paper can print: design, noise, statistic, p-value, decision, power.
 
         With `details` it has the scale of the noise.
         """
@@ -318,6 +323,7 @@ class RankTestResult(Result):
             notes=(
                 f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
                 testwords.verdict(self),
+                *testwords.power(self),
                 *testwords.distance(self, self._interval()),
                 *self.notes,
                 *testwords.completion(self.release),

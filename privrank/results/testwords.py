@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privrank.planning.effects import STANDARD
 from privrank.release.release import EFFECT, STATISTIC, Release
 from privrank.results.guarantee import format_pvalue
 
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
 
-__all__ = ["completion", "distance", "mechanism", "null", "scale", "verdict"]
+__all__ = ["completion", "distance", "mechanism", "null", "power", "scale", "verdict"]
 
 
 def null(result: RankTestResult) -> str:
@@ -65,6 +66,23 @@ def verdict(result: RankTestResult) -> str:
     return (
         f"H0 {verb} rejected at level {result.alpha:g}: {format_pvalue(result.pvalue)}{error}."
         f"{noisy * (result.release.source != 'none')}"
+    )
+
+
+def power(result: RankTestResult) -> tuple[str, ...]:
+    """Return how probable a rejection is at a stated distance from H0, if that is quickly found."""
+    found = result.standard_power()
+    if found is None:
+        return ()
+    probability, error, phi = found
+    falling = result.release.plan.settings.get("alternative") == "smaller"
+    model = f"the first categories {'less' if falling else 'more'} likely than under H0"
+    if phi is not None:
+        centred = " and the centre of H0" * bool(result.null_model.center)
+        model = f"a Mallows model with phi = {phi:.3g}{centred}"
+    return (
+        f"Power at a total variation distance of {STANDARD:g} from H0 ({model}): "
+        f"{probability:.2f} (Monte Carlo standard error {error:.1g}).",
     )
 
 

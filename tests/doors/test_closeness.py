@@ -454,7 +454,10 @@ REFUSED = {
         lambda: pr.ClosenessTest(mallows(0.8, 20), mallows(0.8, 20, 6)),
         ["same items"],
     ),
-    "one unit": (lambda: pr.ClosenessTest(mallows(0.8, 20), mallows(0.8, 1)), ["two units"]),
+    "one unit": (
+        lambda: pr.ClosenessTest(mallows(0.8, 20), mallows(0.8, 1)),
+        ["group 'sample 2' has 1"],
+    ),
     "a frame and a Series": (
         lambda: pr.ClosenessTest(mallows(0.8, 20), pd.Series([1, 2])),
         ["data frame"],
@@ -486,6 +489,16 @@ REFUSED = {
     "counts of one group": (
         lambda: pr.ClosenessTest.from_counts({"x": {"a": 3, "b": 4}}),
         ["at least two groups"],
+    ),
+    "counts of an empty group": (
+        lambda: pr.ClosenessTest.from_counts({"x": {"a": 3, "b": 4}, "y": {"a": 0, "b": 0}}),
+        ["every group must have at least two units", "group 'y' has 0"],
+    ),
+    "one unit with many rows": (
+        lambda: formula(
+            frame=canaries().assign(who=[*range(40), *[40] * 40]), respondent="who", max_rows=40
+        ),
+        ["group 'y' has 1"],
     ),
     "counts of other categories": (
         lambda: pr.ClosenessTest.from_counts({"x": {"a": 3, "b": 4}, "y": {"a": 3, "c": 4}}),

@@ -259,3 +259,21 @@ def test_references_are_public_and_near_what_they_stand_for():
         other = parts_of_departures(each, np.array((40, 60, 30)), DIAMETER["mallows"])
         error = drawn.std(axis=0) / math.sqrt(10)
         assert (np.abs(other.mean(axis=0) - drawn.mean(axis=0)) < 4 * error).all()
+
+
+@pytest.mark.parametrize(("sizes", "m"), [((6, 5, 4), 7), ((3, 3), 8), ((2,) * 30, 3)])
+def test_reference_draws_are_held_a_few_at_a_time(sizes, m, monkeypatch):
+    found = reference.ranking_parts.__wrapped__(sizes, m, "mallows")
+    held = []
+
+    def watched(tables, gram):
+        held.append(len(tables) * len(sizes) * max(tables.shape[1:]))
+        return kernel_departures(tables, gram)
+
+    monkeypatch.setattr(reference, "kernel_departures", watched)
+    monkeypatch.setattr(reference, "_CELLS", 10_000)
+    again = reference.ranking_parts.__wrapped__(sizes, m, "mallows")
+    assert len(held) > 1 and max(held) <= 10_000
+    if m > 6:  # the same re-labellings of the same sample
+        np.testing.assert_allclose(again, found, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(again.mean(axis=0), found.mean(axis=0), rtol=0.1)

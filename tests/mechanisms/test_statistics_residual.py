@@ -51,6 +51,27 @@ def test_value_is_the_distance_of_mean_embeddings(n, m, third, monkeypatch):
         assert abs(statistic.value(ranks, ()) * statistic.step - expected) < 1.01 * statistic.step
 
 
+@pytest.mark.parametrize(("n", "m"), [(2, 7), (30, 7), (7, 40), (12, 40), (2, 300)])
+def test_every_way_to_count_distances_finds_the_same(n, m):
+    ranks = uniform_rankings(public_generator("a test of distances", n, m), n, m)
+    apart, times, total = residual._discordances(ranks, True)
+    found = np.bincount(apart, times)
+    distances = [
+        sum((x[i] - x[j]) * (y[i] - y[j]) < 0 for i, j in combinations(range(m), 2))
+        for x, y in combinations(ranks, 2)
+    ]
+    expected = 2 * np.bincount(distances, minlength=len(found))
+    expected[0] += n
+    np.testing.assert_array_equal(found, expected)
+    assert total == 2 * sum(distances)
+
+
+def test_squares_of_any_size():
+    assert residual._square(np.array([3, -4])) == 25
+    assert residual._square(np.array([3 * 10**9, 1])) == 9 * 10**18 + 1
+    assert residual._square(np.array([10**12, -(10**12)])) == 2 * 10**24
+
+
 @pytest.mark.parametrize("m", [3, 4, 5, 6, 7, 8])
 def test_the_uniform_mean_is_that_of_all_orders(m):
     orders, first = everything(m), np.arange(1, m + 1)

@@ -61,6 +61,20 @@ def test_choices_in_words(choices):
     assert f"{left} more are clear" in text
 
 
+def test_a_column_of_groups_is_named():
+    rng = np.random.default_rng(1)
+    ranks = np.concatenate([ranked(300, 0, rng), ranked(200, 1, rng)])
+    frame = pd.DataFrame(ranks, columns=ITEMS).assign(
+        french=np.repeat(["good", "poor"], [300, 200])
+    )
+    test = pr.ClosenessTest.from_formula("a + b + c ~ french", frame, levels=["good", "poor"])
+    result = test.fit(1.0, details_epsilon=1.0, permutations=19, rng=np.random.default_rng(2))
+    text = " ".join(result.summary().as_text().split())
+    assert "Groups by french: good 300, poor 200." in text
+    assert "French good ranks a 1." in text and "places higher than french poor" in text
+    assert pr.from_json(result.to_json()).release.sample.group_column == "french"
+
+
 def test_levels(rankings):
     wide, narrow = rankings.details(0.01), rankings.details(0.2)
     width = wide["upper"] - wide["lower"]

@@ -365,10 +365,11 @@ def _ascending(p: Probabilities) -> tuple[IntArray, Probabilities]:
 
 def of_ranks(counted: Statistic) -> Statistic:
     """Return a statistic of counts by order as one of ranks, shape (n, m)."""
-    apart = counted.impossible
+    apart, drawn = counted.impossible, counted.simulated
     return replace(
         counted,
         value=partial(_of_ranks, value=counted.value),
+        simulated=None if drawn is None else partial(_of_ranks, value=drawn),
         impossible=None if apart is None else partial(_impossible_of_ranks, count=apart),
     )
 

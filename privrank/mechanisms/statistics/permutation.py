@@ -71,7 +71,7 @@ _PER_KIND = 8
 """So many respondents per kind take about as long to shuffle as the kind takes to be dealt."""
 
 _CELLS = 2**26
-"""Cells of tables held at a time."""
+"""Cells of tables, or pairs of samples, held at a time."""
 
 FLOOR = 1e-12
 """Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
@@ -166,7 +166,7 @@ def permuted_statistics(
     released). With `pairs`, the kinds of respondents in each of two samples, shape (2, n), their
     answers are swapped (`privrank.mechanisms.statistics.swaps`).
     """
-    batch = max(1, _CELLS // counts.size)
+    batch = max(1, _CELLS // (len(counts) * max(counts.shape)))
     tables = np.asarray(counts, dtype=np.int32)[None]
     parts = []
     for start in range(0, permutations + 1, batch):

@@ -9,7 +9,7 @@ shared by the parts, never whether a test is valid.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,20 +35,22 @@ FloatArray = NDArray[np.float64]
 TableArray = NDArray[np.int32]
 
 DRAWS = 1_000
-"""Draws of a reference distribution, unless they would hold too many cells."""
+"""Draws of a reference distribution, unless re-labellings would have too many cells."""
 
-_CELLS = 2**25
-"""Cells of tables held at a time."""
+_WORK = 2**25
+"""Cells of tables up to which re-labellings are drawn, though never fewer than a tenth of them."""
+
+_CELLS = 2**24
+"""Cells of tables, or inner products of groups, held at a time."""
 
 
 @lru_cache(maxsize=64)
 def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
     """Return draws of `cell_parts`, or of the departures, of groups that choose uniformly."""
     rng = public_generator("closeness of choices", k, *sizes)
-    step = max(1, _CELLS // (len(sizes) * k))
     found = []
-    for start in range(0, DRAWS, step):
-        tables = _multinomial(rng, sizes, k, min(step, DRAWS - start))
+    for number in _blocks(DRAWS, len(sizes) * k):
+        tables = _multinomial(rng, sizes, k, number)
         if cells:
             found.append(cell_parts(tables))
         else:
@@ -63,15 +65,24 @@ def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatAr
     With more than six items, re-labellings of one public sample: its kernel matrix is found once.
     """
     rng = public_generator("closeness of rankings", m, *sizes)
-    total = sum(sizes)
+    total, groups, draws = sum(sizes), len(sizes), DRAWS
     if m <= MOST_TABULATED:
-        tables, ranks = _multinomial(rng, sizes, math.factorial(m), DRAWS), all_orders(m)
+        kinds, ranks = math.factorial(m), all_orders(m)
+        drawn = partial(_multinomial, rng, sizes, kinds)
     else:
-        ranks = uniform_rankings(rng, total, m)
-        draws = max(_CELLS // (len(sizes) * total), DRAWS // 10)
-        tables = _relabelled(rng, sizes, min(DRAWS, draws))
-    departures = kernel_departures(tables, gram_blocks(ranks, kernel))
+        kinds, ranks = total, uniform_rankings(rng, total, m)
+        draws = min(DRAWS, max(_WORK // (groups * total), DRAWS // 10))
+        drawn = partial(_relabelled, rng, sizes)
+    blocks, gram = _blocks(draws, groups * max(groups, kinds)), gram_blocks(ranks, kernel)
+    held = gram if len(blocks) == 1 else list(gram)
+    departures = np.concatenate([kernel_departures(drawn(number), held) for number in blocks])
     return _kept(parts_of_departures(departures, np.array(sizes), DIAMETER[kernel]))
+
+
+def _blocks(draws: int, cells: int) -> list[int]:
+    """Return how many draws of so many cells each are held at a time."""
+    step = max(1, _CELLS // cells)
+    return [min(step, draws - start) for start in range(0, draws, step)]
 
 
 def _multinomial(

@@ -127,17 +127,24 @@ def _residual(ranks: IntArray, order: Order, n: int, m: int) -> int:
     square, mean, delta = _constants(m, third)
     away = 2 * ranks - (m + 1)
     ends = 3 * (away * away).sum(axis=0) - n * (m * m - 1)
-    total = sum(one * one for one in away.sum(axis=0).tolist())
+    total = _square(away.sum(axis=0))
     apart, times, discordant = _discordances(ranks, third)
     # n^2 mean tau = n^2 - 2 D / C, D the sum of the distances of all ordered pairs
     cyclic = (n * n * pairs - 2 * discordant) * m - total
-    found = sum(one * one for one in ends.tolist()) / square
+    found = _square(ends) / square
     found += cyclic / (m * pairs) * (3 * m / (m - 2))
     if third:
         tau = 1 - 2 * apart / pairs
         rest = math.fsum((times * (np.expm1(tau) - tau)).tolist()) - n * n * mean
         found += 2 * rest / (math.e - 2)
     return math.floor(GRID * math.sqrt(max(found, 0.0) + _RIDGE * n) / delta)
+
+
+def _square(whole: IntArray) -> int:
+    """Return the sum of squares of whole numbers, of any size."""
+    if len(whole) * int(np.abs(whole).max()) ** 2 < 2**63:
+        return int(whole @ whole)
+    return sum(one * one for one in whole.tolist())
 
 
 def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int]:
@@ -154,8 +161,8 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
         met = np.flatnonzero(counted)
         found = kernels.discordance_counts(_words(m)[:, met], counted[met], most)
         found[0] += int(counted @ (counted - 1)) // 2
-    elif 8 * n * math.log2(m) < m:
-        apart, times = np.unique(kernels.pairwise_distances(ranks), return_counts=True)
+    elif 8 * n * math.log2(m) < m or (third and 4 * n < m):
+        apart, times = np.unique(_each_distance(ranks), return_counts=True)
         return np.append(apart, 0), np.append(2 * times, n), 2 * int(apart @ times)
     elif third:
         words = np.ascontiguousarray(kernels.packed_pairs(ranks).T)
@@ -167,6 +174,18 @@ def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int
     apart = np.flatnonzero(found)
     times = 2 * found[apart]
     return np.append(apart, 0), np.append(times, n), int(apart @ times)
+
+
+def _each_distance(ranks: IntArray) -> IntArray:
+    """Return the distances of all pairs of rankings, where these are few."""
+    from privrank.kernels import rankings as kernels
+
+    n, m = ranks.shape
+    if 8 * n * math.log2(m) < m:
+        return kernels.pairwise_distances(ranks)
+    words = kernels.packed_pairs(ranks)
+    rows = [kernels.differing_bits(words[a : a + 1], words[a + 1 :])[0] for a in range(n - 1)]
+    return np.concatenate(rows)
 
 
 @lru_cache(maxsize=MOST_ITEMS)
