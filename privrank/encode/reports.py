@@ -144,7 +144,7 @@ def _table(reports: object) -> Mapping[str, pd.Series[Any]]:
         view = counting.open_frame(reports, "reports")
         missing = [name for name in COLUMNS if name not in counting.column_names(view)]
         table = None if missing else counting.series_of(view, COLUMNS)
-    except (TypeError, MemoryError):
+    except (TypeError, MemoryError, Warning):
         raise
     except Exception as error:  # whatever an engine raises on a file that is cut off
         if type(error) is ValueError:
