@@ -33,6 +33,8 @@ STUDIES = (
     "closeness_intervals",
     "aggregation",
     "aggregation_orders",
+    "local",
+    "local_intervals",
 )
 
 
