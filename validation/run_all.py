@@ -33,6 +33,9 @@ STUDIES = (
     "closeness_intervals",
     "aggregation",
     "aggregation_orders",
+    "local",
+    "local_intervals",
+    "local_yll",
 )
 
 
