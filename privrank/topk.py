@@ -258,7 +258,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     win_rate = 0.5 + score / degrees
     rate = np.clip(win_rate, 0.0, 1.0)
     effects = _design_effects(facts, release, win_rate, degrees)
-    spread = 0.25 if facts.random_pairs else rate * (1.0 - rate)
+    spread = 0.25 if facts.random_pairs else rate * (1.0 - rate) + facts.function.response
     return TopKResult(
         release=release,
         k=k,

@@ -28,6 +28,7 @@ from privrank.privacy.netnoise import NetLaw, equivalent_variance
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.covariates import Covariates
 from privrank.release.release import (
+    GAIN,
     NET,
     ORDER_EFFECT,
     WINS,
@@ -187,6 +188,13 @@ class ScoreEquations:
         cells = 0.5 * self.edge_step**2 * self.edge_law.variance
         return float(cells + self.count_variance * self.fitted.mean_square)
 
+    @property
+    def response_covariance(self) -> FloatArray:
+        """Part of the sampling covariance of the scores that is due to randomised responses."""
+        if self.function.response == 0.0:
+            return np.zeros((self.linear.size, self.linear.size))
+        return self.linear.information(self.function.response * self.pairs.count)
+
     def noise_covariance(self, b: FloatArray) -> FloatArray:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
         gram = self.weights.T @ self.weights
@@ -196,6 +204,12 @@ class ScoreEquations:
         if self.covariates is None and (self.edge_law.scale > 0 or self.count_variance > 0):
             noise = noise + self.linear.information(self.edge_variance(b))
         return noise
+
+    @property
+    def noisy(self) -> bool:
+        """Whether noise was added to what is released: answers' own responses are no such noise."""
+        laws = (self.item_law, self.edge_law, self.order_law)
+        return any(law.variance > 0 for law in laws) or self.count_variance > 0
 
     @property
     def released_count(self) -> FloatArray:
@@ -280,7 +294,8 @@ def score_equations(release: Release) -> ScoreEquations:
     the same way, its scores being linear near the truth.
 
     The win matrix of a non-private run, exact and of the pairs met only, is fitted by maximum
-    likelihood; for the logit that is what its net wins give.
+    likelihood; for the logit that is what its net wins give. That of randomised responses is read
+    by its net wins over the gain of the response (:class:`ScoreFunction`).
     """
     design, m = release.design, len(release.design.items)
     function = ScoreFunction(release.link)
@@ -324,13 +339,18 @@ def score_equations(release: Release) -> ScoreEquations:
 
 
 def _of_wins(release: Release) -> ScoreEquations:
-    """Read the wins of both items of each pair: exact and of the pairs met, or noisy and of all."""
+    """Read the wins of both items of each pair: of the pairs met, or noisy and of all."""
     design, part, m = release.design, release.parts[WINS], len(release.design.items)
     function = ScoreFunction(release.link)
     wins = part.step * part.values.reshape(2, -1)
     half = 0.5 * (wins[0] - wins[1])
     if design.pairs is not None:
         linear = linear_predictor(design, design.pairs)
+        if GAIN in release.plan.settings:
+            gain, square = release.plan.number(GAIN), float(wins.sum() / design.pairs.total)
+            # a tie counts as half a win to each, as it does in exact answers
+            function = ScoreFunction(release.link, response=max(square / gain**2 - 1.0, 0.0) / 4.0)
+            return ScoreEquations(m, linear.scores(half / gain), design.pairs, linear, function)
         exact = design.covariates is None and release.link == LOGIT
         return ScoreEquations(
             m,

@@ -29,6 +29,7 @@ __all__ = [
     "DEPENDENCE",
     "DETAILS",
     "EFFECT",
+    "GAIN",
     "GROUP_SIZES",
     "RESIDUAL",
     "LARGEST",
@@ -72,6 +73,9 @@ PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
 non-private runs only."""
+
+GAIN = "gain"
+"""The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""
 
 _NOISES: dict[str, type[Noise]] = {
     "discrete Laplace": DiscreteLaplace,

@@ -48,7 +48,8 @@ def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
     """
     inverse = 1.0 / degrees
     shared = facts.pairs.table(facts.items) * np.outer(inverse, inverse)
-    return np.asarray(0.25 * (inverse[:, None] + inverse + 2.0 * shared))
+    each = 0.25 + facts.function.response
+    return np.asarray(each * (inverse[:, None] + inverse + 2.0 * shared))
 
 
 TYPICAL_SPREAD = 0.5
@@ -140,7 +141,7 @@ class TopKResult(Result):
     def _variance_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the sampling variances of win rates whose true values are `rate`."""
         inflated = np.diag(self.effects) * self._edge_inflation() / self.degrees
-        return np.asarray(inflated * (rate * (1.0 - rate)))
+        return np.asarray(inflated * (rate * (1.0 - rate) + self._facts().function.response))
 
     def _tail(
         self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None
