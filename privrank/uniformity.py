@@ -42,6 +42,7 @@ from privrank.results.testnotes import against_uniformity
 from privrank.util.checks import (
     check_alpha,
     check_choice,
+    check_count,
     check_delta,
     check_effect_epsilon,
     check_epsilon,
@@ -303,6 +304,26 @@ class UniformityTest:
         return infer(release, alpha=alpha, draws=draws, law=law)
 
     @staticmethod
+    def from_reports(
+        tally: Tally, *, alpha: float = 0.05, draws: int | None = None
+    ) -> RankTestResult:
+        """Test from reports of the local model, which their respondents have randomised.
+
+        Parameters
+        ----------
+        tally : Tally
+            Of a protocol that asks for orders: ``protocol.tally(reports)``, such as of
+            :class:`privrank.local.PairBits`, which is made for this test.
+        alpha : float, default 0.05
+            Significance level.
+        draws : int, optional
+            Monte Carlo draws of the null distribution; by default 9,999, fewer for many reports.
+        """
+        if draws is not None:
+            check_count("draws", draws, low=19)
+        return infer(uniformtest.release_of(tally, draws), alpha=check_alpha(alpha))
+
+    @staticmethod
     def from_release(
         release: Release, *, alpha: float = 0.05, draws: int | None = None
     ) -> RankTestResult:
@@ -348,14 +369,7 @@ def ask(
         buckets = bfz21.Buckets.design(n, m, xi, alpha)
         return buckets.bit(), {"level": alpha, "buckets": float(buckets.count)}
     if method == "two-sample":
-        least = bfz21.two_rankings_tolerance(m, alpha)
-        if least is None or (tolerance is not None and tolerance < least):
-            bound = "at no tolerance" if least is None else f"from tolerance {least:.4g} on"
-            raise ValueError(
-                f"method='two-sample' has its guarantee for {m} items at level {alpha:g} {bound}: "
-                f"use method='auto' or more rankings."
-            )
-        return bfz21.two_rankings(m), {"tolerance": least}
+        return bfz21.two_rankings(m), {"tolerance": bfz21.guaranteed(m, alpha, tolerance)}
     return statistic_of(method, sample, xi), {}
 
 
@@ -378,6 +392,8 @@ def infer(
     Given what was `found` from this release before, or the null distribution `law` of its
     statistic, does not compute them again.
     """
+    if release.local:
+        return uniformtest.infer(release, alpha=alpha, found=found)
     sample = release.sample
     asked = _asked_of(release)
     if asked is None or asked.name != release.mechanism:

@@ -1,0 +1,298 @@
+"""The test of uniformity from reports: a quadratic form of net wins, and what it is under H0.
+
+**Statistic.** B' V^+ B: B are the net wins of the items as reported, V the covariance that B would
+have under H0 if the digits of a report were independent, given what was asked. With disjoint pairs
+it is the sum over pairs of (net wins)^2 / (number of answers), in general the score form of
+Friedman's test for an unbalanced design. Its rank is the number of degrees of freedom of the
+chi-square distribution that it is close to.
+
+**Null.** Assignments are public and were drawn without regard to rankings, so the test is made
+given them. Under H0 all orders of the items asked are equally likely, and a response, whatever its
+epsilon, leaves them so: it is symmetric in the values. So the answers of one digit are uniform, and
+those of a report are independent where its digits share no item. Where they do, all orders of a
+report's items are drawn and put through the response. With N such draws of the statistic from a
+public sequence the p-value (1 + #{draws >= observed}) / (N + 1) is valid at every number of
+reports, however uneven the counts are: observed and drawn statistics are exchangeable under H0, and
+V, which scales them, is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nulls import Null, Order
+from privrank.hypotheses.nulltables import FULL, fingerprint, public_generator
+from privrank.hypotheses.statistic import Statistic
+from privrank.local.protocols import Asking
+from privrank.local.protocols_orders import PairBits
+from privrank.local.tally import Tally
+from privrank.release.plan import QUIET, PartPlan, Plan
+from privrank.release.release import STATISTIC, Release
+from privrank.release.survey import Sample
+from privrank.results.ranktest import RankTestResult, read_test
+from privrank.util.arrays import own
+from privrank.util.progress import Progress
+from privrank.util.solvers import spectrum
+
+__all__ = ["NULL", "STEP", "Asked", "infer", "release_of", "usual_draws"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+NULL = "statistic under H0"
+"""The part of a release that holds the draws of the null distribution."""
+
+STEP = 2.0**-10
+"""Lattice of the statistic, far finer than its spread: rounding leaves ties of draws ties."""
+
+_LIGHT, _HEAVY = 2**14, 2**17
+"""Random numbers of a draw up to which there are 9,999 draws, and up to which 1,999."""
+
+_BLOCK = 2**21
+"""Numbers that are held at a time."""
+
+
+def usual_draws(size: int) -> int:
+    """Return how many null draws there are unless asked for, by the random numbers of one."""
+    return FULL if size <= _LIGHT else 1_999 if size <= _HEAVY else 999
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What was asked how often, and the quadratic form that it makes of net wins.
+
+    Parameters
+    ----------
+    protocol : Asking
+        The protocol of the reports.
+    assignment, count : ndarray of int64, shape (a,)
+        The assignments that occur, sorted, and their numbers of reports.
+    """
+
+    protocol: Asking
+    assignment: IntArray
+    count: IntArray
+
+    @classmethod
+    def of(cls, tally: Tally) -> Asked:
+        """Return what the reports of a tally were asked."""
+        protocol = tally.protocol
+        assert isinstance(protocol, Asking)
+        assignment, place = np.unique(tally.assignment, return_inverse=True)
+        count = np.bincount(place, tally.count, minlength=len(assignment))
+        return cls(protocol, assignment, own(count, np.int64))
+
+    @cached_property
+    def items(self) -> IntArray:
+        """The items of each digit, shape (a, digits, width)."""
+        return self.protocol.asked(self.assignment)
+
+    @cached_property
+    def _wins(self) -> FloatArray:
+        """Net wins of the items of a digit by the value that is reported, (options, width)."""
+        return np.asarray(self.protocol.signs.sum(axis=2), dtype=np.float64)
+
+    @cached_property
+    def _disjoint(self) -> bool:
+        """Whether no report was asked about an item twice."""
+        flat = np.sort(self.items.reshape(len(self.items), -1), axis=1)
+        return bool((flat[:, 1:] != flat[:, :-1]).all())
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """A matrix whose product with its transpose is V^+, shape (m, rank)."""
+        m, wins = len(self.protocol.items), self._wins
+        each = wins.T @ wins / len(wins)
+        asked = self.items.reshape(-1, self.items.shape[2])
+        weight = np.repeat(self.count, self.items.shape[1])
+        cells = asked[:, :, None] * m + asked[:, None, :]
+        terms = weight[:, None, None] * each
+        table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m).reshape(m, m)
+        met = np.flatnonzero(np.diag(table))
+        values, vectors = spectrum(table[np.ix_(met, met)])
+        kept = values > 1e-9 * values.max()
+        root = np.zeros((m, int(kept.sum())))
+        root[met] = vectors[:, kept] / np.sqrt(values[kept])
+        return root
+
+    @property
+    def rank(self) -> int:
+        """Degrees of freedom of the statistic."""
+        return int(self.root.shape[1])
+
+    def statistic(self, tally: Tally) -> int:
+        """Return the statistic of the tally, in lattice steps."""
+        digits = self.protocol.unpacked(tally.answer)
+        asked = self.protocol.asked(tally.assignment)
+        votes = tally.count[:, None, None] * self._wins[digits]
+        net = np.bincount(asked.ravel(), votes.ravel(), minlength=len(self.protocol.items))
+        return int(self._values(net[None])[0])
+
+    def _values(self, net: FloatArray) -> IntArray:
+        """Return the statistics of net wins, shape (rows, m), in lattice steps."""
+        return np.rint(((net @ self.root) ** 2).sum(axis=1) / STEP).astype(np.int64)
+
+    @property
+    def size(self) -> int:
+        """Random numbers that a draw of the statistic takes."""
+        reports = len(self.count) if self._disjoint else int(self.count.sum())
+        return reports * self.items.shape[1] * len(self._wins)
+
+    def draws(self, number: int) -> IntArray:
+        """Return statistics under H0, in lattice steps, from a public sequence."""
+        facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
+        seeds = int(self.protocol.id, 16), fingerprint(facts)
+        rng = public_generator("uniformity of reports", *seeds)
+        draw = self._uniform if self._disjoint else self._responses
+        bar, block, parts = Progress("draws under H0", number), max(1, _BLOCK // self.size), []
+        for first in range(0, number, block):
+            last = min(first + block, number)
+            parts.append(self._values(draw(last - first, rng)))
+            bar.show(last)
+        return np.concatenate(parts)
+
+    @cached_property
+    def _votes(self) -> csr_array:
+        """What each value of each digit adds to the net wins, shape (a digits options, m)."""
+        asked = np.repeat(self.items.reshape(-1, self.items.shape[2]), len(self._wins), axis=0)
+        wins = np.tile(self._wins, (len(self.items) * self.items.shape[1], 1))
+        starts = np.arange(len(asked) + 1) * asked.shape[1]
+        shape = (len(asked), len(self.protocol.items))
+        return csr_array((wins.ravel(), asked.ravel(), starts), shape)
+
+    def _uniform(self, number: int, rng: np.random.Generator) -> FloatArray:
+        """Draw net wins from uniform values of independent digits, shape (number, m)."""
+        count = np.repeat(self.count, self.items.shape[1])
+        options = len(self._wins)
+        if options == 2:
+            first = rng.binomial(count, 0.5, (number, len(count)))
+            drawn = np.stack((first, count - first), axis=2)
+        else:
+            share = np.full(options, 1.0 / options)
+            drawn = rng.multinomial(count, share, (number, len(count)))
+        return np.asarray((self._votes.T @ drawn.reshape(number, -1).T).T, dtype=np.float64)
+
+    @cached_property
+    def _reports(self) -> tuple[IntArray, IntArray]:
+        """Items of each report, shape (n, digits width), and where each occurs first in it."""
+        flat = np.repeat(self.items.reshape(len(self.items), -1), self.count, axis=0)
+        return flat, np.argmax(flat[:, :, None] == flat[:, None, :], axis=2)
+
+    def _responses(self, number: int, rng: np.random.Generator) -> FloatArray:
+        """Draw orders of the items of each report, and responses, shape (number, m)."""
+        (flat, first), protocol = self._reports, self.protocol
+        m, (n, size) = len(protocol.items), flat.shape
+        keys = rng.random((number, n, size))
+        keys = np.take_along_axis(keys, np.broadcast_to(first, keys.shape), axis=2)
+        keys = keys.reshape(number, n, protocol.digits, -1)
+        # digits that share an item are pairs
+        later = (keys[..., 0] > keys[..., 1]).astype(np.int64)
+        reported = protocol.response.simulated(later[..., None], rng)
+        cells = np.arange(number)[:, None, None] * m + flat
+        votes = self._wins[reported].reshape(number, n, size)
+        net = np.bincount(cells.ravel(), votes.ravel(), minlength=number * m)
+        return net.reshape(number, m)
+
+
+def check_tally(tally: object) -> Asking:
+    """Return the protocol of a tally that uniformity can be tested from, or refuse."""
+    if not isinstance(tally, Tally):
+        raise TypeError(
+            f"tally must be what a protocol's tally(reports) returns, got {type(tally).__name__}."
+        )
+    protocol = tally.protocol
+    if not isinstance(protocol, Asking) or protocol.ties:
+        raise ValueError(
+            f"uniformity is tested from orders of a few items without ties, and these reports are "
+            f"of the protocol {protocol.kind!r}: collect reports of PairBits, SubRanking or "
+            f"RandomPairs."
+        )
+    if not tally.n:
+        raise ValueError("tally must hold accepted reports, and it has none: look at its summary().")
+    return protocol
+
+
+def release_of(tally: Tally, draws: int | None) -> Release:
+    """Return the statistic of a tally with its null draws, so many or the usual number."""
+    protocol = check_tally(tally)
+    asked = Asked.of(tally)
+    values = {
+        STATISTIC: np.array([asked.statistic(tally)]),
+        NULL: np.sort(asked.draws(usual_draws(asked.size) if draws is None else draws)),
+    }
+    plan = Plan(
+        by="UniformityTest",
+        mechanism="quadratic form of net wins",
+        method=protocol.kind,
+        epsilon=protocol.epsilon,
+        delta=0.0,
+        parts={name: PartPlan(QUIET, 0, protocol.epsilon, STEP) for name in values},
+        settings={"protocol": protocol.to_json(), "df": float(asked.rank)},
+    )
+    survey = Sample("rankings", protocol.items, tally.n, "respondent", 1)
+    order = tuple(range(len(protocol.items)))
+    return Release(plan, survey, "respondents", values, order)
+
+
+def infer(
+    release: Release, *, alpha: float = 0.05, found: Mapping[str, Any] | None = None
+) -> RankTestResult:
+    """Return the test from a release of :func:`release_of`: post-processing."""
+    null, m = Null.of_draws(release.values[NULL]), len(release.sample.items)
+    asked = Statistic(
+        name=release.mechanism, step=STEP, sensitivity=0, value=_unknown, null=lambda draws: null
+    )
+    return read_test(
+        null,
+        release=release,
+        test="UniformityTest",
+        method=release.plan.method,
+        alpha=alpha,
+        hypotheses=(
+            f"all orders of the {m} items are equally likely.",
+            "some are more likely than others.",
+        ),
+        draws=len(release.values[NULL]),
+        found=found,
+        notes=_notes(release),
+        asked=asked,
+        null_model=NullModel(),
+    )
+
+
+def _unknown(ranks: IntArray, order: Order) -> int:
+    """Refuse to make reports of rankings: these are made on respondents' devices."""
+    raise ValueError(
+        "the power of a test from reports depends on what respondents are asked: simulate reports "
+        "with protocol.simulate(...) and test their tallies."
+    )
+
+
+def _notes(release: Release) -> tuple[str, ...]:
+    protocol = protocol_from_json(str(release.plan.settings["protocol"]))
+    near = (
+        f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} degrees "
+        f"of freedom; the p-value is by simulation, given how often each was asked."
+    )
+    if isinstance(protocol, PairBits) and protocol.pairing == "public":
+        pairs = protocol.asked(np.arange(protocol.assignments)).reshape(-1, 2)
+        named = ", ".join("-".join(protocol.items[k] for k in pair) for pair in pairs[:8])
+        more = f" and {len(pairs) - 8} more" * (len(pairs) > 8)
+        return (
+            f"The statistic sees the order of {len(pairs)} public pairs ({named}{more}), and no "
+            f"consensus that leaves these even.",
+            near,
+        )
+    return (
+        "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items that "
+        "are placed first or last are invisible to it if mean ranks are equal.",
+        near,
+    )
