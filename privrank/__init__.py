@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from privrank import datasets as datasets
+    from privrank import local as local
     from privrank.aggregation import PrivateRankAggregation as PrivateRankAggregation
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
@@ -67,7 +68,11 @@ _HOME = {
     "tolerance_to_phi": "privrank.distributions.mallows",
 }
 
-_MODULES = {"datasets": "privrank.datasets", "simulate": "privrank.distributions.simulate"}
+_MODULES = {
+    "datasets": "privrank.datasets",
+    "local": "privrank.local",
+    "simulate": "privrank.distributions.simulate",
+}
 
 __all__ = [*sorted(_HOME), *_MODULES]
 

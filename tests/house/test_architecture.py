@@ -31,6 +31,7 @@ ROOMS = (
     "mechanisms",
     "published",
     "results",
+    "local",
     "doors",
     "report",
 )
@@ -202,6 +203,20 @@ def test_the_room_of_privacy_needs_only_numbers():
         assert {name.partition(".")[0] for name in imports(module)} <= rooms, module
 
 
+# What runs on a respondent's device: NumPy, the standard library and these modules alone.
+CLIENT = {"answers", "client", "protocols", "protocols_orders", "publicdraws", "responses"}
+LENT = {"privacy", "privacy.samplers", "util", "util.checks"}
+
+
+def test_the_client_needs_only_numpy():
+    client = {f"local.{module}" for module in CLIENT}
+    assert client < set(MODULES)
+    for module in client | LENT:
+        assert internal_imports(module) <= client | LENT, module
+        packages = {name.partition(".")[0] for name in imports(module)}
+        assert packages <= {"numpy", "privrank", *sys.stdlib_module_names}, module
+
+
 def test_files_and_functions_are_of_a_size_a_person_can_hold():
     long, counted = [], 0
     for module in MODULES:
@@ -338,13 +353,13 @@ def test_only_privacy_and_mechanisms_draw():
     assert looked > 50
 
 
-def test_only_noise_uses_random_bits_of_the_system():
+def test_only_noise_and_responses_use_random_bits_of_the_system():
     systems = {
         module
         for module in MODULES
         if uses(module, "secrets") or uses(module, "random") or "urandom" in attributes(module)
     }
-    assert systems == {"privacy.noise"}
+    assert systems == {"privacy.noise", "local.responses"}
 
 
 def test_no_generator_is_made_outside_the_null_tables():
@@ -389,6 +404,10 @@ def test_no_class_inherits():
     # the ledger's table is printed by a room that the ledger does not know
     assert found.pop(("results.ledger", "Budget")) == ["Ledger"]
     assert found.pop(("results.base", "Result")) == ["ABC"]
+    # a protocol says what is asked and which values a ranking favours; the response is one
+    assert found.pop(("local.protocols", "Protocol")) == ["ABC"]
+    protocols = {name: found.pop(name) for name in list(found) if name[0].startswith("local.")}
+    assert {tuple(bases) for bases in protocols.values()} <= {("Protocol",), ("Asking",)}
     assert {module.partition(".")[0] for module, _ in found} == {"results"}
     assert {tuple(bases) for bases in found.values()} == {("Result",)}
 

@@ -1,0 +1,111 @@
+"""The respondent's device: one ranking in, one small report out.
+
+Needs NumPy and the standard library only, and starts in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from privrank.local.protocols import VERSION, Protocol, settings_of
+from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
+
+__all__ = ["Client", "protocol_from_json"]
+
+KINDS: dict[str, type[Protocol]] = {
+    kind.kind: kind for kind in (SubRanking, RandomPairs, PairBits, Comparisons)
+}
+
+
+def protocol_from_json(text: str) -> Protocol:
+    """Return the protocol that ``to_json`` wrote; its id has to be that of its settings."""
+    try:
+        content = json.loads(text)
+    except (TypeError, ValueError):
+        content = None
+    if not isinstance(content, dict) or content.get("privrank") != "local protocol":
+        raise ValueError("text must be the JSON of a protocol: write it with to_json().")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"text is a protocol of another version than {VERSION}: use the version of privrank "
+            f"that wrote it."
+        )
+    if content.get("kind") not in KINDS:
+        known = ", ".join(repr(kind) for kind in KINDS)
+        raise ValueError(f"text must be a protocol of one of the kinds {known}.")
+    kind = KINDS[content["kind"]]
+    protocol = kind(**settings_of(kind, content))
+    if protocol.id != content.get("id"):
+        raise ValueError(
+            "text has settings that its id does not stand for, such as another epsilon: take the "
+            "protocol as it was published."
+        )
+    return protocol
+
+
+@dataclass
+class Client:
+    """One respondent, who answers once.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        As the curator published it.
+
+    Notes
+    -----
+    **Privacy.** One report is epsilon-private (:class:`privrank.local.responses.SubsetResponse`).
+    A second one of the same respondent adds its epsilon, and the mean of many would show the answer
+    itself, whatever epsilon is: `randomize` makes one report. What is asked is drawn once, before a
+    ranking is read, and kept, so that no other question can be chosen after the answer is known.
+    """
+
+    protocol: Protocol
+    _reported: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no protocol."""
+        if not isinstance(self.protocol, Protocol):
+            raise TypeError(
+                f"protocol must be a protocol, got {type(self.protocol).__name__}: read its JSON "
+                f"with Client.from_json(text)."
+            )
+
+    @classmethod
+    def from_json(cls, text: str) -> Client:
+        """Return a client for the protocol that ``to_json`` wrote."""
+        return cls(protocol_from_json(text))
+
+    @cached_property
+    def assignment(self) -> int:
+        """What this respondent is asked, as a number."""
+        return self.protocol.draw_assignment()
+
+    @property
+    def question(self) -> list[tuple[str, ...]]:
+        """The items to put in order, in as many sets as the answer has digits."""
+        return self.protocol.question(self.assignment)
+
+    def randomize(self, ranking: object) -> dict[str, str | int]:
+        """Return the report of the ranking, once.
+
+        Parameters
+        ----------
+        ranking : sequence of str, or mapping of str to int
+            All items or those of the question: the best first, or the rank of each, from 1.
+
+        Returns
+        -------
+        dict
+            ``protocol_id``, ``assignment``, ``answer`` and ``report_id``, to be sent as they are.
+        """
+        if self._reported:
+            raise RuntimeError(
+                "This client has made its report: another one of the same respondent would spend "
+                "epsilon again, and reports that are averaged give the answer away."
+            )
+        report = self.protocol.randomize(ranking, self.assignment)
+        self._reported = True
+        return report

@@ -1,0 +1,362 @@
+"""What a protocol of the local model is: public, frozen, and the same on both sides.
+
+A protocol says what a respondent may be asked (assignments), what can be answered (digits of so
+many options), and which values a ranking favours. The answer itself is drawn by
+:class:`privrank.local.responses.SubsetResponse`, which has the proof of privacy for all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from functools import cached_property
+from importlib import import_module
+from itertools import permutations
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.local.answers import Partial, read_ranking
+from privrank.local.responses import SubsetResponse, below, identifier
+from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_items
+
+__all__ = ["LARGEST_CODE", "VERSION", "Asking", "Protocol", "check_rankings", "settings_of"]
+
+IntArray = NDArray[np.int64]
+
+VERSION = 1
+"""Of the form of a protocol's JSON; it is part of the id."""
+
+LARGEST_CODE = 2**63 - 1
+"""Assignments and answers are numbers that every table can hold."""
+
+LARGEST_EPSILON = 100.0
+"""Beyond it an answer is hardly ever changed, and the weights get long."""
+
+
+@dataclass(frozen=True)
+class Protocol(ABC):
+    """Public facts of a protocol: what is asked, what is answered, and with which probabilities.
+
+    Parameters
+    ----------
+    items : sequence of str
+        The items that respondents rank.
+    epsilon : float
+        What one report may spend, positive and finite.
+    partial : {"refuse", "complete"}
+        What becomes of a ranking with ties or without some of the items asked about: it is refused,
+        or ties are ordered at random and what is left out comes last, in random order.
+    """
+
+    items: tuple[str, ...]
+    epsilon: float
+    partial: Partial = field(default="refuse", kw_only=True)
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check what all protocols have; what is special to one it checks itself, afterwards."""
+        self._set(items=tuple(str(name) for name in check_items(self.items)))
+        self._set(epsilon=_check_epsilon(self.epsilon))
+        check_choice("partial", self.partial, Partial)
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    @abstractmethod
+    def assignments(self) -> int:
+        """How many assignments there are; one is drawn uniformly, before the ranking is read."""
+
+    @property
+    @abstractmethod
+    def options(self) -> int:
+        """How many values a digit has."""
+
+    @property
+    def digits(self) -> int:
+        """How many digits an answer has, each at an equal share of epsilon."""
+        return 1
+
+    @property
+    def favoured(self) -> int:
+        """How many values of a digit a ranking favours."""
+        return 1
+
+    @property
+    def keeps_ties(self) -> bool:
+        """Whether items of equal rank are an answer of their own."""
+        return False
+
+    @property
+    def answers(self) -> int:
+        """How many answers there are: they are the numbers below it."""
+        return int(self.options**self.digits)
+
+    @cached_property
+    def response(self) -> SubsetResponse:
+        """The response of one digit."""
+        share = Fraction(self.epsilon) / self.digits
+        return SubsetResponse.at(share, self.options, self.favoured)
+
+    @property
+    def gain(self) -> float:
+        """What the expected answer keeps of the true one; estimators divide by it."""
+        return self.response.gain
+
+    @cached_property
+    def all_pairs(self) -> IntArray:
+        """All pairs of items, the earlier one first, in lexicographic order: (pairs, 2)."""
+        return np.column_stack(np.triu_indices(len(self.items), 1))
+
+    @abstractmethod
+    def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
+        """Return the sorted favoured values: (respondents, digits, favoured).
+
+        Parameters
+        ----------
+        ranks : array of int, (respondents, items)
+            Complete rankings; rank 1 is the best.
+        assignments : array of int, (respondents,)
+            What each is asked.
+        """
+
+    def question(self, assignment: int) -> list[tuple[str, ...]]:
+        """Return the items that an assignment asks to be ordered, one tuple for each digit."""
+        del assignment
+        return [self.items]
+
+    # What a protocol says of itself.
+
+    def _settings(self) -> dict[str, Any]:
+        settings = {part.name: getattr(self, part.name) for part in fields(self)}
+        head = {"privrank": "local protocol", "version": VERSION, "kind": self.kind}
+        return {**head, **settings, "items": list(self.items)}
+
+    @cached_property
+    def id(self) -> str:
+        """16 hexadecimal digits that stand for all settings of the protocol and its version."""
+        text = json.dumps(self._settings(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_json(self) -> str:
+        """Return the protocol as JSON, with its id, to be published and handed to clients."""
+        return json.dumps({**self._settings(), "id": self.id}, ensure_ascii=False)
+
+    # The respondent's side.
+
+    def draw_assignment(self) -> int:
+        """Draw what one respondent is asked, from the operating system's random bits."""
+        return below(self.assignments)
+
+    def randomize(self, ranking: object, assignment: int | None = None) -> dict[str, str | int]:
+        """Randomise one respondent's ranking, on their device, and return the report.
+
+        Parameters
+        ----------
+        ranking : sequence of str, or mapping of str to int
+            Items, the best first, or the rank of each item, from 1. Where an `assignment` is given,
+            a ranking of the items that it asks about is enough.
+        assignment : int, optional
+            What the respondent was asked; drawn here if it is left out. It must have been drawn
+            without regard to the ranking.
+
+        Returns
+        -------
+        dict
+            The report: ``protocol_id``, ``assignment``, ``answer`` and a random ``report_id``.
+
+        Notes
+        -----
+        **Privacy.** The report is epsilon-private for any two rankings of its respondent (proof:
+        :class:`privrank.local.responses.SubsetResponse`): the assignment is drawn before the
+        ranking is read, the answer's digits are subset responses at epsilon / digits each, the id
+        of the report is independent of all. A second report of the same ranking adds its own
+        epsilon.
+        """
+        if assignment is None:
+            asked, needed = self.draw_assignment(), list(range(len(self.items)))
+        else:
+            asked = check_count("assignment", assignment, low=0, high=self.assignments - 1)
+            names = {name for names in self.question(asked) for name in names}
+            needed = [place for place, name in enumerate(self.items) if name in names]
+        ranks = read_ranking(
+            ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
+        )
+        favoured = self.favoured_answers(ranks[None], np.array([asked]))[0]
+        answer = 0
+        for digit in favoured.tolist():
+            answer = answer * self.options + self.response.secure(digit)
+        return {
+            "protocol_id": self.id,
+            "assignment": asked,
+            "answer": answer,
+            "report_id": identifier(),
+        }
+
+    # Studies, and the curator's side.
+
+    def assign(self, n: int, rng: np.random.Generator) -> IntArray:
+        """Draw assignments for `n` respondents, for studies."""
+        return rng.integers(0, self.assignments, n)
+
+    def simulate(self, ranks: object, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Return the reports of many respondents, for studies: seeded, so not for publication.
+
+        Parameters
+        ----------
+        ranks : array of int, (respondents, items)
+            Complete rankings; rank 1 is the best.
+        rng : numpy.random.Generator
+            Draws assignments and answers.
+
+        Returns
+        -------
+        dict of arrays
+            The columns of the reports that `randomize` makes one by one.
+        """
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
+        rankings = check_rankings(ranks, len(self.items), ties=self.keeps_ties)
+        n = len(rankings)
+        assignments = self.assign(n, rng)
+        values = self.response.simulated(self.favoured_answers(rankings, assignments), rng)
+        drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
+        return {
+            "protocol_id": np.full(n, self.id),
+            "assignment": assignments,
+            "answer": self.packed(values),
+            "report_id": drawn,
+        }
+
+    def packed(self, values: NDArray[Any]) -> IntArray:
+        """Return the answers that digits in the last axis stand for, the highest first."""
+        answer = values[..., 0].astype(np.int64)
+        for digit in range(1, self.digits):
+            answer = answer * self.options + values[..., digit]
+        return answer
+
+    def unpacked(self, answers: NDArray[Any]) -> IntArray:
+        """Return the digits of answers: (..., digits)."""
+        powers = np.array([self.options**power for power in reversed(range(self.digits))])
+        values = np.asarray(answers, dtype=np.int64)[..., None] // powers % self.options
+        return np.asarray(values)
+
+    def tally(self, reports: Any) -> Any:
+        """Count reports at the curator's: see :class:`privrank.local.tally.Tally`.
+
+        Clients have no need of the libraries that this loads.
+        """
+        return import_module("privrank.local.tally").Tally.of(self, reports)
+
+
+class Asking(Protocol):
+    """A protocol that asks for the order of `width` items in each digit.
+
+    The favoured value is the place of the order among all of them in lexicographic order, so with
+    two items 0 if the first is placed before the second, and 1 if after it.
+    """
+
+    @property
+    def width(self) -> int:
+        """How many items a digit orders."""
+        return 2
+
+    @property
+    def options(self) -> int:
+        """How many orders there are."""
+        return math.factorial(self.width)
+
+    @abstractmethod
+    def asked(self, assignments: NDArray[Any]) -> IntArray:
+        """Return the items that assignments ask about: (respondents, digits, width)."""
+
+    @cached_property
+    def signs(self) -> NDArray[np.int8]:
+        """What a value says of two of the asked items: (options, width, width).
+
+        1 if it places the one of the row before that of the column, -1 if after it, 0 for a tie.
+        """
+        orders = np.array(list(permutations(range(self.width))))
+        places = np.argsort(orders, axis=1)
+        return np.asarray(np.sign(places[:, None, :] - places[:, :, None]), dtype=np.int8)
+
+    def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
+        """Return the value that stands for the order of the asked items."""
+        rows = np.arange(len(ranks))[:, None, None]
+        return _order_index(ranks[rows, self.asked(assignments)])[..., None]
+
+    def question(self, assignment: int) -> list[tuple[str, ...]]:
+        """Return the items that an assignment asks to be ordered, one tuple for each digit."""
+        asked = self.asked(np.array([assignment]))[0].tolist()
+        return [tuple(self.items[place] for place in places) for places in asked]
+
+
+def _order_index(ranks: NDArray[Any]) -> IntArray:
+    """Return the place of each order, given by ranks in the last axis, in lexicographic order."""
+    size = ranks.shape[-1]
+    if size == 2:
+        return (ranks[..., 0] > ranks[..., 1]).astype(np.int64)
+    order = np.argsort(ranks, axis=-1)
+    index = np.zeros(order.shape[:-1], dtype=np.int64)
+    for place in range(size - 1):
+        later = order[..., place + 1 :] < order[..., place, None]
+        index += later.sum(axis=-1) * math.factorial(size - 1 - place)
+    return index
+
+
+def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[Any]:
+    """Return an array of complete rankings, one in each row; any ranks from 1 where ties may be."""
+    rankings = np.asarray(ranks)
+    if rankings.ndim != 2 or rankings.shape[1] != items or rankings.dtype.kind not in "iu":
+        raise ValueError(
+            f"ranks must be an array of whole numbers with a row per respondent and a column for "
+            f"each of the {items} items."
+        )
+    if not rankings.size:
+        return rankings
+    complete = rankings.min() == 1 and rankings.max() == items
+    if complete and not ties:
+        whole = np.sort(rankings, axis=1)
+        complete = bool((whole == np.arange(1, items + 1)).all())
+    if not complete and not (ties and rankings.min() >= 1):
+        raise ValueError(f"ranks must hold each of the ranks 1 to {items} once in every row.")
+    return rankings
+
+
+def _check_epsilon(epsilon: object) -> float:
+    """Return what a report may spend as a float, of a size that leaves a report private."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
+        raise TypeError(f"epsilon must be a positive number, got {type(epsilon).__name__}.")
+    value = float(epsilon)
+    if math.isinf(value) and value > 0:
+        raise ValueError(
+            "epsilon must be finite: a report without noise would be the answer itself, which the "
+            "local model exists not to send."
+        )
+    if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
+        raise ValueError(
+            f"epsilon must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got {value}: "
+            f"give what one report may spend."
+        )
+    return value
+
+
+def settings_of(kind: type[Protocol], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that rebuild a protocol from its JSON."""
+    wanted = {part.name for part in fields(kind)}
+    if wanted != content.keys() - {"privrank", "version", "kind", "id"}:
+        raise ValueError(
+            f"text must hold the settings of the protocol {kind.kind!r}, no more and no fewer: "
+            f"write it with to_json()."
+        )
+    return {name: content[name] for name in wanted}

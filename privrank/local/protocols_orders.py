@@ -1,0 +1,326 @@
+"""Protocols that ask for the order of a few items: sub-rankings, pairs, bits, comparisons.
+
+Fractions of respondents are estimated alike in all of them. Let p be the probability that a
+respondent places item i before j, and f that a report which orders both does. A response of N
+values, one favoured, gives every value the smaller weight W and the favoured one V - W more; each
+of two items is before the other in as many of the N orders. So f - 1/2 = gain (p - 1/2), with gain
+= (V - W) / total, and (f - 1/2) / gain + 1/2 is unbiased.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.local.protocols import LARGEST_CODE, Asking
+from privrank.local.publicdraws import permutation
+from privrank.local.responses import SubsetResponse
+from privrank.util.checks import check_choice, check_count, check_flag
+
+__all__ = ["Comparisons", "PairBits", "RandomPairs", "SubRanking", "best_size", "pair_factor"]
+
+IntArray = NDArray[np.int64]
+
+LARGEST_SIZE = 8
+"""Items of a sub-ranking; the table of all orders grows with the factorial."""
+
+MOST_DIGITS = 62
+"""Of two values each, in a number that every table can hold."""
+
+_PAIR_ORDER, _MATCHING = 1, 2  # seeds of public shuffles, of pairs and of items
+
+Method = Literal["randomized", "laplace"]
+Pairing = Literal["public", "private"]
+
+
+def pair_factor(epsilon: float, size: int) -> float:
+    """Return n / pairs times the variance of the net fraction of a pair, from sub-rankings.
+
+    For n respondents who are asked for `size` items each, and items of equal merit. A pair is asked
+    of C(size, 2) n out of all pairs, and the variance of one net vote of 1 or -1, divided by the
+    gain, is 1 / gain^2.
+    """
+    gain = math.expm1(epsilon) / (math.expm1(epsilon) + math.factorial(size))
+    return 1.0 / (gain**2 * math.comb(size, 2))
+
+
+def best_size(epsilon: float, items: int) -> int:
+    """Return how many items to ask for: the size of the least variance of Borda scores.
+
+    The errors of pairs of one report that share an item are correlated. Summed over the pairs of an
+    item, a sub-ranking of s items has (s + 1) / 3 times the variance of as many separate pairs.
+    """
+    sizes = range(2, min(items, LARGEST_SIZE) + 1)
+    return min(sizes, key=lambda size: pair_factor(epsilon, size) * (size + 1) / 3)
+
+
+@dataclass(frozen=True)
+class SubRanking(Asking):
+    """Everybody is asked for the order of a few items, and answers by randomised response.
+
+    Parameters
+    ----------
+    items, epsilon, partial
+        As for all protocols.
+    size : int, optional
+        How many items each respondent orders, 2 to 8; the best for Borda scores if left out: 2 up
+        to an epsilon of 1.946, 3 up to 4.142, 4 up to 6.244, and so on, at most all.
+
+    Notes
+    -----
+    An assignment stands for a subset of the items: in colexicographic order, the one of places
+    c_1 < ... < c_s is number C(c_1, 1) + ... + C(c_s, s).
+    """
+
+    size: int | None = None
+    kind: ClassVar[str] = "sub-ranking"
+
+    def __post_init__(self) -> None:
+        """Check the size, and choose it if it is left out."""
+        super().__post_init__()
+        high = min(len(self.items), LARGEST_SIZE)
+        size = best_size(self.epsilon, high) if self.size is None else self.size
+        self._set(size=check_count("size", size, low=2, high=high))
+        if self.assignments > LARGEST_CODE:
+            raise ValueError(
+                f"size={self.size} of {len(self.items)} items has more subsets than a number of 63 "
+                f"bits can name: use a smaller size."
+            )
+
+    @property
+    def width(self) -> int:
+        """How many items a respondent orders."""
+        return cast(int, self.size)
+
+    @property
+    def assignments(self) -> int:
+        """All subsets of the items."""
+        return math.comb(len(self.items), self.width)
+
+    @cached_property
+    def _binomials(self) -> list[IntArray]:
+        """For j = 1 to the size: C(c, j) at c = 0 to the number of items."""
+        rows = range(1, self.width + 1)
+        return [
+            np.array([math.comb(c, j) for c in range(len(self.items))], dtype=np.int64)
+            for j in rows
+        ]
+
+    def asked(self, assignments: NDArray[Any]) -> IntArray:
+        """Return the subsets, in ascending order of places: (respondents, 1, size)."""
+        left = np.array(assignments, dtype=np.int64)
+        asked = np.empty((len(left), 1, self.width), dtype=np.int64)
+        for j in reversed(range(self.width)):
+            below_it = self._binomials[j]
+            asked[:, 0, j] = np.searchsorted(below_it, left, side="right") - 1
+            left -= below_it[asked[:, 0, j]]
+        return asked
+
+
+@dataclass(frozen=True)
+class RandomPairs(Asking):
+    """Everybody is asked for the order of so many random pairs, at an equal share of epsilon each.
+
+    LDP-KwikSort's answers (Yan, Li and Liu, 2020, Algorithm 1), corrected: it is the true order
+    that is kept or turned round, where the paper's is 1 with a probability that ignores it.
+
+    Parameters
+    ----------
+    items, epsilon, partial
+        As for all protocols.
+    pairs : int
+        Their K. One is best up to an epsilon of 3.057, two up to 5.320.
+    method : {"randomized", "laplace"}
+        Randomised response (their :RR), or Laplace noise cut at one half (their :Lap), which is a
+        randomised response at less than the share of epsilon: ``response.epsilon`` says at which.
+
+    Notes
+    -----
+    All pairs stand in a public shuffled order. An assignment is the place of the first pair asked;
+    the others follow it, and the first pair follows the last.
+
+    References
+    ----------
+    https://arxiv.org/abs/1908.04486
+    """
+
+    pairs: int = 1
+    method: Method = "randomized"
+    kind: ClassVar[str] = "random pairs"
+
+    def __post_init__(self) -> None:
+        """Check the number of pairs and the method."""
+        super().__post_init__()
+        high = min(self.assignments, MOST_DIGITS)
+        self._set(pairs=check_count("pairs", self.pairs, low=1, high=high))
+        check_choice("method", self.method, Method)
+
+    @property
+    def assignments(self) -> int:
+        """All pairs of items."""
+        return math.comb(len(self.items), 2)
+
+    @property
+    def digits(self) -> int:
+        """One for each pair asked."""
+        return self.pairs
+
+    @cached_property
+    def response(self) -> SubsetResponse:
+        """The response of one pair."""
+        share = Fraction(self.epsilon) / self.digits
+        if self.method == "laplace":
+            return SubsetResponse.thresholded_laplace(share)
+        return SubsetResponse.at(share, 2)
+
+    @cached_property
+    def _shuffled(self) -> IntArray:
+        return self.all_pairs[permutation(_PAIR_ORDER, self.assignments)]
+
+    def asked(self, assignments: NDArray[Any]) -> IntArray:
+        """Return the pairs, from the assigned one on: (respondents, pairs, 2)."""
+        following = np.asarray(assignments)[:, None] + np.arange(self.pairs)
+        return np.asarray(self._shuffled[following % self.assignments])
+
+
+@dataclass(frozen=True)
+class PairBits(Asking):
+    """Everybody answers one bit about one pair out of a few, or a bit about each of many.
+
+    To test uniformity. BFZ21 (their Algorithms 5 and 6) ask everybody about a whole matching of
+    the items, at epsilon / floor(m / 2) a pair, which leaves next to nothing of each; ``pairs=8``
+    asks each respondent about one of 8 disjoint pairs, at the full epsilon.
+
+    Parameters
+    ----------
+    items, epsilon, partial
+        As for all protocols.
+    pairs : int or "all", optional
+        How many disjoint pairs there are to draw from, 8 if left out, at most floor(m / 2). With
+        "all" everybody is asked about all pairs of one matching of the items, as printed; there may
+        be 62 of them. None with private pairing.
+    pairing : {"public", "private"}
+        Whether the pairs are the same for all, from a public shuffle of the items, or everybody
+        draws their own out of all pairs of items.
+
+    References
+    ----------
+    Busa-Fekete, Fotakis and Zampetakis (2021), Private and non-private uniformity testing for
+    ranking data.
+    """
+
+    pairs: int | Literal["all"] | None = None
+    pairing: Pairing = "public"
+    kind: ClassVar[str] = "pair bits"
+
+    def __post_init__(self) -> None:
+        """Check the pairs, and choose how many if that is left out."""
+        super().__post_init__()
+        check_choice("pairing", self.pairing, Pairing)
+        most = len(self.items) // 2
+        if self.pairing == "private":
+            if self.pairs is not None:
+                raise ValueError(
+                    "pairs= is for public pairing: with pairing='private' everybody draws one pair "
+                    "out of all."
+                )
+        elif self.pairs is None:
+            self._set(pairs=min(8, most))
+        elif isinstance(self.pairs, str):
+            if self.pairs != "all" or most > MOST_DIGITS:
+                raise ValueError(
+                    f"pairs must be a number from 1 to {most}, or 'all' with up to "
+                    f"{2 * MOST_DIGITS + 1} items."
+                )
+        else:
+            self._set(pairs=check_count("pairs", self.pairs, low=1, high=most))
+
+    @property
+    def assignments(self) -> int:
+        """The pairs to draw from, or 1 if everybody is asked about all of them."""
+        return 1 if self.pairs == "all" else len(self._table)
+
+    @property
+    def digits(self) -> int:
+        """One for each pair asked."""
+        return len(self.items) // 2 if self.pairs == "all" else 1
+
+    @cached_property
+    def _table(self) -> IntArray:
+        """All pairs for private pairing, a public matching for public pairing."""
+        if self.pairing == "private":
+            return self.all_pairs
+        most = len(self.items) // 2
+        matched = permutation(_MATCHING, len(self.items))[: 2 * most].reshape(-1, 2)
+        return matched if isinstance(self.pairs, str) else matched[: self.pairs]
+
+    def asked(self, assignments: NDArray[Any]) -> IntArray:
+        """Return the pairs: (respondents, digits, 2)."""
+        if self.pairs == "all":
+            return np.broadcast_to(self._table, (len(assignments), *self._table.shape))
+        return np.asarray(self._table[np.asarray(assignments)][:, None])
+
+
+@dataclass(frozen=True)
+class Comparisons(Asking):
+    """Everybody compares one pair of items: the first, the second, or a tie if that may be.
+
+    For Bradley-Terry worths and leading items. The value is 0 if the first item of the pair is
+    preferred, 1 if the second is, 2 for a tie.
+
+    Parameters
+    ----------
+    items, epsilon, partial
+        As for all protocols.
+    ties : bool
+        Whether a tie is an answer: then items of equal rank are one.
+
+    Notes
+    -----
+    An assignment is the place of the pair among all pairs in lexicographic order. A survey that
+    asks pairs of its own choice hands it to :meth:`randomize`.
+    """
+
+    ties: bool = False
+    kind: ClassVar[str] = "comparisons"
+
+    def __post_init__(self) -> None:
+        """Check the declaration of ties."""
+        super().__post_init__()
+        self._set(ties=check_flag("ties", self.ties))
+
+    @property
+    def keeps_ties(self) -> bool:
+        """As declared."""
+        return self.ties
+
+    @property
+    def options(self) -> int:
+        """Two, or three with ties."""
+        return 3 if self.ties else 2
+
+    @property
+    def assignments(self) -> int:
+        """All pairs of items."""
+        return len(self.all_pairs)
+
+    @cached_property
+    def signs(self) -> NDArray[np.int8]:
+        """What a value says of the pair: 1 for the first item, -1 for the second, 0 for a tie."""
+        first = np.array([[0, 1], [-1, 0]], dtype=np.int8)
+        return np.stack([first, -first, 0 * first][: self.options])
+
+    def asked(self, assignments: NDArray[Any]) -> IntArray:
+        """Return the pair: (respondents, 1, 2)."""
+        return np.asarray(self.all_pairs[np.asarray(assignments)][:, None])
+
+    def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
+        """Return the outcome, by the ranks of the two items."""
+        first, second = np.take_along_axis(ranks, self.asked(assignments)[:, 0], axis=1).T
+        return np.where(first == second, 2, first > second).astype(np.int64)[:, None, None]

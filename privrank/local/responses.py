@@ -1,0 +1,143 @@
+"""The subset response: the one randomiser that all protocols of the local model share.
+
+An answer is digits. To each digit belong `options` values, of which exactly `favoured` are favoured
+by the respondent's ranking; which these are depends on the ranking and on what was asked. The value
+that is reported is drawn from all of them, favoured ones with the larger weight.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.privacy.samplers import digits
+
+__all__ = ["SubsetResponse", "below", "identifier", "shuffled"]
+
+IntArray = NDArray[np.int64]
+
+_PRECISION = 52
+"""Binary digits of the smaller weight, up to rounding."""
+
+
+def below(total: int) -> int:
+    """Return a uniform whole number below `total` from the random bits of the operating system."""
+    return secrets.randbelow(total)
+
+
+def identifier() -> str:
+    """Return 128 random bits of the operating system as hexadecimal digits."""
+    return secrets.token_hex(16)
+
+
+def shuffled(size: int) -> list[int]:
+    """Return the numbers below `size` in a uniform random order, by the operating system's bits."""
+    order = list(range(size))
+    for last in range(size - 1, 0, -1):
+        place = below(last + 1)
+        order[last], order[place] = order[place], order[last]
+    return order
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetResponse:
+    """One digit of an answer: a favoured value with the larger of two integer weights each.
+
+    Notes
+    -----
+    **Privacy.** The unit is one report of one respondent; neighbours are any two rankings that the
+    respondent might hold, so all pairs of rankings. Let N be the options, k the favoured ones, V
+    and W <= V the weights. The set F of favoured values has exactly k of the N, whatever the
+    ranking, so a value a is reported with probability V / (k V + (N - k) W) if a is in F and
+    W / (k V + (N - k) W) if not: the total does not depend on the ranking. For two rankings the
+    probabilities of one value differ by a factor of at most V / W, and one that only the first
+    favours is at that ratio. The digits of a report are drawn independently given the ranking, so
+    the ratios multiply: a report of d digits at epsilon / d each is epsilon-private. What is asked
+    is drawn before the ranking is looked at, so that it has the same probability for all rankings.
+    Nothing else about F enters: the claim holds for any map from rankings to sets of k values, so
+    also for one that was computed in floating point, and for a random one, over which both
+    probabilities are averaged.
+
+    The weights are whole numbers, and the draw is decided by a uniform whole number below their
+    total: the probabilities are those above, without rounding. `at` chooses the weights such that
+    V / W < exp(epsilon), and not below it by more than a relative 2^-51.
+
+    References
+    ----------
+    For k = 1 it is randomised response of N values; in general subset selection turned round: the
+    respondent's set is known to nobody, and one value is sent.
+    """
+
+    options: int
+    favoured: int
+    favoured_weight: int
+    other_weight: int
+
+    @classmethod
+    def at(cls, epsilon: Fraction, options: int, favoured: int = 1) -> SubsetResponse:
+        """Return the response with the largest ratio of weights that exp(epsilon) allows.
+
+        V = 2^b and W = floor(2^b exp(-epsilon)) + 1 > 2^b exp(-epsilon), of which `digits` is
+        exact. As b is at least 52 + epsilon / log 2, W is at least 2^52.
+        """
+        bits = _PRECISION + math.ceil(float(epsilon) / math.log(2))
+        return cls(options, favoured, 1 << bits, digits(epsilon, bits, 0) + 1)
+
+    @classmethod
+    def thresholded_laplace(cls, epsilon: Fraction) -> SubsetResponse:
+        """Return Laplace noise of scale 1 / epsilon on a bit, cut at one half.
+
+        The bit is reported wrongly with probability exp(-epsilon / 2) / 2 at least, by no more than
+        2^-52, which is a binary response at log(2 exp(epsilon / 2) - 1) < epsilon.
+        """
+        bits = _PRECISION + math.ceil(float(epsilon) / math.log(4))
+        wrong = digits(epsilon / 2, bits, 0) + 1
+        return cls(2, 1, (2 << bits) - wrong, wrong)
+
+    @property
+    def total(self) -> int:
+        """The sum of the weights of all values, the same for all rankings."""
+        rest = self.options - self.favoured
+        return self.favoured * self.favoured_weight + rest * self.other_weight
+
+    @property
+    def favoured_probability(self) -> float:
+        """Probability that one of the favoured values is reported."""
+        return self.favoured * self.favoured_weight / self.total
+
+    @property
+    def gain(self) -> float:
+        """By how much more probable a favoured value is than another."""
+        return (self.favoured_weight - self.other_weight) / self.total
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon that one digit spends: the logarithm of the ratio of the weights."""
+        return math.log1p((self.favoured_weight - self.other_weight) / self.other_weight)
+
+    def secure(self, favoured: Sequence[int]) -> int:
+        """Draw one value for the sorted `favoured` ones, from the operating system's bits."""
+        number, inside = below(self.total), self.favoured * self.favoured_weight
+        if number < inside:
+            return int(favoured[number // self.favoured_weight])
+        place = (number - inside) // self.other_weight
+        return place + sum(value - i <= place for i, value in enumerate(favoured))
+
+    def simulated(self, favoured: NDArray[Any], rng: np.random.Generator) -> IntArray:
+        """Draw values for many sorted sets of favoured ones along the last axis, by a generator."""
+        kept = rng.random(favoured.shape[:-1]) < self.favoured_probability
+        place = rng.integers(0, np.where(kept, self.favoured, self.options - self.favoured))
+        if self.favoured == 1:
+            value = favoured[..., 0]
+            return np.where(kept, value, place + (value <= place))
+        # the place-th of the values that are not favoured: each favoured one before it moves it on
+        before = favoured - np.arange(self.favoured) <= place[..., None]
+        inside = np.take_along_axis(favoured, np.minimum(place, self.favoured - 1)[..., None], -1)
+        return np.where(kept, inside[..., 0], place + before.sum(axis=-1))
