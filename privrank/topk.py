@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
+from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice
 from privrank.planning.comparisons import Noise, noises_left, side_shares
@@ -40,6 +41,9 @@ from privrank.util.checks import (
     check_epsilon,
     check_rng,
 )
+
+if TYPE_CHECKING:
+    from privrank.local.tally import Tally
 
 __all__ = ["PrivateTopK", "infer"]
 
@@ -213,6 +217,27 @@ class PrivateTopK:
             rng=rng,
         )
         return infer(release, k=self._k, alpha=alpha)
+
+    @staticmethod
+    def from_reports(tally: Tally, k: int, *, alpha: float = 0.05) -> TopKResult:
+        """Select from reports of the local model, which their respondents have randomised.
+
+        Parameters
+        ----------
+        tally : Tally
+            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
+            ``protocol.tally(reports)``.
+        k : int
+            Size of the set. For a valid separation p-value it must not depend on the reports.
+        alpha : float, default 0.05
+            Significance level.
+
+        Returns
+        -------
+        TopKResult
+        """
+        release = comparisons.release_of(tally, "PrivateTopK")
+        return infer(release, k=_check_k(k, len(release.design.items)), alpha=check_alpha(alpha))
 
     @staticmethod
     def from_release(release: Release, k: int, *, alpha: float = 0.05) -> TopKResult:

@@ -31,6 +31,7 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.nulltables import FULL, fingerprint, public_generator
 from privrank.hypotheses.statistic import Statistic
+from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import PairBits
 from privrank.local.tally import Tally
@@ -38,6 +39,7 @@ from privrank.release.plan import QUIET, PartPlan, Plan
 from privrank.release.release import STATISTIC, Release
 from privrank.release.survey import Sample
 from privrank.results.ranktest import RankTestResult, read_test
+from privrank.results.testnotes import hypotheses_of_uniformity
 from privrank.util.arrays import own
 from privrank.util.progress import Progress
 from privrank.util.solvers import spectrum
@@ -246,7 +248,7 @@ def infer(
     release: Release, *, alpha: float = 0.05, found: Mapping[str, Any] | None = None
 ) -> RankTestResult:
     """Return the test from a release of :func:`release_of`: post-processing."""
-    null, m = Null.of_draws(release.values[NULL]), len(release.sample.items)
+    null = Null.of_draws(release.values[NULL])
     asked = Statistic(
         name=release.mechanism, step=STEP, sensitivity=0, value=_unknown, null=lambda draws: null
     )
@@ -256,10 +258,7 @@ def infer(
         test="UniformityTest",
         method=release.plan.method,
         alpha=alpha,
-        hypotheses=(
-            f"all orders of the {m} items are equally likely.",
-            "some are more likely than others.",
-        ),
+        hypotheses=hypotheses_of_uniformity(release.sample),
         draws=len(release.values[NULL]),
         found=found,
         notes=_notes(release),

@@ -171,8 +171,13 @@ def two_rankings_tolerance(m: int, alpha: float) -> float | None:
     return kendall.total_variation(m, -math.log1p(-8 / room), 0.0)
 
 
-def guaranteed(m: int, alpha: float, tolerance: float | None) -> float:
-    """Return the least tolerance of two rankings, or refuse one that is below it."""
+def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> float:
+    """Return the least tolerance of n = 2 rankings; refuse other n, and tolerances below it."""
+    if n != 2:
+        raise ValueError(
+            f"method='two-sample' compares exactly two rankings, and there are {n}: use "
+            f"method='auto' or 'pairs'."
+        )
     least = two_rankings_tolerance(m, alpha)
     if least is None or (tolerance is not None and tolerance < least):
         bound = "at no tolerance" if least is None else f"from tolerance {least:.4g} on"
