@@ -47,7 +47,7 @@ def release_of(tally: Tally, by: str) -> Release:
         parts={WINS: PartPlan(None, 0, protocol.epsilon)},
         settings={"protocol": protocol.to_json(), GAIN: protocol.gain},
     )
-    design = Design(items, tally.n, "respondent", 1, True, protocol.ties, "public", pairs)
+    design = Design(items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs)
     values = {WINS: np.concatenate(wins).astype(np.int64)}
     return Release(plan, design, "respondents", values, tuple(range(m)))
 

@@ -18,6 +18,7 @@ V, which scales them, is public.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,8 +36,8 @@ from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import PairBits
 from privrank.local.tally import Tally
-from privrank.release.plan import QUIET, PartPlan, Plan
-from privrank.release.release import STATISTIC, Release
+from privrank.release.plan import PartPlan, Plan
+from privrank.release.release import GAIN, STATISTIC, Release
 from privrank.release.survey import Sample
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import hypotheses_of_uniformity
@@ -211,7 +212,7 @@ def check_tally(tally: object) -> Asking:
             f"tally must be what a protocol's tally(reports) returns, got {type(tally).__name__}."
         )
     protocol = tally.protocol
-    if not isinstance(protocol, Asking) or protocol.ties:
+    if not isinstance(protocol, Asking) or protocol.options != math.factorial(protocol.width):
         raise ValueError(
             f"uniformity is tested from orders of a few items without ties, and these reports are "
             f"of the protocol {protocol.kind!r}: collect reports of PairBits, SubRanking or "
@@ -236,8 +237,8 @@ def release_of(tally: Tally, draws: int | None) -> Release:
         method=protocol.kind,
         epsilon=protocol.epsilon,
         delta=0.0,
-        parts={name: PartPlan(QUIET, 0, protocol.epsilon, STEP) for name in values},
-        settings={"protocol": protocol.to_json(), "df": float(asked.rank)},
+        parts={name: PartPlan(None, 0, protocol.epsilon, STEP) for name in values},
+        settings={"protocol": protocol.to_json(), "df": float(asked.rank), GAIN: protocol.gain},
     )
     survey = Sample("rankings", protocol.items, tally.n, "respondent", 1)
     order = tuple(range(len(protocol.items)))
