@@ -11,11 +11,13 @@ from functools import cached_property
 
 from privrank.local.protocols import VERSION, Protocol, settings_of
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
+from privrank.local.protocols_vectors import CapBorda, DuchiBall
 
 __all__ = ["Client", "protocol_from_json"]
 
 KINDS: dict[str, type[Protocol]] = {
-    kind.kind: kind for kind in (SubRanking, RandomPairs, PairBits, Comparisons)
+    kind.kind: kind
+    for kind in (SubRanking, RandomPairs, DuchiBall, CapBorda, PairBits, Comparisons)
 }
 
 
