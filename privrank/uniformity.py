@@ -320,7 +320,7 @@ class UniformityTest:
         """
         if draws is not None:
             check_count("draws", draws, low=19)
-        return infer(uniformtest.release_of(tally, draws), alpha=check_alpha(alpha))
+        return infer(uniformtest.release_test(tally, draws), alpha=check_alpha(alpha))
 
     @staticmethod
     def from_release(
