@@ -31,7 +31,7 @@ from privrank.release.release import (
 )
 from privrank.release.survey import DesignKind, Excess
 from privrank.results.ledger import Budget
-from privrank.results.topk import TopKResult, equal_variances
+from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util.arrays import own
 from privrank.util.checks import (
     check_alpha,
@@ -283,7 +283,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     win_rate = 0.5 + score / degrees
     rate = np.clip(win_rate, 0.0, 1.0)
     effects = _design_effects(facts, release, win_rate, degrees)
-    spread = 0.25 if facts.random_pairs else rate * (1.0 - rate) + facts.function.response
+    spread = 0.25 if facts.random_pairs else rate_variance(facts, rate)
     return TopKResult(
         release=release,
         k=k,

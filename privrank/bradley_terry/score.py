@@ -191,7 +191,7 @@ class ScoreEquations:
     @property
     def response_covariance(self) -> FloatArray:
         """Part of the sampling covariance of the scores that is due to randomised responses."""
-        if self.function.response == 0.0:
+        if self.function.response <= 0.0:
             return np.zeros((self.linear.size, self.linear.size))
         return self.linear.information(self.function.response * self.pairs.count)
 
@@ -348,8 +348,7 @@ def _of_wins(release: Release) -> ScoreEquations:
         linear = linear_predictor(design, design.pairs)
         if GAIN in release.plan.settings:
             gain, square = release.plan.number(GAIN), float(wins.sum() / design.pairs.total)
-            # a tie counts as half a win to each, as it does in exact answers
-            function = ScoreFunction(release.link, response=max(square / gain**2 - 1.0, 0.0) / 4.0)
+            function = ScoreFunction(release.link, response=0.25 * (square / gain**2 - 1.0))
             return ScoreEquations(m, linear.scores(half / gain), design.pairs, linear, function)
         exact = design.covariates is None and release.link == LOGIT
         return ScoreEquations(

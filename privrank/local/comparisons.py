@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from privrank.local import estimates
 from privrank.local.protocols import Asking
 from privrank.local.tally import Tally
 from privrank.release.connected import check_connected
-from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import GAIN, WINS, Release
 from privrank.release.survey import Design, PairCounts
 
@@ -38,26 +38,21 @@ def release_of(tally: Tally, by: str) -> Release:
     count = np.bincount(edge, tally.count, minlength=len(asked))
     pairs = PairCounts(first, second, count, "observed")
     check_connected(pairs, items)
-    plan = Plan(
+    return estimates.release_of(
+        tally,
+        {WINS: (np.concatenate(wins).astype(np.int64), 1.0)},
         by=by,
-        mechanism=f"{protocol.kind}, randomised response",
-        method="reports",
-        epsilon=protocol.epsilon,
-        delta=0.0,
-        parts={WINS: PartPlan(None, 0, protocol.epsilon)},
-        settings={"protocol": protocol.to_json(), GAIN: protocol.gain},
+        method="randomised response",
+        settings={GAIN: protocol.gain},
+        survey=Design(
+            items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs
+        ),
     )
-    design = Design(items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs)
-    values = {WINS: np.concatenate(wins).astype(np.int64)}
-    return Release(plan, design, "respondents", values, tuple(range(m)))
 
 
-def _check(tally: object) -> Asking:
+def _check(tally: Tally) -> Asking:
     """Return the protocol of a tally of single pairs, or refuse."""
-    if not isinstance(tally, Tally):
-        raise TypeError(
-            f"tally must be what a protocol's tally(reports) returns, got {type(tally).__name__}."
-        )
+    estimates.check_tally(tally)
     protocol = tally.protocol
     if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
         raise ValueError(
@@ -66,5 +61,5 @@ def _check(tally: object) -> Asking:
             f"pairs=1."
         )
     if not tally.n:
-        raise ValueError("tally must hold accepted reports, and it has none: look at its summary().")
+        raise ValueError("tally must hold accepted reports, and it has none: see its summary().")
     return protocol

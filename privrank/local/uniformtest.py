@@ -50,7 +50,6 @@ from privrank.local.tally import Tally
 from privrank.release.release import GAIN, STATISTIC, Release
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import hypotheses_of_uniformity
-from privrank.util.arrays import own
 from privrank.util.progress import Progress
 from privrank.util.solvers import spectrum
 
@@ -337,6 +336,8 @@ def infer(
     release: Release, *, alpha: float = 0.05, found: Mapping[str, Any] | None = None
 ) -> RankTestResult:
     """Return the test from a release of :func:`release_test`: post-processing."""
+    if NULL not in release.values:
+        raise ValueError("release must be of a UniformityTest, and this one is of another model.")
     null = Null.of_draws(release.values[NULL])
     asked = Statistic(
         name=release.mechanism, step=STEP, sensitivity=0, value=_unknown, null=lambda draws: null

@@ -138,7 +138,7 @@ def _mechanism(release: Release) -> str:
     if release.source == "none":
         return f"{release.mechanism}, no noise"
     if release.local:
-        return release.mechanism
+        return f"{release.mechanism}, randomised response"
     part = _counts(release)
     return f"{release.mechanism}, {'Laplace' if part is None else law_name(part.law)}"
 

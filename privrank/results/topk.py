@@ -34,10 +34,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["TopKResult", "equal_variances"]
+__all__ = ["TopKResult", "equal_variances", "rate_variance"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+def rate_variance(facts: ScoreEquations, rate: float | FloatArray) -> FloatArray:
+    """Return the variance that one comparison of an item has at this win rate."""
+    return facts.function.responded(np.asarray(rate * (1.0 - rate)), np.asarray(rate - 0.5))
 
 
 def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
@@ -141,7 +146,7 @@ class TopKResult(Result):
     def _variance_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the sampling variances of win rates whose true values are `rate`."""
         inflated = np.diag(self.effects) * self._edge_inflation() / self.degrees
-        return np.asarray(inflated * (rate * (1.0 - rate) + self._facts().function.response))
+        return np.asarray(inflated * rate_variance(self._facts(), rate))
 
     def _tail(
         self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None
