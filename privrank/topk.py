@@ -283,13 +283,14 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     win_rate = 0.5 + score / degrees
     rate = np.clip(win_rate, 0.0, 1.0)
     effects = _design_effects(facts, release, win_rate, degrees)
-    spread = 0.25 if facts.random_pairs else rate_variance(facts, rate)
+    varied = np.full(len(rate), 0.5) if facts.random_pairs else rate
+    spread = rate_variance(facts, varied, degrees)
     return TopKResult(
         release=release,
         k=k,
         alpha=alpha,
         win_rate=own(win_rate, np.float64),
-        sampling_sd=own(np.sqrt(np.diag(effects) * spread / degrees), np.float64),
+        sampling_sd=own(np.sqrt(np.diag(effects) * spread), np.float64),
         degrees=own(degrees, np.float64),
         effects=own(effects, np.float64),
     )

@@ -50,23 +50,10 @@ class ScoreFunction:
         The link.
     likelihood : bool
         Whether scores are those of the log-loss, not of the matching loss.
-    response : float
-        What a randomised response adds to the variance of an answer, 0 where answers are exact;
-        less than that of ties takes off, if these are many.
-
-    Notes
-    -----
-    **Randomised responses.** A report r of an answer y in {1, 0, -1} with E(r | y) = a y, a the
-    gain of its protocol, is read as the answer r / a: half of it has mean F - 1/2 and variance
-    E(r^2) / (4 a^2) - (F - 1/2)^2, which is F (1 - F) + (E(r^2) / a^2 - 1) / 4 whatever t is.
-    Sampling and response are one draw, and this is its variance. Without ties r^2 is 1; ties make
-    it smaller, by as much as reports show on average over pairs, and where a pair has fewer of them
-    than that, as it must if E y is large, at least by what E y^2 >= |E y| leaves.
     """
 
     link: Link
     likelihood: bool = False
-    response: float = 0.0
 
     def mean(self, t: FloatArray) -> FloatArray:
         """Return the mean score at t."""
@@ -86,14 +73,8 @@ class ScoreFunction:
         return np.asarray(density * self.weight(t)) if self.likelihood else density
 
     def variance(self, t: FloatArray) -> FloatArray:
-        """Return the variance of the score of an untied answer, its response included."""
-        exact = self.curvature(t) if self.likelihood else self.link.exact.variance(t)
-        return exact if self.response == 0.0 else self.responded(exact, self.link.excess(t))
-
-    def responded(self, exact: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return variances of responses to answers of these variances and mean scores."""
-        away = np.abs(mean)
-        return np.asarray(np.maximum(exact + self.response, away * (0.5 - away)))
+        """Return the variance of the score of an untied answer."""
+        return self.curvature(t) if self.likelihood else self.link.exact.variance(t)
 
     def weight(self, t: FloatArray) -> FloatArray:
         """Return what half a net win counts in the score: 1, or F' / (F (1 - F))."""
@@ -123,9 +104,7 @@ class ScoreFunction:
     @property
     def mean_variance(self) -> float:
         """Variance of a comparison on average over worths of this spread."""
-        if self.link == LOGIT and self.response == 0.0:
-            return LOGIT_MEAN_CURVATURE
-        return _mean(self, "variance")
+        return LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "variance")
 
     @property
     def mean_square(self) -> float:

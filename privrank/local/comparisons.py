@@ -3,7 +3,7 @@
 The release is the number of reports for either item of each pair that was asked, public as the
 reports are. A report r of an answer y in {1, 0, -1} has E(r | y) = gain y, as a response of N values
 gives each the smaller weight, which cancels, and the true one V - W more out of the total. How that
-enters a fit stands at :class:`privrank.bradley_terry.losses.ScoreFunction`; one respondent gives one
+enters a fit stands at :func:`privrank.bradley_terry.score.score_equations`; one respondent gives one
 answer, so that answers are independent.
 """
 
