@@ -1,10 +1,10 @@
 """Reports of single pairs as a release that models of paired comparisons read.
 
 The release is the number of reports for either item of each pair that was asked, public as the
-reports are. A report r of an answer y in {1, 0, -1} has E(r | y) = gain y, as a response of N values
-gives each the smaller weight, which cancels, and the true one V - W more out of the total. How that
-enters a fit stands at :func:`privrank.bradley_terry.score.score_equations`; one respondent gives one
-answer, so that answers are independent.
+reports are. A report r of an answer y in {1, 0, -1} has E(r | y) = gain y: a response gives every
+value the smaller weight, which cancels, and the true one the rest. How that enters a fit stands at
+:func:`privrank.bradley_terry.score.score_equations`. One respondent gives one answer, so answers
+are independent.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ def release_of(tally: Tally, by: str) -> Release:
         by=by,
         method="randomised response",
         settings={GAIN: protocol.gain},
-        survey=Design(
-            items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs
-        ),
+        survey=Design(items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs),
     )
 
 

@@ -7,14 +7,14 @@ Friedman's test for an unbalanced design. Its rank is the number of degrees of f
 chi-square distribution that it is close to. Of reported directions it is the squared length of
 their sum, over the mean square length of a coordinate.
 
-**Null of orders** (:class:`Asked`). Assignments are public and were drawn without regard to rankings, so the test is made
-given them. Under H0 all orders of the items asked are equally likely, and a response, whatever its
-epsilon, leaves them so: it is symmetric in the values. So the answers of one digit are uniform, and
-those of a report are independent where its digits share no item. Where they do, all orders of a
-report's items are drawn and put through the response. With N such draws of the statistic from a
-public sequence the p-value (1 + #{draws >= observed}) / (N + 1) is valid at every number of
-reports, however uneven the counts are: observed and drawn statistics are exchangeable under H0, and
-V, which scales them, is public.
+**Null of orders** (:class:`Asked`). Assignments are public and were drawn without regard to
+rankings, so the test is made given them. Under H0 all orders of the items asked are equally likely,
+and a response, whatever its epsilon, leaves them so: it is symmetric in the values. So the answers
+of one digit are uniform, and those of a report are independent where its digits share no item.
+Where they do, all orders of a report's items are drawn and put through the response. With N such
+draws of the statistic from a public sequence the p-value (1 + #{draws >= observed}) / (N + 1) is
+valid at every number of reports, however uneven the counts are: observed and drawn statistics are
+exchangeable under H0, and V, which scales them, is public.
 
 **Null of directions** (:class:`Sent`). Under H0 the ranking is as likely as any with the items
 renamed, the directions of a random seed have exchangeable coordinates (and signs, over pairs), and
@@ -108,7 +108,7 @@ class Asked:
         votes = _wins(protocol)[protocol.unpacked(tally.answer)]
         items, votes = protocol.asked(tally.assignment), tally.count[:, None, None] * votes
         net = np.bincount(items.ravel(), votes.ravel(), minlength=len(protocol.items))
-        return cls(protocol, assignment, count, net)
+        return cls(protocol, assignment, count, np.asarray(net, dtype=np.float64))
 
     @cached_property
     def items(self) -> IntArray:
@@ -134,7 +134,8 @@ class Asked:
         weight = np.repeat(self.count, self.items.shape[1])
         cells = asked[:, :, None] * m + asked[:, None, :]
         terms = weight[:, None, None] * each
-        table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m).reshape(m, m)
+        flat = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
+        table = np.asarray(flat.reshape(m, m), dtype=np.float64)
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
         kept = values > 1e-9 * values.max()
@@ -154,18 +155,18 @@ class Asked:
 
     def _values(self, net: FloatArray) -> IntArray:
         """Return the statistics of net wins, shape (rows, m), in lattice steps."""
-        return np.rint(((net @ self.root) ** 2).sum(axis=1) / STEP).astype(np.int64)
+        return np.asarray(np.rint(((net @ self.root) ** 2).sum(axis=1) / STEP), dtype=np.int64)
 
     @property
     def size(self) -> int:
         """Random numbers that a draw of the statistic takes."""
         reports = len(self.count) if self._disjoint else int(self.count.sum())
-        return reports * self.items.shape[1] * len(self._wins)
+        return int(reports * self.items.shape[1] * len(self._wins))
 
     def draws(self, number: int) -> IntArray:
         """Return statistics under H0, in lattice steps, from a public sequence."""
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
-        seeds = int(self.protocol.id, 16), fingerprint(facts)
+        seeds = int(self.protocol.id, 16), fingerprint(facts.tolist())
         rng = public_generator("uniformity of reports", *seeds)
         draw = self._uniform if self._disjoint else self._responses
         return _in_blocks(number, self.size, lambda rows: self._values(draw(rows, rng)))
@@ -210,7 +211,7 @@ class Asked:
         cells = np.arange(number)[:, None, None] * m + flat
         votes = self._wins[reported].reshape(number, n, size)
         net = np.bincount(cells.ravel(), votes.ravel(), minlength=number * m)
-        return net.reshape(number, m)
+        return np.asarray(net.reshape(number, m), dtype=np.float64)
 
 
 def _wins(protocol: Asking) -> FloatArray:
@@ -268,7 +269,7 @@ class Sent:
 
     def _values(self, total: FloatArray) -> IntArray:
         scale = self.rank / (self.sums**2).sum()
-        return np.rint(scale * (total**2).sum(axis=1) / STEP).astype(np.int64)
+        return np.asarray(np.rint(scale * (total**2).sum(axis=1) / STEP), dtype=np.int64)
 
     def draws(self, number: int) -> IntArray:
         """Return statistics with the items renamed in each group, from a public sequence."""
