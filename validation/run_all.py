@@ -33,6 +33,7 @@ STUDIES = (
     "closeness_intervals",
     "aggregation",
     "aggregation_orders",
+    "localtests",
 )
 
 

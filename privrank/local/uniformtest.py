@@ -17,12 +17,18 @@ valid at every number of reports, however uneven the counts are: observed and dr
 exchangeable under H0, and V, which scales them, is public.
 
 **Null of directions** (:class:`Sent`). Under H0 the ranking is as likely as any with the items
-renamed, the directions of a random seed have exchangeable coordinates (and signs, over pairs), and
-which are near depends on inner products alone. So the direction that a respondent sends, seed and
-response included, is as likely as the same with the items renamed. Renamings drawn apart for groups
-of reports, which are drawn without regard to these, leave the joint distribution as it is: a
-randomisation test, exactly valid with the p-value above, and as quick for a million reports as for
-a thousand.
+renamed; so are, the hashed words of a random seed taken as random and but for rounding to 2^-20,
+the directions of the seed, in the order in which the seed has them; and which of them are near
+depends on inner products alone. So the direction that a respondent sends, over all seeds and
+responses, is as likely as the same with the items renamed. Renamings drawn apart for groups of
+reports, which are drawn without regard to the reports, leave the joint distribution as it is: a
+randomisation test, with the p-value above, and as quick for a million reports as for a thousand.
+
+**How many pairs.** Where a Mallows model is near uniformity, bits about one of q public pairs have
+the non-centrality L mean(g^2) / E(g^2), g the gaps of these pairs in the centre and L a function of
+n, epsilon and phi alone. So the q with which power .9, on average over the pairs, takes the least L
+depends on neither n nor epsilon: min(8, floor(m / 2)) is within 3 % of the least for every number
+of items m. With a thousand items L is 53.8 at q = 2, 26.6 at 5, 25.0 at 8 and 27.3 at 16.
 """
 
 from __future__ import annotations
