@@ -11,10 +11,10 @@ their sum, over the mean square length of a coordinate.
 rankings, so the test is made given them. Under H0 all orders of the items asked are equally likely,
 and a response, whatever its epsilon, leaves them so: it is symmetric in the values. So the answers
 of one digit are uniform, and those of a report are independent where its digits share no item.
-Where they do, all orders of a report's items are drawn and put through the response. With N such
-draws of the statistic from a public sequence the p-value (1 + #{draws >= observed}) / (N + 1) is
-valid at every number of reports, however uneven the counts are: observed and drawn statistics are
-exchangeable under H0, and V, which scales them, is public.
+Where they do, the distribution of its answers is enumerated from all orders of its items and the
+probabilities of the response. With N draws of the statistic from a public sequence the p-value (1 +
+#{draws >= observed}) / (N + 1) is valid at every number of reports, however uneven the counts are:
+observed and drawn statistics are exchangeable under H0, and V, which scales them, is public.
 
 **Null of directions** (:class:`Sent`). Under H0 the ranking is as likely as any with the items
 renamed; so are, the hashed words of a random seed taken as random and but for rounding to 2^-20,
@@ -37,6 +37,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,9 @@ STEP = 2.0**-10
 
 _LIGHT, _HEAVY = 2**14, 2**17
 """Random numbers of a draw up to which there are 9,999 draws, and up to which 1,999."""
+
+_MOST_PAIRS = 4
+"""Pairs of a report, where they share items, all of whose answers are enumerated."""
 
 _GROUPS = 512
 """Groups of reports whose items are renamed together."""
@@ -126,7 +130,7 @@ class Asked:
         return _wins(self.protocol)
 
     @cached_property
-    def _disjoint(self) -> bool:
+    def disjoint(self) -> bool:
         """Whether no report was asked about an item twice."""
         flat = np.sort(self.items.reshape(len(self.items), -1), axis=1)
         return bool((flat[:, 1:] != flat[:, :-1]).all())
@@ -166,58 +170,65 @@ class Asked:
     @property
     def size(self) -> int:
         """Random numbers that a draw of the statistic takes."""
-        reports = len(self.count) if self._disjoint else int(self.count.sum())
-        return int(reports * self.items.shape[1] * len(self._wins))
+        return int(self._cells[2].shape[0])
 
     def draws(self, number: int) -> IntArray:
         """Return statistics under H0, in lattice steps, from a public sequence."""
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
         seeds = int(self.protocol.id, 16), fingerprint(facts.tolist())
         rng = public_generator("uniformity of reports", *seeds)
-        draw = self._uniform if self._disjoint else self._responses
-        return _in_blocks(number, self.size, lambda rows: self._values(draw(rows, rng)))
+        return _in_blocks(number, self.size, lambda rows: self._values(self._net_wins(rows, rng)))
 
-    @cached_property
-    def _votes(self) -> csr_array:
-        """What each value of each digit adds to the net wins, shape (a digits options, m)."""
-        asked = np.repeat(self.items.reshape(-1, self.items.shape[2]), len(self._wins), axis=0)
-        wins = np.tile(self._wins, (len(self.items) * self.items.shape[1], 1))
-        starts = np.arange(len(asked) + 1) * asked.shape[1]
-        shape = (len(asked), len(self.protocol.items))
-        return csr_array((wins.ravel(), asked.ravel(), starts), shape)
-
-    def _uniform(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draw net wins from uniform values of independent digits, shape (number, m)."""
-        count = np.repeat(self.count, self.items.shape[1])
-        options = len(self._wins)
-        if options == 2:
+    def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:
+        """Draw net wins under H0, shape (number, m)."""
+        count, share, votes = self._cells
+        if share.shape == (1, 2):
             first = rng.binomial(count, 0.5, (number, len(count)))
             drawn = np.stack((first, count - first), axis=2)
         else:
-            share = np.full(options, 1.0 / options)
             drawn = rng.multinomial(count, share, (number, len(count)))
-        return np.asarray((self._votes.T @ drawn.reshape(number, -1).T).T, dtype=np.float64)
+        return np.asarray((votes.T @ drawn.reshape(number, -1).T).T, dtype=np.float64)
 
     @cached_property
-    def _reports(self) -> tuple[IntArray, IntArray]:
-        """Items of each report, shape (n, digits width), and where each occurs first in it."""
-        flat = np.repeat(self.items.reshape(len(self.items), -1), self.count, axis=0)
-        return flat, np.argmax(flat[:, :, None] == flat[:, None, :], axis=2)
+    def _cells(self) -> tuple[IntArray, FloatArray, csr_array]:
+        """Numbers of draws, the distribution of each, and what each outcome adds to net wins.
 
-    def _responses(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draw orders of the items of each report, and responses, shape (number, m)."""
-        (flat, first), protocol = self._reports, self.protocol
-        m, (n, size) = len(protocol.items), flat.shape
-        keys = rng.random((number, n, size))
-        keys = np.take_along_axis(keys, np.broadcast_to(first, keys.shape), axis=2)
-        keys = keys.reshape(number, n, protocol.digits, -1)
-        # digits that share an item are pairs
-        later = (keys[..., 0] > keys[..., 1]).astype(np.int64)
-        reported = protocol.response.simulated(later[..., None], rng)
-        cells = np.arange(number)[:, None, None] * m + flat
-        votes = self._wins[reported].reshape(number, n, size)
-        net = np.bincount(cells.ravel(), votes.ravel(), minlength=number * m)
-        return np.asarray(net.reshape(number, m), dtype=np.float64)
+        A draw is the value of a digit where those of a report are independent, else its answer.
+        """
+        asked, wins, count = self.items, self._wins, self.count
+        if self.disjoint:
+            count = np.repeat(count, asked.shape[1])
+            asked, share = asked.reshape(-1, asked.shape[2]), np.full((1, len(wins)), 1 / len(wins))
+        else:
+            digits = self.protocol.unpacked(np.arange(self.protocol.answers))
+            wins, asked = wins[digits].reshape(len(digits), -1), asked.reshape(len(asked), -1)
+            share = _joint(self.protocol, asked)
+        rows, width = len(asked) * len(wins), asked.shape[1]
+        columns, votes = np.repeat(asked, len(wins), axis=0), np.tile(wins, (len(asked), 1))
+        starts, shape = np.arange(rows + 1) * width, (rows, len(self.protocol.items))
+        return count, share, csr_array((votes.ravel(), columns.ravel(), starts), shape)
+
+
+def _joint(protocol: Asking, asked: IntArray) -> FloatArray:
+    """Return the distribution of the answers about pairs, shape (rows, answers), under H0.
+
+    All orders of the items of a report are equally likely. It depends on which of them are the
+    same item only, so that each such pattern is enumerated once.
+    """
+    pattern = np.argmax(asked[:, :, None] == asked[:, None, :], axis=2)
+    patterns, place = np.unique(pattern, axis=0, return_inverse=True)
+    kept = protocol.response.favoured_probability
+    respond, tables = np.array([[kept, 1.0 - kept], [1.0 - kept, kept]]), []
+    for kind in patterns:
+        distinct, which = np.unique(kind, return_inverse=True)
+        ranks = np.array(list(permutations(range(len(distinct)))))[:, which]
+        later = ranks[:, ::2] > ranks[:, 1::2]
+        table = np.bincount(protocol.packed(later), minlength=protocol.answers) / len(ranks)
+        table = table.reshape((2,) * protocol.digits)
+        for digit in range(protocol.digits):
+            table = np.moveaxis(np.tensordot(respond, table, (1, digit)), 0, digit)
+        tables.append(table.ravel())
+    return np.array(tables)[place.ravel()]
 
 
 def _wins(protocol: Asking) -> FloatArray:
@@ -323,7 +334,15 @@ def _counted(tally: Tally) -> Asked | Sent:
         )
     if not tally.n:
         raise ValueError("tally must hold accepted reports, and it has none: see its summary().")
-    return Asked.of(tally) if ordered else Sent.of(tally)
+    if not ordered:
+        return Sent.of(tally)
+    facts = Asked.of(tally)
+    if protocol.digits > _MOST_PAIRS and not facts.disjoint:
+        raise ValueError(
+            f"uniformity is tested from up to {_MOST_PAIRS} pairs of a report where these share "
+            f"items, and these reports have {protocol.digits}: collect reports of PairBits."
+        )
+    return facts
 
 
 def release_test(tally: Tally, draws: int | None) -> Release:

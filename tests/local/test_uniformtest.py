@@ -220,3 +220,6 @@ def test_what_cannot_be_tested_is_refused_in_one_sentence():
         test(tally_of(bits, [], [], []))
     with pytest.raises(ValueError, match="draws must be"):
         test(tally_of(bits, [0], [0], [5]), draws=3)
+    several = RandomPairs(NAMES[:5], 6.0, pairs=6)
+    with pytest.raises(ValueError, match="up to 4 pairs of a report"):
+        test(tally_of(several, [0, 1], [0, 3], [5, 6]))
