@@ -184,7 +184,7 @@ FIGURE = {
 }
 BITS = [Bits(m, n, phi) for (m, n), phis in FIGURE.items() for phi in phis]
 KINDS = (PairBits, SubRanking, RandomPairs, DuchiBall, CapBorda)
-RANKINGS = [Rankings(kind, 10, 2000, phi) for kind in KINDS for phi in (1.0, 0.9, 0.8)]
+RANKINGS = [Rankings(kind, 10, 2000, phi) for kind in KINDS for phi in (1.0, 0.95, 0.9)]
 RANKINGS += [Rankings(kind, 4, 40, 1.0, 2.0) for kind in KINDS]
 SPREAD = (1.0, 0.5, 0.0, -0.3, -0.5, -0.7)
 WORTHS = [
