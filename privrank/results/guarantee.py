@@ -208,7 +208,7 @@ def _errors(release: Release, effect: float) -> str:
 def allowance(release: Release) -> str:
     """Return what the errors of a fit of comparisons allow for."""
     if release.local:
-        return "allowing for sampling and the noise of the responses"
+        return "allowing for sampling and the noise of the responses (the curator adds none)"
     if MOMENTS[0] in release.parts:
         return "allowing for sampling and the dependence of respondents' answers"
     noisy = "sampling" if release.source == "none" else "sampling, privacy noise"
