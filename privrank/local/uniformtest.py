@@ -78,7 +78,7 @@ _MOST_PAIRS = 4
 """Pairs of a report, where they share items, all of whose answers are enumerated."""
 
 _GROUPS = 512
-"""Groups of reports whose items are renamed together."""
+"""Groups of reports whose items are renamed together; of fewer reports each is one."""
 
 _BLOCK = 2**21
 """Numbers that are held at a time."""
@@ -260,13 +260,15 @@ class Sent:
         protocol, m = tally.protocol, len(tally.protocol.items)
         assert isinstance(protocol, DuchiBall | CapBorda)
         rng = public_generator("groups of reports", int(protocol.id, 16), tally.n)
+        group = rng.permutation(tally.n) % _GROUPS
         sums = np.zeros((min(tally.n, _GROUPS), m))
-        block = max(1, _BLOCK // m**2)
+        block, done = max(1, _BLOCK // m**2), 0
         for first in range(0, len(tally.count), block):
             rows = slice(first, first + block)
             vectors = _vectors(protocol, tally.assignment[rows], tally.answer[rows])
             vectors = np.repeat(vectors, tally.count[rows], axis=0)
-            np.add.at(sums, rng.integers(0, len(sums), len(vectors)), vectors)
+            np.add.at(sums, group[done : done + len(vectors)], vectors)
+            done += len(vectors)
         return cls(protocol, sums - sums.mean(axis=1, keepdims=True), tally.n)
 
     @property
