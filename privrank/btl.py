@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
+from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.comparisons import Method, Noise, plan_fit
 from privrank.planning.dependence import Dependence
@@ -33,6 +34,9 @@ from privrank.util.checks import (
     check_penalty,
     check_rng,
 )
+
+if TYPE_CHECKING:
+    from privrank.local.tally import Tally
 
 __all__ = ["PrivateBTL", "infer"]
 
@@ -309,6 +313,35 @@ class PrivateBTL:
             rng=rng,
         )
         return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
+
+    @staticmethod
+    def from_reports(
+        tally: Tally,
+        *,
+        link: str | Link = "logit",
+        penalty: float | Literal["auto"] = "auto",
+        solver: Solver = "newton",
+        alpha: float = 0.05,
+    ) -> BTLResult:
+        """Fit the model to reports of the local model, which their respondents have randomised.
+
+        Parameters
+        ----------
+        tally : Tally
+            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
+            ``protocol.tally(reports)``. Reports hold no covariates and no order of naming.
+        link, penalty, solver, alpha
+            As of the class and in :meth:`fit`.
+
+        Returns
+        -------
+        BTLResult
+            Standard errors hold sampling and the noise of the responses; the curator adds none.
+        """
+        check_solver(solver, link := find(link))
+        release = with_link(comparisons.release_of(tally, "PrivateBTL"), link)
+        level = check_alpha(alpha)
+        return infer(release, penalty=penalty, solver=solver, alpha=level, warn=True)
 
     @staticmethod
     def from_release(

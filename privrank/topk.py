@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
+from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.planning.choice import Choice
 from privrank.planning.comparisons import Noise, noises_left, side_shares
@@ -30,7 +31,7 @@ from privrank.release.release import (
 )
 from privrank.release.survey import DesignKind, Excess
 from privrank.results.ledger import Budget
-from privrank.results.topk import TopKResult, equal_variances
+from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util.arrays import own
 from privrank.util.checks import (
     check_alpha,
@@ -40,6 +41,9 @@ from privrank.util.checks import (
     check_epsilon,
     check_rng,
 )
+
+if TYPE_CHECKING:
+    from privrank.local.tally import Tally
 
 __all__ = ["PrivateTopK", "infer"]
 
@@ -215,6 +219,27 @@ class PrivateTopK:
         return infer(release, k=self._k, alpha=alpha)
 
     @staticmethod
+    def from_reports(tally: Tally, k: int, *, alpha: float = 0.05) -> TopKResult:
+        """Select from reports of the local model, which their respondents have randomised.
+
+        Parameters
+        ----------
+        tally : Tally
+            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`:
+            ``protocol.tally(reports)``.
+        k : int
+            Size of the set. For a valid separation p-value it must not depend on the reports.
+        alpha : float, default 0.05
+            Significance level.
+
+        Returns
+        -------
+        TopKResult
+        """
+        release = comparisons.release_of(tally, "PrivateTopK")
+        return infer(release, k=_check_k(k, len(release.design.items)), alpha=check_alpha(alpha))
+
+    @staticmethod
     def from_release(release: Release, k: int, *, alpha: float = 0.05) -> TopKResult:
         """Select from a release that was paid for already; nothing more is spent.
 
@@ -258,13 +283,14 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
     win_rate = 0.5 + score / degrees
     rate = np.clip(win_rate, 0.0, 1.0)
     effects = _design_effects(facts, release, win_rate, degrees)
-    spread = 0.25 if facts.random_pairs else rate * (1.0 - rate)
+    varied = np.full(len(rate), 0.5) if facts.random_pairs else rate
+    spread = rate_variance(facts, varied, degrees)
     return TopKResult(
         release=release,
         k=k,
         alpha=alpha,
         win_rate=own(win_rate, np.float64),
-        sampling_sd=own(np.sqrt(np.diag(effects) * spread / degrees), np.float64),
+        sampling_sd=own(np.sqrt(np.diag(effects) * spread), np.float64),
         degrees=own(degrees, np.float64),
         effects=own(effects, np.float64),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
+from privrank.local import uniformtest
 from privrank.mechanisms.samples import (
     effect_beside,
     plan_sample,
@@ -27,27 +28,26 @@ from privrank.mechanisms.samples import (
 )
 from privrank.mechanisms.statistics import norms
 from privrank.mechanisms.statistics import uniform as defaults
-from privrank.mechanisms.statistics.categories import (
-    MOST_ITEMS,
-    max_count,
-    omnibus_of,
-    total_variation,
-)
+from privrank.mechanisms.statistics.categories import max_count, omnibus_of, total_variation
 from privrank.published import bfz21
 from privrank.release.release import STATISTIC, Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
-from privrank.results.testnotes import against_uniformity
+from privrank.results.testnotes import against_uniformity, hypotheses_of_uniformity
 from privrank.util.checks import (
     check_alpha,
     check_choice,
+    check_count,
     check_delta,
     check_effect_epsilon,
     check_epsilon,
     check_rng,
     check_tolerance,
 )
+
+if TYPE_CHECKING:
+    from privrank.local.tally import Tally
 
 __all__ = ["UniformityMethod", "UniformityTest", "ask", "infer", "statistic_of"]
 
@@ -303,6 +303,26 @@ class UniformityTest:
         return infer(release, alpha=alpha, draws=draws, law=law)
 
     @staticmethod
+    def from_reports(
+        tally: Tally, *, alpha: float = 0.05, draws: int | None = None
+    ) -> RankTestResult:
+        """Test from reports of the local model, which their respondents have randomised.
+
+        Parameters
+        ----------
+        tally : Tally
+            Of a protocol that asks for orders: ``protocol.tally(reports)``, such as of
+            :class:`privrank.local.PairBits`, which is made for this test.
+        alpha : float, default 0.05
+            Significance level.
+        draws : int, optional
+            Monte Carlo draws of the null distribution; by default 9,999, fewer for many reports.
+        """
+        if draws is not None:
+            check_count("draws", draws, low=19)
+        return infer(uniformtest.release_test(tally, draws), alpha=check_alpha(alpha))
+
+    @staticmethod
     def from_release(
         release: Release, *, alpha: float = 0.05, draws: int | None = None
     ) -> RankTestResult:
@@ -348,14 +368,7 @@ def ask(
         buckets = bfz21.Buckets.design(n, m, xi, alpha)
         return buckets.bit(), {"level": alpha, "buckets": float(buckets.count)}
     if method == "two-sample":
-        least = bfz21.two_rankings_tolerance(m, alpha)
-        if least is None or (tolerance is not None and tolerance < least):
-            bound = "at no tolerance" if least is None else f"from tolerance {least:.4g} on"
-            raise ValueError(
-                f"method='two-sample' has its guarantee for {m} items at level {alpha:g} {bound}: "
-                f"use method='auto' or more rankings."
-            )
-        return bfz21.two_rankings(m), {"tolerance": least}
+        return bfz21.two_rankings(m), {"tolerance": bfz21.guaranteed(n, m, alpha, tolerance)}
     return statistic_of(method, sample, xi), {}
 
 
@@ -378,6 +391,8 @@ def infer(
     Given what was `found` from this release before, or the null distribution `law` of its
     statistic, does not compute them again.
     """
+    if release.local:
+        return uniformtest.infer(release, alpha=alpha, found=found)
     sample = release.sample
     asked = _asked_of(release)
     if asked is None or asked.name != release.mechanism:
@@ -388,20 +403,13 @@ def infer(
         test="UniformityTest",
         method=release.plan.method,
         alpha=release.plan.number("level") if isinstance(asked, RandomBit) else alpha,
-        hypotheses=_hypotheses(sample),
+        hypotheses=hypotheses_of_uniformity(sample),
         draws=draws,
         found=found,
         notes=against_uniformity(release.plan.method, sample),
         asked=asked,
         null_model=NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ()),
     )
-
-
-def _hypotheses(sample: Sample) -> tuple[str, str]:
-    m = len(sample.items)
-    if sample.kind == "choices":
-        return f"all {m} categories are equally likely.", "some are more likely than others."
-    return f"all orders of the {m} items are equally likely.", "some are more likely than others."
 
 
 def _asked_of(release: Release) -> Asked | None:
@@ -429,16 +437,6 @@ def _check(method: str, sample: Sample, nonprivate: bool) -> None:
         raise ValueError(
             f"method must be one of {', '.join(map(repr, known))} for {sample.kind}, "
             f"got {method!r}."
-        )
-    if method == "two-sample" and sample.nobs != 2:
-        raise ValueError(
-            f"method='two-sample' compares exactly two rankings, and there are {sample.nobs}: use "
-            f"method='auto' or 'pairs'."
-        )
-    if method == "omnibus" and sample.kind == "rankings" and len(sample.items) > MOST_ITEMS:
-        raise ValueError(
-            f"method='omnibus' counts all m! orders, so it takes at most {MOST_ITEMS} items, "
-            f"got {len(sample.items)}: use method='auto'."
         )
     if method in _BITS and nonprivate:
         raise ValueError(

@@ -36,6 +36,7 @@ STUDIES = (
     "local",
     "local_intervals",
     "local_yll",
+    "localtests",
 )
 
 

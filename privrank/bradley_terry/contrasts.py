@@ -176,7 +176,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     m, zero = equations.items, np.zeros(equations.items)
     draws = 9_999 if m <= MOST_DRAWN_ITEMS else 1_999
     linear, function = equations.linear, equations.function
-    independent = linear.information(equations.pairs.count * function.variance(zero[:1]))
+    independent = linear.information(equations.spread(linear.predict(zero)))
     if MOMENTS[0] in release.parts:
         b = inference.fitted.coefficients
         scores = cluster_moments(equations, release, b, function)

@@ -172,13 +172,14 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     b, identity = fitted.coefficients, equations.linear.identity
     moved = response(equations, fitted)
     scores = score_covariance(equations, release, b)
-    independent = independent_scores(equations, release, b)
-    noise = equations.noise_covariance(b) + equations.size_noise(b)
+    added = equations.response_covariance
+    independent = independent_scores(equations, release, b) - added
+    noise = equations.noise_covariance(b) + equations.size_noise(b) + added
     if equations.output_variance > 0:
         hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
         noise = noise + equations.output_variance * (hessian @ hessian)
     return Covariance(
-        np.asarray(moved @ scores @ moved.T),
+        np.asarray(moved @ (scores - added) @ moved.T),
         np.asarray(moved @ noise @ moved.T),
         moved,
         scores,

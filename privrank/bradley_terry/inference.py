@@ -104,13 +104,20 @@ class Inference:
             return self.errors_of(self.errors.total)
         return scores.through(self.errors.response)
 
+    @property
+    def scored(self) -> bool:
+        """Whether statements are those of score tests: with noise, unless items are many."""
+        return self.release.source != "none" and self.equations.items <= MOST_SIMULATED_ITEMS
+
     def score_errors(self) -> NoisyErrors | None:
-        """Return the errors of the scores at the fit, None if there is no noise or a normal one."""
+        """Return the errors of the scores at the fit, None where statements are not by them."""
         facts, b = self.equations, self.fitted.coefficients
-        if self.release.source == "none" or facts.items > MOST_SIMULATED_ITEMS:
+        if not self.scored:
             return None
+        noise: FloatArray | None = None
         if facts.covariates is None:
-            noise = _noise_by_place(facts, b, self.draws // 2)
+            if facts.noisy:
+                noise = _noise_by_place(facts, b, self.draws // 2)
         else:
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, self.draws, generator)

@@ -128,7 +128,8 @@ class _ScoreTests:
     def _noise(self) -> FloatArray:
         """Covariance of the noise of the scores."""
         noise = self.errors.noise
-        assert noise is not None
+        if noise is None:
+            return np.zeros_like(self.errors.normal)
         return np.asarray(noise.T @ noise / len(noise))
 
     @cached_property
@@ -160,8 +161,8 @@ class _ScoreTests:
         weights = weights / np.maximum(np.abs(weights).max(axis=1, keepdims=True), 1e-300)
         along = _predict(linear, weights)
         away = (along * facts.function.mean(edges)) @ facts.released_count
-        variance = (along**2 * facts.function.variance(edges)) @ count
-        fit = along**2 @ (count * facts.function.variance(linear.predict(b)))
+        variance = (along**2 * facts.spread(edges)).sum(axis=1)
+        fit = along**2 @ facts.spread(linear.predict(b))
         return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300)
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -44,7 +44,7 @@ def independent_scores(
     if DEPENDENCE in release.plan.parts:
         far = FARTHEST * function.spread
         t = np.clip(t, -far, far)
-    return equations.linear.information(equations.pairs.count * function.variance(t))
+    return equations.linear.information(equations.spread(t, function))
 
 
 def degrees_of_freedom(release: Release) -> float:

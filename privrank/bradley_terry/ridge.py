@@ -60,6 +60,8 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     m, total, fitted = equations.items, equations.total, equations.fitted
     if equations.covariates is None:
         noise = equations.item_variance + m * equations.mean_edge_variance
+        # spread over all pairs, as the information is
+        noise += max(2.0 * float(equations.response.sum()) / (m - 1), 0.0)
         return default_ridge(nominal_information(m, total, fitted), noise, fitted)
     z, gram = equations.covariates.matrix, equations.weights.T @ equations.weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))

@@ -28,6 +28,7 @@ from privrank.privacy.netnoise import NetLaw, equivalent_variance
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.covariates import Covariates
 from privrank.release.release import (
+    GAIN,
     NET,
     ORDER_EFFECT,
     WINS,
@@ -94,6 +95,8 @@ class ScoreEquations:
         Variance of noise added to the worths themselves.
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
+    response : ndarray
+        What responses add to the variance of each edge's score, and ties take off; may be empty.
     answers : tuple of ndarray or None
         Wins and losses of each edge's first item, known exactly: then the coefficients are fitted
         to them by maximum likelihood.
@@ -116,11 +119,13 @@ class ScoreEquations:
     size_variance: float = 0.0
     output_variance: float = 0.0
     random_pairs: bool = False
+    response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
 
     def __post_init__(self) -> None:
-        """Take a private, read-only copy of what is no other object's."""
-        object.__setattr__(self, "surplus", own(self.surplus, np.float64))
+        """Take private, read-only copies of what is no other object's."""
+        for name in ("surplus", "response"):
+            object.__setattr__(self, name, own(getattr(self, name), np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:
@@ -187,6 +192,25 @@ class ScoreEquations:
         cells = 0.5 * self.edge_step**2 * self.edge_law.variance
         return float(cells + self.count_variance * self.fitted.mean_square)
 
+    def spread(self, t: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
+        """Return the variance of each edge's score of independent answers at predictors t.
+
+        With responses at least what E(y^2) >= |E(y)| leaves.
+        """
+        function = function or self.function
+        exact = np.asarray(self.pairs.count * function.variance(t))
+        if not len(self.response):
+            return exact
+        away = np.abs(function.mean(t))
+        return np.maximum(exact + self.response, self.pairs.count * away * (0.5 - away))
+
+    @property
+    def response_covariance(self) -> FloatArray:
+        """Part of the covariance of the scores that is due to randomised responses, (p, p)."""
+        if not len(self.response):
+            return np.zeros((self.linear.size, self.linear.size))
+        return self.linear.information(np.maximum(self.response, 0.0))
+
     def noise_covariance(self, b: FloatArray) -> FloatArray:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
         gram = self.weights.T @ self.weights
@@ -196,6 +220,12 @@ class ScoreEquations:
         if self.covariates is None and (self.edge_law.scale > 0 or self.count_variance > 0):
             noise = noise + self.linear.information(self.edge_variance(b))
         return noise
+
+    @property
+    def noisy(self) -> bool:
+        """Whether noise was added to what is released, beside any responses."""
+        laws = (self.item_law, self.edge_law, self.order_law)
+        return any(law.variance > 0 for law in laws) or self.count_variance > 0
 
     @property
     def released_count(self) -> FloatArray:
@@ -280,7 +310,12 @@ def score_equations(release: Release) -> ScoreEquations:
     the same way, its scores being linear near the truth.
 
     The win matrix of a non-private run, exact and of the pairs met only, is fitted by maximum
-    likelihood; for the logit that is what its net wins give.
+    likelihood; for the logit that is what its net wins give. That of randomised responses is read
+    by its net wins over the gain of the response. A report r of an answer y in {1, 0, -1} has
+    E(r | y) = gain y, so that half of r / gain has mean F - 1/2 and variance E(r^2) / (4 gain^2) -
+    (F - 1/2)^2 = F (1 - F) + (E(r^2) / gain^2 - 1) / 4. Sampling and response are one draw, and
+    this is its variance. E(r^2) is 1 without ties; else it has an unbiased estimate in the share of
+    a pair's reports that are no ties.
     """
     design, m = release.design, len(release.design.items)
     function = ScoreFunction(release.link)
@@ -324,13 +359,18 @@ def score_equations(release: Release) -> ScoreEquations:
 
 
 def _of_wins(release: Release) -> ScoreEquations:
-    """Read the wins of both items of each pair: exact and of the pairs met, or noisy and of all."""
+    """Read the wins of both items of each pair: of the pairs met, or noisy and of all."""
     design, part, m = release.design, release.parts[WINS], len(release.design.items)
     function = ScoreFunction(release.link)
     wins = part.step * part.values.reshape(2, -1)
     half = 0.5 * (wins[0] - wins[1])
     if design.pairs is not None:
         linear = linear_predictor(design, design.pairs)
+        if GAIN in release.plan.settings:
+            gain, pairs = release.plan.number(GAIN), design.pairs
+            response = 0.25 * (wins.sum(axis=0) / gain**2 - pairs.count)
+            score = linear.scores(half / gain)
+            return ScoreEquations(m, score, pairs, linear, function, response=response)
         exact = design.covariates is None and release.link == LOGIT
         return ScoreEquations(
             m,

@@ -175,7 +175,7 @@ class Worths:
     def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
         first, second = self._places
-        if self.law.noise is not None:
+        if self.inference.scored:
             return intervals(self.inference, self.table[first] - self.table[second], alpha)
         # without a row of weights for every pair, of which many items have too many
         away = self.values[first] - self.values[second]
@@ -187,7 +187,7 @@ class Worths:
     def pvalues(self) -> FloatArray:
         """P-values of all differences, shape (pairs,)."""
         first, second = self._places
-        if self.law.noise is not None:
+        if self.inference.scored:
             return pvalues(self.inference, self.table[first] - self.table[second])
         away = np.abs(self.values[first] - self.values[second])
         size = away / np.maximum(self.contrast_errors[first, second], 1e-150)

@@ -47,6 +47,7 @@ __all__ = [
     "Buckets",
     "Ramp",
     "central_distance",
+    "guaranteed",
     "pair_squares",
     "two_rankings",
     "two_rankings_tolerance",
@@ -168,6 +169,23 @@ def two_rankings_tolerance(m: int, alpha: float) -> float | None:
     if room <= 8:
         return None
     return kendall.total_variation(m, -math.log1p(-8 / room), 0.0)
+
+
+def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> float:
+    """Return the least tolerance of n = 2 rankings; refuse other n, and tolerances below it."""
+    if n != 2:
+        raise ValueError(
+            f"method='two-sample' compares exactly two rankings, and there are {n}: use "
+            f"method='auto' or 'pairs'."
+        )
+    least = two_rankings_tolerance(m, alpha)
+    if least is None or (tolerance is not None and tolerance < least):
+        bound = "at no tolerance" if least is None else f"from tolerance {least:.4g} on"
+        raise ValueError(
+            f"method='two-sample' has its guarantee for {m} items at level {alpha:g} {bound}: "
+            f"use method='auto' or more rankings."
+        )
+    return least
 
 
 def central_distance(n: int, m: int) -> Statistic:

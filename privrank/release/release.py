@@ -18,7 +18,7 @@ from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.release.plan import Noise, PartPlan, Plan
+from privrank.release.plan import QUIET, Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import own
 
@@ -30,6 +30,7 @@ __all__ = [
     "DEPENDENCE",
     "DETAILS",
     "EFFECT",
+    "GAIN",
     "GROUP_SIZES",
     "RESIDUAL",
     "LARGEST",
@@ -80,6 +81,9 @@ non-private runs only, and squares, scores and covariance in the local model."""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
+
+GAIN = "gain"
+"""The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""
 
 _NOISES: dict[str, type[Noise]] = {
     "discrete Laplace": DiscreteLaplace,
@@ -132,13 +136,15 @@ class Part:
 
     @property
     def laplace(self) -> DiscreteLaplace:
-        """The discrete Laplace noise of the part.
+        """The discrete Laplace noise of the part, that of scale 0 where there is no noise.
 
         Raises
         ------
         ValueError
             If the noise has another distribution.
         """
+        if self.law is None:
+            return QUIET
         if not isinstance(self.law, DiscreteLaplace):
             raise ValueError("release must have discrete Laplace noise, and this one has another.")
         return self.law

@@ -12,6 +12,7 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.release import (
     DEPENDENCE,
+    GAIN,
     GROUP_SIZES,
     LARGEST,
     MOMENTS,
@@ -136,6 +137,8 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
 def _mechanism(release: Release) -> str:
     if release.source == "none":
         return f"{release.mechanism}, no noise"
+    if release.local:
+        return f"{release.mechanism}, randomised response"
     part = _counts(release)
     return f"{release.mechanism}, {'Laplace' if part is None else law_name(part.law)}"
 
@@ -149,6 +152,8 @@ def _scales(release: Release) -> str:
     part, reach = _counts(release), release.design.reach
     if part is None:
         return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
+    if release.local:
+        return f"gain {release.plan.number(GAIN):.4g} of a response"
     law, moved = part.law, f"sensitivity {part.step * part.sensitivity:g}"
     if isinstance(law, PermutohedronNoise):
         scale = 1.0 / law.rate
@@ -202,6 +207,8 @@ def _errors(release: Release, effect: float) -> str:
 
 def allowance(release: Release) -> str:
     """Return what the errors of a fit of comparisons allow for."""
+    if release.local:
+        return "allowing for sampling and the noise of the responses (the curator adds none)"
     if MOMENTS[0] in release.parts:
         return "allowing for sampling and the dependence of respondents' answers"
     noisy = "sampling" if release.source == "none" else "sampling, privacy noise"

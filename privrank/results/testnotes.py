@@ -9,7 +9,7 @@ from privrank.mechanisms.statistics.residual import most_rankings, sees_everythi
 from privrank.release.release import IMPOSSIBLE, Release
 from privrank.release.survey import Sample
 
-__all__ = ["against_null", "against_uniformity", "between_groups"]
+__all__ = ["against_null", "against_uniformity", "between_groups", "hypotheses_of_uniformity"]
 
 _DISJOINT = (
     "The statistic sees consensus on the order of disjoint random pairs of items, and nothing that "
@@ -79,6 +79,14 @@ _MALLOWS = {
         "method='auto' sees that for at most 200 items."
     ),
 }
+
+
+def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
+    """Return H0 and H1 of a test of uniformity in words."""
+    what = "categories" if sample.kind == "choices" else "items"
+    orders = "orders of the " * (sample.kind == "rankings")
+    named = f"all {orders}{len(sample.items)} {what}"
+    return f"{named} are equally likely.", "some are more likely than others."
 
 
 def against_uniformity(method: str, sample: Sample) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privrank.planning.effects import STANDARD
-from privrank.release.release import EFFECT, STATISTIC, Release
+from privrank.release.release import EFFECT, GAIN, STATISTIC, Release
 from privrank.results.guarantee import format_pvalue
 
 if TYPE_CHECKING:
@@ -25,11 +25,15 @@ def mechanism(release: Release) -> str:
     """Return what protects a release."""
     if release.source == "none":
         return "no noise"
+    if release.local:
+        return "randomised response"
     return "discrete Laplace" if STATISTIC in release.parts else "random bit"
 
 
 def scale(release: Release) -> str:
     """Return the scale of the noise of the statistic, in its own unit."""
+    if release.local:
+        return f"gain {release.plan.number(GAIN):.4g} of a response"
     part = release.parts.get(STATISTIC)
     if part is None:
         return "none, one bit"

@@ -34,10 +34,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["TopKResult", "equal_variances"]
+__all__ = ["TopKResult", "equal_variances", "rate_variance"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
+    """Return the variances of win rates of independent answers, shape (m,), at these rates."""
+    away = np.abs(rate - 0.5)
+    each = rate * (1.0 - rate) + _responses(facts).sum(axis=1) / degrees
+    return np.asarray(np.maximum(each, away * (0.5 - away)) / degrees)
 
 
 def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
@@ -46,9 +53,17 @@ def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
     With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij; the
     head-to-head term makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
     """
-    inverse = 1.0 / degrees
-    shared = facts.pairs.table(facts.items) * np.outer(inverse, inverse)
-    return np.asarray(0.25 * (inverse[:, None] + inverse + 2.0 * shared))
+    inverse, added = 1.0 / degrees, _responses(facts)
+    shared = (facts.pairs.table(facts.items) + 4.0 * added) * np.outer(inverse, inverse)
+    own = inverse + 4.0 * added.sum(axis=1) * inverse**2
+    return np.asarray(0.25 * (own[:, None] + own + 2.0 * shared))
+
+
+def _responses(facts: ScoreEquations) -> FloatArray:
+    """Return what randomised responses add to the variances of pairs' scores, shape (m, m)."""
+    if not len(facts.response):
+        return np.zeros((facts.items, facts.items))
+    return replace(facts.pairs, count=facts.response).table(facts.items)
 
 
 TYPICAL_SPREAD = 0.5
@@ -139,8 +154,8 @@ class TopKResult(Result):
 
     def _variance_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the sampling variances of win rates whose true values are `rate`."""
-        inflated = np.diag(self.effects) * self._edge_inflation() / self.degrees
-        return np.asarray(inflated * (rate * (1.0 - rate)))
+        each = rate_variance(self._facts(), np.asarray(rate, dtype=np.float64), self.degrees)
+        return np.asarray(np.diag(self.effects) * self._edge_inflation() * each)
 
     def _tail(
         self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None

@@ -9,7 +9,12 @@ from functools import partial
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulltables import uniform_rankings, usual_draws
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.categories import binomial, of_ranks, omnibus_of
+from privrank.mechanisms.statistics.categories import (
+    MOST_ITEMS,
+    binomial,
+    of_ranks,
+    omnibus_of,
+)
 from privrank.mechanisms.statistics.norms import borda_norm
 from privrank.mechanisms.statistics.omnibus import (
     ALLOWANCE,
@@ -44,6 +49,11 @@ def of_orders(n: int, m: int, xi: float) -> Statistic:
     -----
     **Privacy.** **Null.** As :func:`privrank.mechanisms.statistics.categories.omnibus_of`.
     """
+    if m > MOST_ITEMS:
+        raise ValueError(
+            f"method='omnibus' counts all m! orders, so it takes at most {MOST_ITEMS} items, "
+            f"got {m}: use method='auto'."
+        )
     return of_ranks(omnibus_of(n, uniform(math.factorial(m)), xi, rankings=True))
 
 
