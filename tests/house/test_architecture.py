@@ -204,7 +204,7 @@ def test_the_room_of_privacy_needs_only_numbers():
 
 
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
-CLIENT = {"answers", "client", "protocols", "protocols_orders", "publicdraws", "responses"}
+CLIENT = {"adaptive", "answers", "client", "protocols", "protocols_orders", "publicdraws", "responses"}
 LENT = {"privacy", "privacy.samplers", "util", "util.checks"}
 
 

@@ -1,0 +1,83 @@
+"""A simulated population that answers an adaptive protocol, for studies, examples and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.local.adaptive import AdaptiveKwikSort
+from privrank.local.curator import Curator
+from privrank.local.protocols import check_rankings
+
+__all__ = ["Population"]
+
+
+class Population:
+    """People with rankings who are asked in random order, once each.
+
+    Parameters
+    ----------
+    protocol : AdaptiveKwikSort
+        The public protocol.
+    ranks : array of int, (people, items)
+        Complete rankings; rank 1 is the best.
+    rng : numpy.random.Generator
+        Draws who comes when, and what is answered: the run is not for publication.
+    dropout : float in [0, 1), default 0.0
+        Probability that somebody who is asked never answers.
+    late : float in [0, 1), default 0.0
+        Probability that an answer arrives only when others are asked the next time.
+    """
+
+    def __init__(
+        self,
+        protocol: AdaptiveKwikSort,
+        ranks: NDArray[Any],
+        rng: np.random.Generator,
+        *,
+        dropout: float = 0.0,
+        late: float = 0.0,
+    ) -> None:
+        for name, share in (("dropout", dropout), ("late", late)):
+            if not 0 <= share < 1:
+                raise ValueError(f"{name} must be a probability of at least 0 and below 1.")
+        self.protocol, self.rng, self.dropout, self.late = protocol, rng, dropout, late
+        self._ranks = rng.permutation(check_rankings(ranks, len(protocol.items)))
+        self._asked = 0
+        self._held: list[dict[str, Any]] = []
+
+    def answer(self, queries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the reports that arrive when the next people are asked these queries."""
+        protocol, rng, start = self.protocol, self.rng, self._asked
+        self._asked += len(queries)
+        if self._asked > len(self._ranks):
+            raise ValueError(
+                f"queries must be for people who were not asked before, and {len(self._ranks)} is "
+                f"all there are: set the curator's respondents to that."
+            )
+        assignments = np.array([query["assignment"] for query in queries], dtype=np.int64)
+        favoured = protocol.favoured_answers(self._ranks[start : self._asked], assignments)
+        answers = protocol.packed(protocol.response.simulated(favoured, rng))
+        coming = rng.random(len(queries)) >= self.dropout
+        prompt = rng.random(len(queries)) >= self.late
+        reports = [
+            {
+                "protocol_id": protocol.id,
+                "assignment": int(asked),
+                "answer": int(answer),
+                "report_id": rng.bytes(16).hex(),
+            }
+            for asked, answer in zip(assignments, answers, strict=True)
+        ]
+        arriving = [*self._held, *(r for r, c, p in zip(reports, coming, prompt) if c and p)]
+        self._held = [r for r, c, p in zip(reports, coming, prompt) if c and not p]
+        return arriving
+
+    def run(self, curator: Curator) -> None:
+        """Answer a curator until nobody is wanted."""
+        while queries := curator.next_queries():
+            curator.receive(self.answer(queries))
+        curator.receive(self.answer([]))

@@ -1,0 +1,221 @@
+"""What an adaptive run ends with: the order, its neighbours' majorities, and what was asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from privrank.local.adaptive import AdaptiveKwikSort
+from privrank.local.predicted import break_even
+from privrank.local.protocols_orders import SubRanking, pair_factor
+from privrank.results.tables import Table
+
+__all__ = ["AdaptiveOrder", "binomial_interval"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def binomial_interval(
+    hits: IntArray, trials: IntArray, alpha: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the exact intervals of Clopper and Pearson for probabilities.
+
+    Each end is the probability at which as many hits, or more extreme numbers, have probability
+    alpha / 2: so the intervals cover with probability at least 1 - alpha.
+    """
+    hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(trials - hits, dtype=np.float64)
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, alpha / 2), 0.0)
+    high = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1 - alpha / 2), 1.0)
+    return low, high
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AdaptiveOrder:
+    """The order that a :class:`privrank.local.curator.Curator` has found, with its evidence.
+
+    Parameters
+    ----------
+    protocol : AdaptiveKwikSort
+        The public protocol.
+    order : tuple of str
+        Items, best first.
+    asked, answers, first : ndarray of int64, shape (pairs,)
+        For each pair how often it was handed out, answered, and answered with its first item.
+    rejected : mapping of str to int
+        Rejected reports by reason.
+    respondents, late, rounds, unplaced : int
+        How many could be asked, how many answered after their round, how many rounds there were,
+        and how many items have no final place.
+    alpha : float
+        Level of the intervals.
+    """
+
+    protocol: AdaptiveKwikSort
+    order: tuple[str, ...]
+    asked: IntArray
+    answers: IntArray
+    first: IntArray
+    rejected: Mapping[str, int]
+    respondents: int
+    late: int
+    rounds: int
+    unplaced: int
+    alpha: float
+
+    def __repr__(self) -> str:
+        """Show the shape and the guarantee."""
+        return (
+            f"<AdaptiveOrder: {len(self.order)} items, {self.nobs} answers, "
+            f"epsilon = {self.protocol.epsilon:g} per respondent>"
+        )
+
+    @property
+    def nobs(self) -> int:
+        """Number of accepted answers."""
+        return int(self.answers.sum())
+
+    def pairwise(self) -> pd.DataFrame:
+        """Return the pairs that were asked, with the share that places `item1` before `item2`.
+
+        Returns
+        -------
+        DataFrame
+            `item1`, `item2`, `asked`, `answers`, `fraction`, `lower`, `upper`; ordered like the
+            items.
+
+        Notes
+        -----
+        **Statistic.** Given that a pair is asked its answers are binomial with the probability
+        1/2 + gain (p - 1/2) (:class:`privrank.local.curator.Curator`), so that an unbiased fraction
+        is 1/2 + (share of answers - 1/2) / gain, not confined to [0, 1]. Which pairs are asked
+        depends on answers about others. Intervals are exact at alpha divided by the number of all
+        pairs, and then confined to [0, 1]: the probability that a pair is asked and its interval
+        misses is at most that for each, so all intervals of the table hold at once with
+        probability at least 1 - alpha, also for pairs that the order makes neighbours.
+        """
+        used = np.flatnonzero(self.answers)
+        hits, trials, gain = self.first[used], self.answers[used], self.protocol.gain
+        ends = binomial_interval(hits, trials, self.alpha / self.protocol.assignments)
+        fraction, lower, upper = (
+            0.5 + (share - 0.5) / gain for share in (hits / trials, ends[0], ends[1])
+        )
+        names = np.array(self.protocol.items, dtype=object)[self.protocol.all_pairs[used]]
+        return pd.DataFrame(
+            {
+                "item1": names[:, 0],
+                "item2": names[:, 1],
+                "asked": self.asked[used],
+                "answers": trials,
+                "fraction": fraction,
+                "lower": np.clip(lower, 0.0, 1.0),
+                "upper": np.clip(upper, 0.0, 1.0),
+            }
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the items in their order, each with the majority over the next one.
+
+        Returns
+        -------
+        DataFrame
+            Over the items, best first: `place`; `over_next`, the fraction that places the item
+            before the next one, with `lower`, `upper` and the number of `answers`, missing for the
+            last item and for neighbours that were not compared.
+        """
+        pairs = self.pairwise()
+        turned = pairs.rename(columns={"item1": "item2", "item2": "item1"})
+        turned["fraction"] = 1.0 - pairs["fraction"]
+        turned["lower"], turned["upper"] = 1.0 - pairs["upper"], 1.0 - pairs["lower"]
+        known = pd.concat([pairs, turned]).set_index(["item1", "item2"])
+        neighbours = pd.MultiIndex.from_tuples(
+            [*zip(self.order, self.order[1:], strict=False), (self.order[-1], None)]
+        )
+        rows = known.reindex(neighbours)
+        frame = pd.DataFrame({"place": np.arange(1, len(self.order) + 1)})
+        frame.index = pd.Index(self.order, name="item")
+        for name, source in (("over_next", "fraction"), ("lower", "lower"), ("upper", "upper")):
+            frame[name] = rows[source].to_numpy()
+        frame["answers"] = rows["answers"].to_numpy()
+        return frame
+
+    def advice(self) -> str:
+        """Return for which populations sub-rankings would have done better, as a sentence.
+
+        From public numbers: those of items and answers, and epsilon.
+        """
+        m, n, epsilon = len(self.order), self.nobs, self.protocol.epsilon
+        rival = SubRanking(self.protocol.items, epsilon)
+        factor = pair_factor(epsilon, rival.width) * (rival.width + 1) / 3
+        variance = factor * self.protocol.assignments / (4 * n) if n else math.inf
+        least = break_even(m, n, self.protocol.gain, variance) if n else None
+        asks = f"SubRanking, which asks everybody for the order of {rival.width} items at once"
+        if least is None:
+            return (
+                f"Advice: with so many items and answers at this epsilon {asks}, is predicted to "
+                f"find an order as good or better, whatever the population."
+            )
+        return (
+            f"Advice: with so many items and answers at this epsilon {asks}, is predicted to find "
+            f"a better order unless neighbours in the order are placed alike by at least "
+            f"{least:.0%} of the population."
+        )
+
+    def summary(self) -> Table:
+        """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
+        frame, protocol = self.to_frame(), self.protocol
+        rows = []
+        for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
+            cells = [f"{row[name]:.3f}" for name in ("over_next", "lower", "upper")]
+            known = not math.isnan(row["over_next"])
+            cells = [*cells, f"{row['answers']:.0f}"] if known else [""] * 4
+            rows.append((str(item), str(row["place"]), *cells))
+        return Table(
+            title="Adaptive KwikSort (Local Privacy)",
+            header=(
+                ("Items:", str(len(self.order))),
+                ("No. Answers:", str(self.nobs)),
+                ("Asked:", f"{self.asked.sum()} of {self.respondents}"),
+                ("Pairs compared:", f"{(self.answers > 0).sum()} of {protocol.assignments}"),
+                ("Rounds:", str(self.rounds)),
+                ("Noise source:", "respondents' devices"),
+                ("Epsilon:", f"{protocol.epsilon:g} per respondent"),
+                ("Protocol id:", protocol.id),
+            ),
+            columns=("", "place", "over next", "lower", "upper", "answers"),
+            rows=tuple(rows),
+            notes=tuple(self._notes()),
+        )
+
+    def _notes(self) -> list[str]:
+        level = f"{100 * (1 - self.alpha):g} %"
+        notes = [
+            f"Over next: fraction of the population that places an item before the next one, with "
+            f"{level} intervals that hold at once; sampling and randomised response are both in "
+            f"them."
+        ]
+        if self.unplaced:
+            notes.append(
+                f"Warning: the sort is not finished. {self.unplaced} items have no final place: "
+                f"they stand where few answers, or the public order of the pivots, put them."
+            )
+        if self.late:
+            notes.append(
+                f"{self.late} answers came after their round: they count in the fractions, and did "
+                f"not move the order."
+            )
+        if self.rejected:
+            reasons = ", ".join(f"{name} {number}" for name, number in self.rejected.items())
+            notes.append(f"Rejected reports: {reasons}.")
+        promise = (
+            f"Privacy: each respondent's device sends one answer, which any two opinions of theirs "
+            f"make equally probable up to a factor of exp({self.protocol.epsilon:g}), whatever the "
+            f"curator asks. Nobody else need be trusted. Who answers is not protected."
+        )
+        return [*notes, self.advice(), promise]
