@@ -47,35 +47,38 @@ _ROUNDS = 200
 class Shrunk:
     """Shrunken fractions, and the scores, of mean 0, of the logit surface.
 
-    `trust`, in [0, 1], is the weight of the noisy matrix, the surface has the rest; `misfit` is the
-    estimated variance of the fractions about the surface.
+    `trust`, in [0, 1], is the weight of the noisy fractions, a number or one for each pair; the
+    surface has the rest. `misfit` is the estimated variance of the fractions about the surface.
     """
 
     pairs: FloatArray
     scores: FloatArray
-    trust: float
+    trust: FloatArray | float
     misfit: float
 
 
-def fit_scores(pairs: FloatArray, variance: float) -> FloatArray:
+def fit_scores(pairs: FloatArray, variance: FloatArray | float) -> FloatArray:
     """Return the scores whose logistic differences fit a pair matrix best.
 
-    Given fractions P, which may lie outside [0, 1], and the positive variance of the noise in each,
-    minimises the sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 variance), F logistic, plus
-    |t|^2 / (2 10^2). Returns a stationary point of mean 0.
+    Given fractions P, which may lie outside [0, 1], and the positive variance V of the noise in
+    each, a number or a symmetric matrix, infinite where nothing is known of a pair: minimises the
+    sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 V[i, j]), F logistic, plus |t|^2 / (2 10^2).
+    Returns a stationary point of mean 0.
 
     Notes
     -----
     **Statistic.** The criterion is not convex, so the start is part of the method: t_i is twice
-    the logit of the mean of P[i, j] over j other than i, kept within [1 / (2 m), 1 - 1 / (2 m)]
-    (small scores t have mean fractions 1/2 + t_i m / (4 (m - 1))). Newton steps, damped as
-    Levenberg and Marquardt do, lower it from there.
+    the logit of the mean of P[i, j] over j other than i, weighted by 1 / V[i, j], kept within
+    [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions 1/2 + t_i m / (4 (m - 1))).
+    Newton steps, damped as Levenberg and Marquardt do, lower it from there.
 
     **Numerics.** The mean of a gradient is that of the ridge alone, so t stays at mean 0.
     """
     m = len(pairs)
-    ridge = variance / PRIOR_SCALE**2
-    share = (pairs.sum(axis=1) - np.diag(pairs)) / (m - 1)
+    weights, unit = _weights(m, variance)
+    ridge = unit / PRIOR_SCALE**2
+    pairs = np.where(weights > 0, pairs, 0.5)
+    share = (weights * pairs).sum(axis=1) / weights.sum(axis=1)
     scores = 2.0 * logit(np.clip(share, 0.5 / m, 1.0 - 0.5 / m))
     scores -= scores.mean()
     damping = 1e-3
@@ -86,17 +89,17 @@ def fit_scores(pairs: FloatArray, variance: float) -> FloatArray:
         return np.asarray(rest)
 
     def value(rest: FloatArray, t: FloatArray) -> float:
-        return float(0.5 * (rest**2).sum() + ridge * (t @ t))
+        return float(0.5 * (weights * rest**2).sum() + ridge * (t @ t))
 
     rest = residual(scores)
     present = value(rest, scores)
     for _ in range(_ROUNDS):
         slope = expit(scores[:, None] - scores)
         slope *= 1.0 - slope
-        gradient = (slope * rest).sum(axis=1) + ridge * scores
-        scale = (slope**2).sum(axis=1) - slope.diagonal() ** 2 + ridge
-        weight = slope**2 + slope * rest * np.tanh(0.5 * (scores - scores[:, None]))
-        np.fill_diagonal(weight, 0.0)
+        gradient = (weights * slope * rest).sum(axis=1) + ridge * scores
+        scale = (weights * slope**2).sum(axis=1) + ridge
+        weight = weights * slope**2
+        weight += weights * slope * rest * np.tanh(0.5 * (scores - scores[:, None]))
         hessian = -weight
         hessian[np.diag_indices(m)] = weight.sum(axis=1) + ridge + damping * scale
         # the constant direction, in which the gradient has no part
@@ -120,33 +123,54 @@ def fit_scores(pairs: FloatArray, variance: float) -> FloatArray:
     return np.asarray(scores)
 
 
-def shrink(pairs: NDArray[Any], variance: float) -> Shrunk:
+def _weights(items: int, variance: FloatArray | float) -> tuple[FloatArray, float]:
+    """Return weights of pairs that fall with their variance, and the variance of weight one.
+
+    The weights are 0 on the diagonal and have a mean of 1 beside it.
+    """
+    precision = np.zeros((items, items)) + 1.0 / np.asarray(variance)
+    unit = items * (items - 1) / (precision.sum() - np.trace(precision))
+    weights = np.ones((items, items)) if np.ndim(variance) == 0 else precision * unit
+    np.fill_diagonal(weights, 0.0)
+    return weights, float(unit)
+
+
+def shrink(pairs: NDArray[Any], variance: FloatArray | float) -> Shrunk:
     """Shrink a noisy pair matrix towards the logit surface that fits it.
 
-    `variance` is that of the noise in each fraction; 0 leaves the fractions as they are.
+    `variance` is that of the noise in each fraction, a number or a symmetric matrix: 0, as a
+    number, leaves the fractions as they are, and a pair of infinite variance is taken from the
+    surface.
 
     Notes
     -----
-    **Statistic.** With D = m (m - 1) / 2 pairs and m - 1 free scores, the residuals have expected
-    sum of squares (D - m + 1) variance + D misfit, to first order. So the misfit is estimated by
+    **Statistic.** The D pairs of finite variance V have residuals from the surface, which m - 1
+    scores are fitted to. The sum of their squares divided by V has the expectation
+    D - m + 1 + misfit times the sum of 1 / V, to first order. So the misfit is estimated by
     moments, at least 0, and each fraction by its posterior mean, when fractions lie about the
-    surface with that variance: trust = misfit / (misfit + variance).
+    surface with that variance: trust = misfit / (misfit + V).
     """
     matrix = np.array(pairs, dtype=np.float64)
     np.fill_diagonal(matrix, 0.5)
     m = len(matrix)
     # without noise the scores are only for the reader: any small variance names the same fit
-    scores = fit_scores(matrix, variance if variance > 0 else 1e-6)
+    quiet = np.ndim(variance) == 0 and variance == 0
+    scores = fit_scores(matrix, 1e-6 if quiet else variance)
     surface = expit(scores[:, None] - scores)
-    count = m * (m - 1) / 2
-    squares = float(((matrix - surface) ** 2).sum()) / 2
-    misfit = max(0.0, (squares - (count - m + 1) * variance) / count)
-    trust = 1.0 if variance == 0 else misfit / (misfit + variance)
-    return Shrunk(surface + trust * (matrix - surface), scores, trust, misfit)
+    if quiet:
+        squares = float(((matrix - surface) ** 2).sum()) / (m * (m - 1))
+        return Shrunk(matrix, scores, 1.0, squares)
+    weights, unit = _weights(m, variance)
+    rest = np.where(weights > 0, matrix - surface, 0.0)
+    squares = float((weights * rest**2).sum()) / 2
+    free = float((weights > 0).sum()) / 2 - m + 1
+    misfit = max(0.0, (squares - free * unit) / (0.5 * m * (m - 1)))
+    trust = misfit / (misfit + variance)
+    return Shrunk(surface + trust * rest, scores, trust, misfit)
 
 
 def consensus_of(
-    rule: Rule, pairs: FloatArray, variance: float, tie_break: tuple[int, ...]
+    rule: Rule, pairs: FloatArray, variance: FloatArray | float, tie_break: tuple[int, ...]
 ) -> KemenyOrder:
     """Return the order a rule makes of a matrix of fractions.
 

@@ -44,7 +44,7 @@ __all__ = [
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-NoiseSource = Literal["secure", "seeded", "none"]
+NoiseSource = Literal["secure", "seeded", "none", "respondents"]
 
 LARGEST_SHUFFLE = 2**16
 """Elements of the permutations that `draw_shuffles` can draw."""

@@ -26,6 +26,7 @@ __all__ = [
     "ACTIVITY",
     "DECISION",
     "BOUNDARY",
+    "COVARIANCE",
     "DEPENDENCE",
     "DETAILS",
     "EFFECT",
@@ -39,7 +40,10 @@ __all__ = [
     "PAIRS",
     "PAIR_COUNTS",
     "PVALUE",
+    "REJECTED",
     "SCORE",
+    "SCORES",
+    "SQUARES",
     "STATISTIC",
     "TOTALS",
     "WINS",
@@ -69,9 +73,13 @@ GROUP_SIZES, ORDER_EFFECT, ACTIVITY = "group_sizes", "order_effect", "activity"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
 EFFECT, BOUNDARY = "effect", "boundary"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
+SQUARES, SCORES, COVARIANCE = "squares of pairs", "Borda scores", "covariance of Borda scores"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
-non-private runs only."""
+non-private runs only, and squares, scores and covariance in the local model."""
+
+REJECTED = "rejected, "
+"""In the local model, a setting of this name and a reason counts the rejected reports."""
 
 _NOISES: dict[str, type[Noise]] = {
     "discrete Laplace": DiscreteLaplace,
@@ -156,8 +164,9 @@ class Release:
         What was to be released, with its calibrated noise.
     survey : Design or Sample
         Public facts of the survey.
-    source : {"secure", "seeded", "none"}
-        Where the noise came from; ``"none"`` is the non-private run.
+    source : {"secure", "seeded", "none", "respondents"}
+        Where the noise came from; ``"none"`` is the non-private run, and ``"respondents"`` the local
+        model, in which answers were randomised on the respondents' devices.
     values : mapping of str to ndarray of int64
         The noisy statistics, in lattice steps.
     tie_break : tuple of int
@@ -181,6 +190,20 @@ class Release:
         """Take private, read-only copies."""
         kept = {name: own(values, np.int64) for name, values in self.values.items()}
         object.__setattr__(self, "values", kept)
+
+    @property
+    def local(self) -> bool:
+        """Whether each respondent's answer was randomised before anybody else had it."""
+        return self.source == "respondents"
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """How many reports were rejected in the local model, by reason."""
+        return {
+            name.removeprefix(REJECTED): int(self.plan.number(name))
+            for name in self.plan.settings
+            if name.startswith(REJECTED)
+        }
 
     @property
     def mechanism(self) -> str:

@@ -112,11 +112,20 @@ def noise_source(release: Release) -> str:
         "secure": "secure (operating system)",
         "seeded": "SEEDED, not for publication",
         "none": "none (non-private)",
+        "respondents": "respondents' devices",
     }[release.source]
 
 
 def spent(release: Release) -> tuple[tuple[str, str], ...]:
     """Return the header lines of epsilon and delta."""
+    if release.local:
+        rejected = ", ".join(
+            f"{number} {reason}" for reason, number in release.rejected.items() if number
+        )
+        return (
+            ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
+            ("Rejected reports:", rejected or "none"),
+        )
     private = not math.isinf(release.epsilon)
     return (
         ("Epsilon:", f"{release.epsilon:g}" if private else "inf (non-private)"),
@@ -315,6 +324,12 @@ def promise(release: Release, what: str, row: str = "row") -> str:
     if release.source == "none":
         return "Non-private run (epsilon = inf): this table protects nobody."
     factor = f"exp({release.epsilon:g})"
+    if release.local:
+        return (
+            f"Privacy, local: whatever a respondent's ranking is, the probability of any report of "
+            f"theirs changes by a factor of at most {factor}, so that nobody needs to be trusted "
+            f"with {what}; further reports of a respondent add their epsilons."
+        )
     slack = f", up to a probability of {release.delta:g}" if release.delta else ""
     whom = f"one {row if survey.unit == 'row' else survey.unit}"
     if isinstance(survey, Design) and survey.excess == "sample":
@@ -368,12 +383,16 @@ def caption(release: Release) -> str:
     if release.source == "none":
         return "non-private run"
     seeded = ", seeded noise" if release.source == "seeded" else ""
+    if release.local:
+        return f"local, epsilon = {release.epsilon:g} per respondent and report"
     delta = f", delta = {release.delta:.2g}" if release.delta > 0 else ""
     return f"epsilon = {release.epsilon:g}{delta} per {release.survey.unit}{seeded}"
 
 
 def title(name: str, release: Release) -> str:
     """Return the title of a summary."""
+    if release.local:
+        return f"Locally Private {name}"
     return f"{name} (non-private)" if release.source == "none" else f"Private {name}"
 
 
