@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from privrank.local.protocols_orders import PairBits as PairBits
     from privrank.local.protocols_orders import RandomPairs as RandomPairs
     from privrank.local.protocols_orders import SubRanking as SubRanking
+    from privrank.local.protocols_vectors import CapBorda as CapBorda
+    from privrank.local.protocols_vectors import DuchiBall as DuchiBall
 
 _HOME = {
     "AdaptiveKwikSort": "privrank.local.adaptive",
+    "CapBorda": "privrank.local.protocols_vectors",
     "Client": "privrank.local.client",
     "Comparisons": "privrank.local.protocols_orders",
     "Curator": "privrank.local.curator",
+    "DuchiBall": "privrank.local.protocols_vectors",
     "PairBits": "privrank.local.protocols_orders",
     "Population": "privrank.local.population",
     "RandomPairs": "privrank.local.protocols_orders",

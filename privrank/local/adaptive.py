@@ -21,15 +21,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.local.publicdraws import words
 from privrank.local.protocols import Asking
+from privrank.local.publicdraws import words
 from privrank.util.checks import check_count
 
 __all__ = ["AdaptiveKwikSort"]
 
 IntArray = NDArray[np.int64]
 
-LARGEST_SEED = 2**63 - 1
+LARGEST_SHUFFLE = 2**63 - 1
+"""Number of the last public shuffle there is."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ class AdaptiveKwikSort(Asking):
     ----------
     items, epsilon, partial
         As for all protocols.
-    seed : int, default 0
-        Decides, with nothing else, the order of the pivots and who of a hand-out is asked for
-        which pair. Fix it before the survey starts.
+    shuffle : int, default 0
+        Number of the public shuffle that decides the order of the pivots and who of a hand-out is
+        asked for which pair. Fix it before the survey starts.
 
     Notes
     -----
@@ -61,13 +62,13 @@ class AdaptiveKwikSort(Asking):
     needs no curator who keeps to the sort. Whether somebody answers at all is not protected.
     """
 
-    seed: int = 0
+    shuffle: int = 0
     kind: ClassVar[str] = "adaptive"
 
     def __post_init__(self) -> None:
-        """Check the seed."""
+        """Check the number of the shuffle."""
         super().__post_init__()
-        self._set(seed=check_count("seed", self.seed, low=0, high=LARGEST_SEED))
+        self._set(shuffle=check_count("shuffle", self.shuffle, low=0, high=LARGEST_SHUFFLE))
 
     @property
     def assignments(self) -> int:
@@ -76,7 +77,7 @@ class AdaptiveKwikSort(Asking):
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the pairs: (respondents, 1, 2)."""
-        return self.all_pairs[np.asarray(assignments)][:, None, :]
+        return np.asarray(self.all_pairs[np.asarray(assignments)][:, None])
 
     def draw_assignment(self) -> int:
         """Refuse: the curator says what is asked."""
@@ -95,4 +96,4 @@ class AdaptiveKwikSort(Asking):
         return np.argsort(self._words(len(self.items) + handed, size), kind="stable")
 
     def _words(self, start: int, size: int) -> NDArray[np.uint64]:
-        return words(np.array([self.seed]), start, size)[0]
+        return np.asarray(words(np.array([self.shuffle]), start, size)[0])

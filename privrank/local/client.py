@@ -12,11 +12,21 @@ from functools import cached_property
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.protocols import VERSION, Protocol, settings_of
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
+from privrank.local.protocols_vectors import CapBorda, DuchiBall
 
 __all__ = ["Client", "protocol_from_json"]
 
 KINDS: dict[str, type[Protocol]] = {
-    kind.kind: kind for kind in (SubRanking, RandomPairs, PairBits, Comparisons, AdaptiveKwikSort)
+    kind.kind: kind
+    for kind in (
+        SubRanking,
+        RandomPairs,
+        DuchiBall,
+        CapBorda,
+        PairBits,
+        Comparisons,
+        AdaptiveKwikSort,
+    )
 }
 
 

@@ -59,7 +59,7 @@ class Curator:
     >>> protocol = AdaptiveKwikSort(["tea", "coffee", "water"], epsilon=2.0)
     >>> curator = Curator(protocol, respondents=30)
     >>> query, *_ = curator.next_queries(2)
-    >>> report = protocol.randomize({query["items"][0]: 1, query["items"][1]: 2}, query["assignment"])
+    >>> report = protocol.randomize(query["items"], query["assignment"])  # the first is preferred
     >>> curator.receive([report])
     {'accepted': 1}
     """
@@ -81,7 +81,7 @@ class Curator:
             )
         pairs = protocol.assignments
         self.handed, self.late, self.rounds = 0, 0, 0
-        self._asked, self._answers, self._first = (np.zeros(pairs, dtype=np.int64) for _ in "123")
+        self._asked, self._given, self._first = (np.zeros(pairs, dtype=np.int64) for _ in "123")
         self._rejected: Counter[str] = Counter()
         self._identities = np.zeros(0, dtype=np.uint64)
         self._begin()
@@ -107,7 +107,7 @@ class Curator:
     @property
     def answered(self) -> int:
         """Accepted answers so far."""
-        return int(self._answers.sum())
+        return int(self._given.sum())
 
     @property
     def rejected(self) -> dict[str, int]:
@@ -122,7 +122,7 @@ class Curator:
     @property
     def wanted(self) -> int:
         """Answers that this round still lacks, as far as there are respondents left for them."""
-        lacking = np.maximum(self._quota - self._answers[self._open], 0).sum()
+        lacking = np.maximum(self._quota - self._given[self._open], 0).sum()
         return int(min(lacking, self.respondents - self.handed))
 
     def next_queries(self, k: int | None = None) -> list[dict[str, Any]]:
@@ -144,7 +144,7 @@ class Curator:
         most = self.wanted
         size = most if k is None else min(check_count("k", k), most)
         # pairs that were asked least come first, each as often as it lacks answers
-        lacking = np.maximum(self._quota - self._answers[self._open], 0)
+        lacking = np.maximum(self._quota - self._given[self._open], 0)
         copies = np.repeat(np.arange(len(self._open)), lacking)
         again = np.arange(len(copies)) - np.repeat(np.cumsum(lacking) - lacking, lacking)
         turn = self._asked[self._open][copies] + again
@@ -185,12 +185,12 @@ class Curator:
         order = np.argsort(pairs, kind="stable")
         nth = np.empty(len(pairs), dtype=np.int64)
         nth[order] = np.arange(len(pairs)) - np.searchsorted(pairs[order], pairs[order])
-        kept = nth < (self._asked - self._answers)[pairs]
+        kept = nth < (self._asked - self._given)[pairs]
         outcome[REPEATED] += int((~new).sum())
         outcome[UNASKED] = int((~kept).sum())
         self._rejected += outcome
         pairs, answers = pairs[kept], answers[kept]
-        np.add.at(self._answers, pairs, 1)
+        np.add.at(self._given, pairs, 1)
         np.add.at(self._first, pairs, answers == 0)
         self._identities = np.union1d(self._identities, ids[kept])
         late = int(np.isin(pairs, self._open, invert=True).sum())
@@ -204,11 +204,11 @@ class Curator:
 
         A tie puts the pivot first.
         """
-        net = (2 * self._first - self._answers)[self._open]
-        return np.where(self._forward, net, -net) > 0
+        net = (2 * self._first - self._given)[self._open]
+        return np.asarray(np.where(self._forward, net, -net) > 0)
 
     def _advance(self) -> None:
-        while self._sort.lists and bool((self._answers[self._open] >= self._quota).all()):
+        while self._sort.lists and bool((self._given[self._open] >= self._quota).all()):
             self._sort = self._sort.divided(self._ahead())
             self._begin()
 
@@ -229,7 +229,7 @@ class Curator:
             protocol=self.protocol,
             order=tuple(self.protocol.items[place] for place in standing.order),
             asked=self._asked.copy(),
-            answers=self._answers.copy(),
+            answers=self._given.copy(),
             first=self._first.copy(),
             rejected=self.rejected,
             respondents=self.respondents,
@@ -246,7 +246,7 @@ class Curator:
         kept, by which one that comes twice is found.
         """
         used = np.flatnonzero(self._asked)
-        counts = np.column_stack([used, self._asked[used], self._answers[used], self._first[used]])
+        counts = np.column_stack([used, self._asked[used], self._given[used], self._first[used]])
         return json.dumps(
             {
                 "schema": SCHEMA,
@@ -280,8 +280,9 @@ class Curator:
         protocol = protocol_from_json(json.dumps(record["protocol"]))
         curator = cls(protocol, record["respondents"])  # type: ignore[arg-type]
         pairs, *counts = np.array(record["counts"], dtype=np.int64).reshape(-1, 4).T
-        for kept, values in zip((curator._asked, curator._answers, curator._first), counts):
-            kept[pairs] = values
+        kept = curator._asked, curator._given, curator._first
+        for numbers, values in zip(kept, counts, strict=True):
+            numbers[pairs] = values
         curator._rejected = Counter(record["rejected"])
         curator._identities = np.array([int(i, 16) for i in record["identities"]], dtype=np.uint64)
         curator._sort = RoundSort(

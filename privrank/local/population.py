@@ -61,8 +61,6 @@ class Population:
         assignments = np.array([query["assignment"] for query in queries], dtype=np.int64)
         favoured = protocol.favoured_answers(self._ranks[start : self._asked], assignments)
         answers = protocol.packed(protocol.response.simulated(favoured, rng))
-        coming = rng.random(len(queries)) >= self.dropout
-        prompt = rng.random(len(queries)) >= self.late
         reports = [
             {
                 "protocol_id": protocol.id,
@@ -72,9 +70,10 @@ class Population:
             }
             for asked, answer in zip(assignments, answers, strict=True)
         ]
-        arriving = [*self._held, *(r for r, c, p in zip(reports, coming, prompt) if c and p)]
-        self._held = [r for r, c, p in zip(reports, coming, prompt) if c and not p]
-        return arriving
+        coming = rng.random(len(queries)) >= self.dropout
+        later = rng.random(len(queries)) < self.late
+        held, self._held = self._held, [reports[k] for k in np.flatnonzero(coming & later)]
+        return [*held, *(reports[k] for k in np.flatnonzero(coming & ~later))]
 
     def run(self, curator: Curator) -> None:
         """Answer a curator until nobody is wanted."""

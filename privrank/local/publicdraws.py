@@ -1,18 +1,23 @@
-"""Public randomness: what everybody can compute again from a seed and a counter.
+"""Public randomness: what everybody can compute again from a seed.
 
-Words are hashed counters in 64-bit integer arithmetic, so they are the same on every machine and
-with every version of NumPy. No privacy rests on them: they decide what is asked, never what is
-answered.
+Words are hashed counters in 64-bit integer arithmetic, and directions follow from them by integer
+arithmetic, one square root and one division, which all machines round alike. So they are the same
+everywhere and with every version of NumPy. No privacy rests on them: they decide what is asked,
+never what is answered.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["permutation", "words"]
+__all__ = ["SCALE", "directions", "permutation", "words"]
+
+SCALE = 2**20
+"""Length of a direction, whose coordinates are rounded to whole numbers."""
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
@@ -40,3 +45,47 @@ def words(seeds: NDArray[Any], start: NDArray[Any] | int, size: int) -> NDArray[
 def permutation(seed: int, size: int) -> NDArray[np.int64]:
     """Return a public order of the numbers below `size`, that of so many words of the seed."""
     return np.argsort(words(np.array([seed]), 0, size)[0], kind="stable")
+
+
+@cache
+def _quantiles() -> NDArray[np.int16]:
+    """Return 2^16 standard normal quantiles in odd multiples of 2^-12, of which none is zero."""
+    from statistics import NormalDist
+
+    quantile, half = NormalDist().inv_cdf, 2**15
+    upper = [quantile(0.5 + (2 * place + 1) / 2**17) for place in range(half)]
+    odd = 2 * np.floor(np.array(upper) * 2**11).astype(np.int16) + 1
+    return np.concatenate([-odd[::-1], odd])
+
+
+def directions(
+    seeds: NDArray[Any], which: NDArray[Any] | int, dimension: int, *, centred: bool = False
+) -> NDArray[np.int64]:
+    """Return a uniform direction for each seed, in whole numbers, of length `SCALE`: a row each.
+
+    Parameters
+    ----------
+    seeds : array of int
+        One for each direction.
+    which : array of int, or int
+        The number of the direction among those of its seed.
+    dimension : int
+        How many coordinates a direction has.
+    centred : bool
+        Whether directions are uniform among those whose coordinates sum to zero, up to rounding.
+
+    Notes
+    -----
+    **Statistic.** Independent standard normal coordinates have a uniform direction. Here they are
+    quantiles at 2^16 equidistant probabilities, rounded to 2^-12; moments of the directions are
+    those of uniform ones within a thousandth. Coordinates are exchangeable and as often of one sign
+    as of the other, exactly.
+    """
+    length = -(-dimension // 4)
+    start = np.asarray(which, dtype=np.uint64) * np.uint64(length)
+    pieces = words(seeds, start, length).astype("<u8", copy=False).view("<u2")[:, :dimension]
+    normal = _quantiles()[pieces].astype(np.int64)
+    if centred:
+        normal -= (normal.sum(axis=1) // dimension)[:, None]
+    norm = np.sqrt(np.maximum(1, (normal * normal).sum(axis=1)).astype(np.float64))
+    return np.asarray(np.floor(normal * SCALE / norm[:, None] + 0.5), dtype=np.int64)

@@ -204,7 +204,8 @@ def test_the_room_of_privacy_needs_only_numbers():
 
 
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
-CLIENT = {"adaptive", "answers", "client", "protocols", "protocols_orders", "publicdraws", "responses"}
+CLIENT = {"answers", "client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
+CLIENT |= {"adaptive", "responses"}
 LENT = {"privacy", "privacy.samplers", "util", "util.checks"}
 
 

@@ -4,7 +4,7 @@ import json
 import math
 import os
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def transcripts(protocol, respondents):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_run_is_private_for_each_respondent(epsilon):
-    protocol = AdaptiveKwikSort(named(4), epsilon, seed=5)
+    protocol = AdaptiveKwikSort(named(4), epsilon, shuffle=5)
     response, n = protocol.response, 5
     runs = list(transcripts(protocol, n))
     # what is asked fourth depends on what was answered before
@@ -114,7 +114,7 @@ def test_rounds_make_the_order_that_kwiksort_makes():
                 sort = sort.divided(pairs[rows[:, 0], rows[:, 1]] > pairs[rows[:, 1], rows[:, 0]])
             assert sort.order == tuple(kwiksort(pairs, pivots))
             assert len(seen) == len(set(seen))  # no pair is compared twice
-            assert {tuple(sorted(pair)) for pair in zip(sort.order, sort.order[1:])} <= set(seen)
+            assert {tuple(sorted(pair)) for pair in pairwise(sort.order)} <= set(seen)
 
 
 def test_mean_comparisons_is_that_of_random_pivots():
@@ -132,7 +132,7 @@ def test_mean_comparisons_is_that_of_random_pivots():
 
 def test_clear_majorities_make_their_order():
     m, n = 9, 3000
-    protocol = AdaptiveKwikSort(named(m), epsilon=8.0, seed=2)
+    protocol = AdaptiveKwikSort(named(m), epsilon=8.0, shuffle=2)
     curator = Curator(protocol, n)
     centre = np.random.default_rng(4).permutation(m) + 1
     ranks = pr.Mallows(m, 0.2, center=centre).rvs(n, np.random.default_rng(5))
@@ -145,12 +145,12 @@ def test_clear_majorities_make_their_order():
 
 
 def test_pivots_and_hand_outs_are_public():
-    protocol = AdaptiveKwikSort(named(12), 1.0, seed=7)
+    protocol = AdaptiveKwikSort(named(12), 1.0, shuffle=7)
     again = protocol_from_json(protocol.to_json())
     assert again == protocol and again.id == protocol.id
     assert sorted(protocol.pivots) == list(range(12))
-    assert (AdaptiveKwikSort(named(12), 3.0, seed=7).pivots == protocol.pivots).all()
-    assert (AdaptiveKwikSort(named(12), 1.0, seed=8).pivots != protocol.pivots).any()
+    assert (AdaptiveKwikSort(named(12), 3.0, shuffle=7).pivots == protocol.pivots).all()
+    assert (AdaptiveKwikSort(named(12), 1.0, shuffle=8).pivots != protocol.pivots).any()
     first, second = (Curator(protocol, 300).next_queries(40) for _ in "12")
     assert first == second
     asked = [query["assignment"] for query in first]
@@ -171,8 +171,8 @@ def test_fractions_are_unbiased_and_intervals_exact():
     curator = Curator(protocol, 100)
     expected = 0.0
     for k in hits:
-        curator._answers[:], curator._first[:] = 0, 0
-        curator._answers[1], curator._first[1] = trials, k
+        curator._given[:], curator._first[:] = 0, 0
+        curator._given[1], curator._first[1] = trials, k
         (row,) = curator.result().pairwise().to_dict("records")
         assert (row["item1"], row["item2"]) == ("a", "c")
         assert row["lower"] <= min(max(row["fraction"], 0), 1) <= row["upper"]
@@ -195,13 +195,15 @@ def steps(protocol, n, resume, seed=11):
         curator = Curator.from_json(curator.to_json()) if resume else curator
         if not queries:
             break
-        curator.receive(population.answer(queries))
+        for row in population.answer(queries):
+            curator.receive([row])
+            curator = Curator.from_json(curator.to_json()) if resume else curator
     curator.receive(population.answer([]))
     return curator
 
 
 def test_a_run_that_is_killed_at_every_step_ends_where_the_other_does():
-    protocol = AdaptiveKwikSort(named(7), 3.0, seed=1)
+    protocol = AdaptiveKwikSort(named(7), 3.0, shuffle=1)
     whole, broken = steps(protocol, 400, resume=False), steps(protocol, 400, resume=True)
     assert whole.to_json() == broken.to_json()
     assert str(whole.result().summary()) == str(broken.result().summary())
@@ -227,8 +229,8 @@ def test_the_state_holds_counts_and_no_answers():
 
 
 def test_spoilt_reports_are_counted_and_change_nothing():
-    protocol = AdaptiveKwikSort(named(6), 2.0, seed=3)
-    other = AdaptiveKwikSort(named(6), 2.5, seed=3)
+    protocol = AdaptiveKwikSort(named(6), 2.0, shuffle=3)
+    other = AdaptiveKwikSort(named(6), 2.5, shuffle=3)
     n, ranks = 600, people(6, 0.5, 600)
     clean, spoilt = Curator(protocol, n), Curator(protocol, n)
     first, second = (Population(protocol, ranks, np.random.default_rng(8)) for _ in "12")
@@ -294,8 +296,8 @@ def test_arguments():
         Curator(protocol, 2)
     with pytest.raises(TypeError, match="protocol must be an AdaptiveKwikSort"):
         Curator(pr.local.SubRanking(ABC, 1.0), 20)
-    with pytest.raises(ValueError, match="seed must be"):
-        AdaptiveKwikSort(ABC, 1.0, seed=-1)
+    with pytest.raises(ValueError, match="shuffle must be"):
+        AdaptiveKwikSort(ABC, 1.0, shuffle=-1)
     with pytest.raises(ValueError, match="k must be"):
         Curator(protocol, 20).next_queries(0)
     with pytest.raises(ValueError, match="reports must have the columns"):

@@ -1,0 +1,226 @@
+"""Protocols that send a random direction: Duchi's on all pairs, the cap mechanism on Borda scores.
+
+The seed of the directions is public and drawn before the ranking is read. A report says on which
+side of a direction, or near which of several, the respondent's vector lies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.local import publicdraws
+from privrank.local.protocols import Protocol
+from privrank.util.checks import check_count
+
+__all__ = ["SEEDS", "CapBorda", "DuchiBall", "best_cap"]
+
+IntArray = NDArray[np.int64]
+
+SEEDS = 2**32
+"""How many seeds there are."""
+
+_BLOCK = 2**20
+"""Coordinates of directions that are held at once."""
+
+
+@dataclass(frozen=True)
+class DuchiBall(Protocol):
+    """One bit: on which side of a random direction the vector of all pairs lies.
+
+    The randomiser of Duchi, Jordan and Wainwright for the Euclidean ball, which AGKM22 use for the
+    matrix of all pairs (their Lemma 17): the bit times the direction is their report, uniform on
+    the half of the sphere that holds the vector, or on the other half. The value is 0 for the side
+    of the direction, 1 for the other.
+
+    Parameters
+    ----------
+    items, epsilon, partial
+        As for all protocols.
+
+    Notes
+    -----
+    **Statistic.** Let v hold 1 for each pair of which the respondent places the earlier item
+    first, -1 for the others, D in all, and let u be a uniform direction. By symmetry the mean of
+    sign(<u, v>) u is c v / sqrt(D), with c = E|<u, v>| / sqrt(D) the mean of one coordinate's
+    absolute value, Gamma(D / 2) / (sqrt(pi) Gamma((D + 1) / 2)). So (1 - 2 value) u / gain is
+    unbiased for v, with the gain of the bit times c / sqrt(D). All entries of v have the same
+    absolute value, so this takes no more of the directions than exchangeable coordinates of
+    symmetric sign; and it holds with value 0 for <u, v> = 0.
+
+    References
+    ----------
+    Duchi, Jordan and Wainwright (2018), Minimax optimal procedures for locally private estimation;
+    Alabi, Ghazi, Kumar and Manurangsi (2022), Private rank aggregation in central and local models.
+    """
+
+    kind: ClassVar[str] = "Duchi ball"
+
+    @property
+    def assignments(self) -> int:
+        """Seeds of directions."""
+        return SEEDS
+
+    @property
+    def options(self) -> int:
+        """Two sides."""
+        return 2
+
+    @property
+    def gain(self) -> float:
+        """That of the bit, times what a direction keeps of one pair."""
+        pairs = len(self.all_pairs)
+        kept = math.lgamma(pairs / 2) - math.lgamma((pairs + 1) / 2)
+        return self.response.gain * math.exp(kept) / math.sqrt(math.pi * pairs)
+
+    def directions(self, assignments: NDArray[Any]) -> IntArray:
+        """Return the direction of each assignment, over :attr:`all_pairs`, of length `SCALE`."""
+        return publicdraws.directions(np.asarray(assignments), 0, len(self.all_pairs))
+
+    def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
+        """Return the side on which each ranking lies."""
+        first, second = self.all_pairs.T
+
+        def sides(rows: slice) -> IntArray:
+            block = ranks[rows]
+            votes = np.where(block[:, first] < block[:, second], 1, -1)
+            along = (self.directions(assignments[rows]) * votes).sum(axis=1)
+            return np.asarray(along < 0, dtype=np.int64)[:, None, None]
+
+        return _in_blocks(sides, len(ranks), len(first))
+
+
+@dataclass(frozen=True)
+class CapBorda(Protocol):
+    """One of several random directions, the likelier the nearer to the vector of Borda scores.
+
+    The cap mechanism with a finite number of public directions in the space of centred scores: the
+    `cap` nearest ones are favoured. It estimates Borda scores, and nothing about single pairs.
+
+    Parameters
+    ----------
+    items, epsilon, partial
+        As for all protocols; three items or more.
+    candidates : int, optional
+        How many directions there are; a power of two from 128, at least 2 exp(epsilon), up to 4096,
+        if left out.
+    cap : int, optional
+        How many of them are favoured; the number of the least variance if left out.
+
+    Notes
+    -----
+    **Statistic.** Let x be the centred vector of (m + 1) / 2 - rank, and d = m - 1 the dimension of
+    its space. The cosines of x with N uniform directions are independent, and T is the expected sum
+    of the k largest; by symmetry the mean of the k directions sums to T x / |x|, and that of all to
+    zero. So the direction reported, as a unit vector, has the mean gain x / |x| with gain = T times
+    the gain of the response, and its length is 1 whatever is reported: the variance is least where
+    the gain is largest. |x|^2 = m (m^2 - 1) / 12 is the same for all rankings. With N growing and
+    k / N fixed it becomes the cap mechanism of the references. Directions are rounded, so the mean
+    holds within a thousandth.
+
+    References
+    ----------
+    Bhowmick, Duchi, Freudiger, Kapoor and Rogers (2018), Protection against reconstruction and its
+    applications in private federated learning, PrivUnit; Asi, Feldman and Talwar (2022), Optimal
+    algorithms for mean estimation under local differential privacy.
+    """
+
+    candidates: int | None = None
+    cap: int | None = None
+    kind: ClassVar[str] = "cap Borda"
+
+    def __post_init__(self) -> None:
+        """Check the numbers of directions, and choose them if they are left out."""
+        super().__post_init__()
+        if len(self.items) < 3:
+            raise ValueError(
+                "items must be three or more: ask for the order of two by RandomPairs."
+            )
+        wanted = math.ceil(math.log2(2 * math.exp(min(self.epsilon, 10))))
+        candidates = min(4096, max(128, 2**wanted)) if self.candidates is None else self.candidates
+        self._set(candidates=check_count("candidates", candidates, low=2, high=4096))
+        if self.cap is None:
+            self._set(cap=best_cap(self.epsilon, len(self.items), self.options))
+        self._set(cap=check_count("cap", self.cap, low=1, high=self.options - 1))
+
+    @property
+    def assignments(self) -> int:
+        """Seeds of directions."""
+        return SEEDS
+
+    @property
+    def options(self) -> int:
+        """The directions."""
+        return cast(int, self.candidates)
+
+    @property
+    def favoured(self) -> int:
+        """The directions that are near."""
+        return cast(int, self.cap)
+
+    @property
+    def gain(self) -> float:
+        """That of the response, times the expected sum of the cosines of the near directions."""
+        tops = _largest_cosines(len(self.items) - 1, self.options)
+        return self.response.gain * float(tops[self.favoured - 1])
+
+    def directions(self, assignments: NDArray[Any], values: NDArray[Any]) -> IntArray:
+        """Return the direction that each value stands for, over the items, of length `SCALE`."""
+        seeds, which = np.asarray(assignments), np.asarray(values)
+        return publicdraws.directions(seeds, which, len(self.items), centred=True)
+
+    def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
+        """Return the numbers of the nearest directions, in ascending order."""
+        m, N = len(self.items), self.options
+
+        def nearest(rows: slice) -> IntArray:
+            scores = m + 1 - 2 * ranks[rows]
+            values = np.tile(np.arange(N), len(scores))
+            drawn = self.directions(np.repeat(assignments[rows], N), values)
+            along = np.einsum("nkm,nm->nk", drawn.reshape(len(scores), N, m), scores)
+            # distinct keys: of equal inner products the earlier direction is nearer
+            keys = np.arange(N) - N * along
+            chosen = np.argpartition(keys, self.favoured - 1, axis=1)[:, : self.favoured]
+            return np.sort(chosen, axis=1)[:, None]
+
+        return _in_blocks(nearest, len(ranks), N * m)
+
+
+def _in_blocks(function: Callable[[slice], IntArray], rows: int, each: int) -> IntArray:
+    """Return the function's values for all rows, so many at once as memory allows."""
+    step = max(1, _BLOCK // each)
+    parts = [function(slice(start, start + step)) for start in range(0, max(rows, 1), step)]
+    return np.concatenate(parts)
+
+
+def best_cap(epsilon: float, items: int, candidates: int) -> int:
+    """Return how many of the directions to favour, for the largest gain."""
+    caps = np.arange(1, candidates)
+    tops = _largest_cosines(items - 1, candidates)
+    return 1 + int(np.argmax(tops / (caps + (candidates - caps) * math.exp(-epsilon))))
+
+
+def _largest_cosines(dimension: int, candidates: int) -> NDArray[np.float64]:
+    """Return the expected sums of the 1, 2, .. largest cosines of uniform directions with a vector.
+
+    A cosine is sin t, t of density proportional to cos(t)^(d - 2). It is among the k largest of N
+    if fewer than k of the others exceed it: a binomial probability, integrated over t.
+    """
+    edge = min(math.pi / 2, 10 / math.sqrt(dimension))
+    t = (np.arange(2000) + 0.5) / 1000 * edge - edge
+    weights = np.cos(t) ** (dimension - 2)
+    weights /= weights.sum()
+    above = np.clip(1 - np.cumsum(weights) + weights / 2, 1e-300, 1 - 1e-16)
+    others = candidates - 1
+    number = np.arange(others)
+    log_choose = np.array(
+        [math.lgamma(others + 1) - math.lgamma(j + 1) - math.lgamma(others - j + 1) for j in number]
+    )
+    log_fewer = number * np.log(above)[:, None] + (others - number) * np.log1p(-above)[:, None]
+    fewer = np.cumsum(np.exp(log_choose + log_fewer), axis=1)
+    return np.asarray(candidates * (weights * np.sin(t)) @ fewer)
