@@ -16,7 +16,7 @@ from privrank.local.predicted import break_even
 from privrank.local.protocols_orders import SubRanking, pair_factor
 from privrank.results.tables import Table
 
-__all__ = ["AdaptiveOrder", "binomial_interval"]
+__all__ = ["AdaptiveOrder", "binomial_interval", "rival_variance"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,6 +34,15 @@ def binomial_interval(
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, alpha / 2), 0.0)
     high = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1 - alpha / 2), 1.0)
     return low, high
+
+
+def rival_variance(rival: SubRanking, n: float) -> float:
+    """Return the variance of a pair's fraction from n sub-rankings of items of equal merit.
+
+    That of separate pairs with as much noise in sums over the pairs of an item.
+    """
+    pairs = len(rival.items) * (len(rival.items) - 1) / 2
+    return pair_factor(rival.epsilon, rival.width) * (rival.width + 1) / 3 * pairs / (4 * n)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -152,9 +161,7 @@ class AdaptiveOrder:
         """
         m, n, epsilon = len(self.order), self.nobs, self.protocol.epsilon
         rival = SubRanking(self.protocol.items, epsilon)
-        factor = pair_factor(epsilon, rival.width) * (rival.width + 1) / 3
-        variance = factor * self.protocol.assignments / (4 * n) if n else math.inf
-        least = break_even(m, n, self.protocol.gain, variance) if n else None
+        least = break_even(m, n, self.protocol.gain, rival_variance(rival, n)) if n else None
         asks = f"SubRanking, which asks everybody for the order of {rival.width} items at once"
         if least is None:
             return (
