@@ -12,8 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from privrank.consensus.intervals import Target
+from privrank.consensus.statements import statements_of
 from privrank.encode.ranks import Missing
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
+from privrank.local.estimates import check_tally, release_consensus
+from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.planning.aggregation import (
     LARGEST_SHARE,
@@ -25,9 +28,9 @@ from privrank.planning.aggregation import (
 )
 from privrank.published import agkm22, yll20
 from privrank.release.plan import Plan, Setting
-from privrank.release.release import ORDER, PAIRS, Release, check_release
+from privrank.release.release import ORDER, Release, check_release
 from privrank.release.survey import Sample
-from privrank.results.aggregation import AggregationResult, released_fractions
+from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util.arrays import own
 from privrank.util.checks import (
@@ -257,8 +260,7 @@ class PrivateRankAggregation:
         published = method in _PUBLISHED and math.isfinite(epsilon)
         mechanism = _PUBLISHED[method].release if published else release_aggregation
         release = mechanism(self._encoded, plan, budget=budget, rng=rng)
-        for message in cautions(release):
-            warnings.warn(message, PrivrankWarning, stacklevel=2)
+        _caution(release)
         return infer(release, alpha=alpha, target=target)
 
     @staticmethod
@@ -284,25 +286,65 @@ class PrivateRankAggregation:
         check_choice("target", target, Target)
         return infer(release, alpha=check_alpha(alpha), target=target)
 
+    @staticmethod
+    def from_reports(
+        tally: Tally, *, alpha: float = 0.05, target: Target = "population"
+    ) -> AggregationResult:
+        """Estimate the consensus from reports of a local protocol, which nobody holds raw.
+
+        Parameters
+        ----------
+        tally : Tally
+            Reports as ``protocol.tally(reports)`` counts them.
+        alpha : float, default 0.05
+            One minus the confidence level.
+        target : {"population", "sample"}
+            What intervals are about. They hold for both alike: among the respondents themselves
+            fractions and scores vary less.
+
+        Returns
+        -------
+        AggregationResult
+
+        Notes
+        -----
+        **Privacy.** Every report is epsilon-private by itself
+        (:class:`privrank.local.responses.SubsetResponse`); all that is computed from them is
+        post-processing.
+
+        **Statistic.** See :mod:`privrank.local.estimates`: unbiased fractions of pairs and Kemeny's
+        order of them, shrunken as far as sampling and response explain them; or Borda scores and
+        the order of these.
+        """
+        check_tally(tally)
+        check_choice("target", target, Target)
+        release = release_consensus(tally)
+        _caution(release)
+        return infer(release, alpha=check_alpha(alpha), target=target)
+
 
 def infer(
     release: Release, *, alpha: float = 0.05, target: Target = "population"
 ) -> AggregationResult:
     """Read a consensus from a release: post-processing, nothing is spent."""
-    n = release.sample.nobs
     if ORDER not in release.parts:
         raise ValueError(
             f"release must hold an order, as PrivateRankAggregation makes it, and this one is of "
             f"{release.mechanism}."
         )
-    fractions = released_fractions(release.parts[PAIRS], n) if PAIRS in release.parts else None
     return AggregationResult(
         release=release,
         alpha=alpha,
         target=target,
         places=own(release.parts[ORDER].values, np.int64),
-        fractions=None if fractions is None else own(fractions, np.float64),
+        stated=statements_of(release),
     )
+
+
+def _caution(release: Release) -> None:
+    """Warn whoever called a public method of what public numbers warn of."""
+    for message in cautions(release):
+        warnings.warn(message, PrivrankWarning, stacklevel=3)
 
 
 def _declared(encoded: EncodedSample) -> dict[str, Setting]:

@@ -23,6 +23,7 @@ __all__ = [
     "margins_of",
     "order_of",
     "pair_matrix",
+    "pair_table",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -113,12 +114,16 @@ def pair_matrix(upper: FloatArray) -> FloatArray:
 
     Entries (j, i) are what is left of one, and the diagonal is 1/2.
     """
+    table, rest = pair_table(upper), pair_table(1.0 - upper)
+    return np.asarray(table + rest.T + np.diag(np.full(len(table), 0.5)))
+
+
+def pair_table(upper: FloatArray | IntArray) -> FloatArray:
+    """Return the matrix with these entries i < j, in the order of the rows, and 0 elsewhere."""
     m = (1 + round((1 + 8 * len(upper)) ** 0.5)) // 2
-    matrix = np.full((m, m), 0.5)
-    first, second = np.triu_indices(m, 1)
-    matrix[first, second] = upper
-    matrix[second, first] = 1.0 - upper
-    return matrix
+    table = np.zeros((m, m))
+    table[np.triu_indices(m, 1)] = upper
+    return table
 
 
 def by_score(scores: FloatArray, tie_break: tuple[int, ...]) -> IntArray:

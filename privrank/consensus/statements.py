@@ -22,7 +22,7 @@ from privrank.consensus.intervals import (
     rank_threshold,
     score_interval,
 )
-from privrank.consensus.orders import pair_matrix
+from privrank.consensus.orders import pair_matrix, pair_table
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -35,12 +35,19 @@ from privrank.release.release import (
     TOTALS,
     Release,
 )
-from privrank.util.arrays import own
 from privrank.util.solvers import square_root
 
-__all__ = ["NoisyVotes", "RandomReports", "Statements", "largest_difference", "statements_of"]
+__all__ = [
+    "NoisyVotes",
+    "PairVotes",
+    "RandomReports",
+    "Statements",
+    "largest_difference",
+    "statements_of",
+]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _DRAWS, _CELLS = 20_000, 2**25
 """Draws of the largest difference, and the cells of all of them."""
@@ -70,12 +77,6 @@ class NoisyVotes:
     scores: FloatArray
     fractions: FloatArray | None
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies."""
-        object.__setattr__(self, "scores", own(self.scores, np.float64))
-        if self.fractions is not None:
-            object.__setattr__(self, "fractions", own(self.fractions, np.float64))
-
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise in a released fraction or mean rank."""
@@ -85,7 +86,7 @@ class NoisyVotes:
         """Return the standard errors of the fractions."""
         assert self.fractions is not None
         inside = np.clip(self.fractions, 0.0, 1.0)
-        sampling = inside * (1.0 - inside) / self.units if target == "population" else 0.0
+        sampling = inside * (1.0 - inside) / self.units * (target == "population")
         return np.asarray(np.sqrt(self.noise_sd**2 + sampling))
 
     def fraction_bounds(
@@ -109,7 +110,7 @@ class NoisyVotes:
         """Return the standard errors of the scores, by the largest variance of such means."""
         largest = len(self.scores) - 1.0
         centre = np.clip(self.scores, 0.0, largest)
-        sampling = centre * (largest - centre) / self.units if target == "population" else 0.0
+        sampling = centre * (largest - centre) / self.units * (target == "population")
         return np.asarray(np.sqrt(self._score_noise**2 + sampling))
 
     def score_bounds(self, alpha: float, target: Target) -> tuple[FloatArray, FloatArray]:
@@ -127,84 +128,61 @@ class NoisyVotes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RandomReports:
-    """Reports of the local model, in which sampling and response are one source of error.
+class PairVotes:
+    """Votes of randomised reports on pairs of items, in which sampling and response are one error.
 
     Parameters
     ----------
-    counts : ndarray, shape (m, m), or None
-        Reports about each pair; None where no pairs were asked.
-    means : ndarray, shape (m, m), or None
+    counts : ndarray, shape (m, m)
+        Reports about each pair; 0 on the diagonal.
+    means : ndarray, shape (m, m)
         Mean votes: in expectation (2 p - 1) times the gain, p being the fraction of rankings that
         place row before column; 0 where nobody was asked.
-    squares : ndarray, shape (m, m), or None
+    squares : ndarray, shape (m, m)
         Mean squares of votes.
     gain : float
         How much of a vote is left in a report.
-    scores : ndarray, shape (m,)
-        Borda scores.
-    covariance : ndarray, shape (m, m)
-        Their covariance.
-
-    Notes
-    -----
-    A report is independent of the others, with its assignment, its ranking and its response, so the
-    variance between reports has all of it in it, and nothing is added. Intervals are for the
-    population; the fractions and scores among these respondents lie in them at least as often, as
-    the respondents are part of what varies.
     """
 
-    counts: FloatArray | None
-    means: FloatArray | None
-    squares: FloatArray | None
+    counts: FloatArray
+    means: FloatArray
+    squares: FloatArray
     gain: float
-    scores: FloatArray
-    covariance: FloatArray
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies."""
-        for name in ("counts", "means", "squares", "scores", "covariance"):
-            values = getattr(self, name)
-            object.__setattr__(self, name, None if values is None else own(values, np.float64))
-
-    @property
-    def noise_sd(self) -> float:
-        """No noise is added to what was reported."""
-        return 0.0
+    @classmethod
+    def of(cls, net: IntArray, squares: IntArray, counts: IntArray, gain: float) -> PairVotes:
+        """Return the votes with these sums and numbers of reports by pair, row by row."""
+        asked = np.maximum(counts, 1)
+        number, mean, square = (pair_table(each) for each in (counts, net / asked, squares / asked))
+        return cls(number + number.T, mean - mean.T, square + square.T, gain)
 
     @property
-    def fractions(self) -> FloatArray | None:
+    def fractions(self) -> FloatArray:
         """Unbiased fractions that place row before column; NaN where nobody was asked."""
-        if self.means is None or self.counts is None:
-            return None
-        fractions = 0.5 + self.means / (2.0 * self.gain)
-        fractions[(self.counts == 0) & ~np.eye(len(fractions), dtype=np.bool_)] = np.nan
+        fractions = np.where(self.counts > 0, 0.5 + self.means / (2.0 * self.gain), np.nan)
+        np.fill_diagonal(fractions, 0.5)
         return fractions
 
     @property
     def largest_variance(self) -> FloatArray:
-        """The variance of each fraction where it is largest, at 1/2; infinite if nobody was asked.
+        """The variance of each fraction if it is 1/2, its largest; infinite if nobody was asked.
 
         Notes
         -----
         **Statistic.** A vote has the mean gain (2 p - 1), and a mean of n votes of mean square s
         the variance (s - gain^2 (2 p - 1)^2) / n. The fraction is 1/2 plus it over 2 gain.
         """
-        assert self.squares is not None and self.counts is not None
-        with np.errstate(divide="ignore"):
-            scale = 1.0 / (4.0 * self.gain**2 * self.counts)
-        return np.where(self.counts > 0, self.squares * scale, np.inf)
+        scale = 4.0 * self.gain**2 * self.counts
+        return np.divide(self.squares, scale, np.full_like(scale, np.inf), where=scale > 0)
 
-    def fraction_errors(self, target: Target) -> FloatArray:
-        """Return the standard errors of the fractions; infinite where nobody was asked."""
-        assert self.squares is not None and self.counts is not None and self.means is not None
+    @property
+    def errors(self) -> FloatArray:
+        """Standard errors of the fractions; infinite where nobody was asked."""
         rest = np.maximum(self.squares - self.means**2, 0.0)
         share = np.divide(rest, self.squares, np.ones_like(rest), where=self.squares > 0)
         return np.asarray(np.sqrt(self.largest_variance * share))
 
-    def fraction_bounds(
-        self, alpha: float, target: Target, together: bool
-    ) -> tuple[FloatArray, FloatArray]:
+    def bounds(self, alpha: float, together: bool) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the fractions, one at a time or all together.
 
         Notes
@@ -214,18 +192,65 @@ class RandomReports:
         which is Wilson's interval of a proportion where votes are 1 or -1. A mean t is the fraction
         1/2 + t / (2 gain); what is outside of [0, 1] is cut off.
         """
-        assert self.squares is not None and self.counts is not None and self.means is not None
-        m = len(self.scores)
+        m = len(self.counts)
         coordinates = m * (m - 1) // 2 if together else 1
         each = -math.expm1(math.log1p(-alpha) / coordinates)
         spread = float(ndtri(0.5 * each)) ** 2 / np.maximum(self.counts, 1.0)
         middle = self.means / (1.0 + spread)
         square = (self.means**2 - spread * self.squares) / (1.0 + spread)
         half = np.sqrt(np.maximum(middle**2 - square, 0.0))
-        asked = self.counts > 0
-        low = np.where(asked, 0.5 + (middle - half) / (2.0 * self.gain), 0.0)
-        high = np.where(asked, 0.5 + (middle + half) / (2.0 * self.gain), 1.0)
-        return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+        half[self.counts == 0] = np.inf
+        ends = (0.5 + (middle + side * half) / (2.0 * self.gain) for side in (-1.0, 1.0))
+        low, high = (np.clip(end, 0.0, 1.0) for end in ends)
+        return low, high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RandomReports:
+    """Reports of the local model, whose answers are random themselves.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (m,)
+        Borda scores.
+    covariance : ndarray, shape (m, m)
+        Their covariance.
+    pairs : PairVotes or None
+        Votes on pairs; None where reports are about whole rankings.
+
+    Notes
+    -----
+    A report is independent of the others, with its assignment, its ranking and its response, so the
+    variance between reports has all of it in it, and nothing is added. Intervals are for the
+    population; the fractions and scores among these respondents lie in them at least as often, as
+    the respondents are part of what varies.
+    """
+
+    scores: FloatArray
+    covariance: FloatArray
+    pairs: PairVotes | None
+
+    @property
+    def noise_sd(self) -> float:
+        """Zero: nothing is added to what was reported."""
+        return 0.0
+
+    @property
+    def fractions(self) -> FloatArray | None:
+        """Fractions that place row before column; NaN where nobody was asked."""
+        return None if self.pairs is None else self.pairs.fractions
+
+    def fraction_errors(self, target: Target) -> FloatArray:
+        """Return the standard errors of the fractions; infinite where nobody was asked."""
+        assert self.pairs is not None
+        return self.pairs.errors
+
+    def fraction_bounds(
+        self, alpha: float, target: Target, together: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return intervals of the fractions, one at a time or all together."""
+        assert self.pairs is not None
+        return self.pairs.bounds(alpha, together)
 
     def score_errors(self, target: Target) -> FloatArray:
         """Return the standard errors of the scores."""
@@ -239,9 +264,13 @@ class RandomReports:
 
     def certain_gaps(self, alpha: float, target: Target) -> FloatArray:
         """Return the differences of scores from which on an order is certain, for all pairs."""
-        own_variance = np.diag(self.covariance)
-        between = own_variance[:, None] + own_variance - 2.0 * self.covariance
-        return largest_difference(self.covariance, alpha) * np.sqrt(np.maximum(between, 0.0))
+        return largest_difference(self.covariance, alpha) * _difference_errors(self.covariance)
+
+
+def _difference_errors(covariance: FloatArray) -> FloatArray:
+    """Return the standard deviations of all differences of two numbers."""
+    own = np.diag(covariance)
+    return np.asarray(np.sqrt(np.maximum(own[:, None] + own - 2.0 * covariance, 0.0)))
 
 
 Statements = NoisyVotes | RandomReports
@@ -257,12 +286,13 @@ def largest_difference(covariance: FloatArray, alpha: float) -> float:
     draws = min(_DRAWS, _CELLS // m**2)
     rng = public_generator("largest of studentised differences", m)
     numbers = rng.standard_normal((draws, m)) @ square_root(covariance).T
-    own_variance = np.diag(covariance)
-    scale = np.sqrt(np.maximum(own_variance[:, None] + own_variance - 2.0 * covariance, 0.0))
+    scale = _difference_errors(covariance)
     largest = np.zeros(draws)
     for i in range(m - 1):
         apart = np.abs(numbers[:, i + 1 :] - numbers[:, i, None])
-        over = np.divide(apart, scale[i, i + 1 :], np.zeros_like(apart), where=scale[i, i + 1 :] > 0)
+        over = np.divide(
+            apart, scale[i, i + 1 :], np.zeros_like(apart), where=scale[i, i + 1 :] > 0
+        )
         np.maximum(largest, over.max(axis=1), out=largest)
     return float(np.quantile(largest, 1.0 - alpha, method="higher"))
 
@@ -275,27 +305,23 @@ def statements_of(release: Release) -> Statements | None:
     if PAIRS not in parts and TOTALS not in parts:
         return None
     part = parts[PAIRS] if PAIRS in parts else parts[TOTALS]
-    law, values = part.law, part.values * (part.step / n)
+    law, values = part.law, np.asarray(part.values * (part.step / n), dtype=np.float64)
     assert isinstance(law, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
     if PAIRS not in parts:
         return NoisyVotes(law, part.step, n, m - values, None)
-    fractions = pair_matrix(np.asarray(values))
+    fractions = pair_matrix(values)
     return NoisyVotes(law, part.step, n, fractions.sum(axis=1) - 0.5, fractions)
 
 
 def _reports_of(release: Release) -> RandomReports:
     """Return what reports say of scores and, where they are about pairs, of these."""
     parts, m = release.parts, len(release.sample.items)
-    values = {name: part.values * part.step for name, part in parts.items()}
-    counts = means = squares = None
+    pairs = None
     if PAIRS in parts:
-        first, second = np.triu_indices(m, 1)
-        counts, means, squares = np.zeros((3, m, m))
-        asked = np.maximum(values[PAIR_COUNTS], 1.0)
-        counts[first, second] = counts[second, first] = values[PAIR_COUNTS]
-        means[first, second] = values[PAIRS] / asked
-        means[second, first] = -means[first, second]
-        squares[first, second] = squares[second, first] = values[SQUARES] / asked
-    gain = release.plan.number("gain") if PAIRS in parts else 1.0
-    covariance = values[COVARIANCE].reshape(m, m)
-    return RandomReports(counts, means, squares, gain, values[SCORES], covariance)
+        net, squares, counts = (parts[name].values for name in (PAIRS, SQUARES, PAIR_COUNTS))
+        pairs = PairVotes.of(net, squares, counts, release.plan.number("gain"))
+    scores, covariance = (
+        np.asarray(parts[name].values * parts[name].step, dtype=np.float64)
+        for name in (SCORES, COVARIANCE)
+    )
+    return RandomReports(scores, covariance.reshape(m, m), pairs)

@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 
 from privrank.encode import counting
 
-__all__ = ["COLUMNS", "FOREIGN", "MALFORMED", "RANGE", "REPEATED", "Reports", "once", "read_reports"]
+__all__ = [
+    "COLUMNS",
+    "FOREIGN",
+    "MALFORMED",
+    "RANGE",
+    "REPEATED",
+    "Reports",
+    "once",
+    "read_reports",
+]
 
 IntArray = NDArray[np.int64]
 Identities = NDArray[np.uint64]
@@ -91,7 +100,7 @@ def read_reports(reports: object, protocol_id: str, assignments: int, answers: i
     asked, asked_fault = _whole_numbers(table["assignment"], assignments)
     answer, answer_fault = _whole_numbers(table["answer"], answers)
     identity, nameless = _identities(table["report_id"])
-    faults = np.maximum(asked_fault, answer_fault)  # a malformed cell counts before one out of range
+    faults = np.maximum(asked_fault, answer_fault)  # of two cells the worse decides
     faults = np.where(nameless, _NO_NUMBER, faults)
     kept = own & (faults == _FINE)
     found = once(identity[kept], asked[kept], answer[kept])

@@ -96,7 +96,8 @@ class Tally:
 
     def __repr__(self) -> str:
         """Show the protocol and the counts."""
-        return f"<Tally: {self.protocol.kind}, {self.n} reports, {sum(self.rejected.values())} rejected>"
+        rejected = sum(self.rejected.values())
+        return f"<Tally: {self.protocol.kind}, {self.n} reports, {rejected} rejected>"
 
     def __add__(self, other: object) -> Tally:
         """Return the tally of the reports of both.
@@ -146,9 +147,11 @@ class Tally:
         -------
         str
         """
-        kept = {} if not ids or self.identity is None or self.cell is None else {
-            "identity": _packed(self.identity, "<u8"), "cell": _packed(self.cell, "<i8")
-        }
+        kept = (
+            {}
+            if not ids or self.identity is None or self.cell is None
+            else {"identity": _packed(self.identity, "<u8"), "cell": _packed(self.cell, "<i8")}
+        )
         return json.dumps(
             {
                 "schema": SCHEMA,
@@ -172,7 +175,9 @@ class Tally:
             kept = "identity" in record
             return cls(
                 protocol,
-                *(np.array(record[name], dtype=np.int64) for name in ("assignment", "answer", "count")),
+                np.array(record["assignment"], dtype=np.int64),
+                np.array(record["answer"], dtype=np.int64),
+                np.array(record["count"], dtype=np.int64),
                 {str(reason): int(number) for reason, number in record["rejected"].items()},
                 _unpacked(record["identity"], "<u8") if kept else None,
                 _unpacked(record["cell"], "<i8") if kept else None,

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
+import numpy as np
+
 from privrank.consensus.intervals import difference_variance
 from privrank.consensus.rules import Rule
 from privrank.planning.excess import (
@@ -24,7 +26,7 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingReach
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
-from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Release
+from privrank.release.release import COVARIANCE, ORDER, PAIRS, SCORE, TOTALS, Release
 from privrank.release.survey import Sample
 
 __all__ = [
@@ -196,11 +198,17 @@ def predicted_excess(release: Release) -> float | None:
     """Return the predicted disagreements beyond the least, as a share of all pairs.
 
     From public numbers, as in :func:`predicted_excesses`; None without noise, and for what releases
-    an order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair.
+    an order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair. In
+    the local model the mean variance of the differences of two Borda scores has sampling in it.
     """
     if math.isinf(release.epsilon):
         return None
     sample = release.sample
+    if release.local:
+        found, m = release.parts[COVARIANCE], len(sample.items)
+        covariance = found.step * found.values.reshape(m, m)
+        differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))
+        return excess_of(sample.nobs**2 * float(differences), sample)
     for name in (PAIRS, TOTALS):
         part = release.parts.get(name)
         if part is None:
@@ -246,7 +254,7 @@ def cautions(release: Release) -> tuple[str, ...]:
 
 def _delta_helps(release: Release, excess: float) -> str:
     """Return the advice to allow a delta, where the default would then lose clearly less."""
-    if release.delta > 0.0:
+    if release.delta > 0.0 or release.local:
         return ""
     excesses = predicted_excesses(release.sample, release.epsilon, SMALL_DELTA)
     less = min(excesses[kind] for kind in _KINDS["auto"])

@@ -165,7 +165,7 @@ class Release:
     survey : Design or Sample
         Public facts of the survey.
     source : {"secure", "seeded", "none", "respondents"}
-        Where the noise came from; ``"none"`` is the non-private run, and ``"respondents"`` the local
+        Where the noise came from; ``"none"`` is the non-private run, ``"respondents"`` the local
         model, in which answers were randomised on the respondents' devices.
     values : mapping of str to ndarray of int64
         The noisy statistics, in lattice steps.

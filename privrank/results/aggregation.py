@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,29 +10,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import rank_sets
-from privrank.consensus.intervals import Target, fraction_interval, rank_threshold, score_interval
-from privrank.consensus.orders import pair_matrix
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.consensus.intervals import Target, score_interval
+from privrank.consensus.statements import Statements
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Part
+from privrank.release.release import ORDER, PAIRS, SCORE, Part
 from privrank.results import tables
 from privrank.results.base import Result
 from privrank.results.guarantee import caption
+from privrank.util.arrays import own
 from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AggregationResult", "released_fractions"]
+__all__ = ["AggregationResult"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-
-def released_fractions(pairs: Part, units: int) -> FloatArray:
-    """Return the noisy fractions that place row before column, items in the order of the list."""
-    return pair_matrix(np.asarray(pairs.values * (pairs.step / units)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -50,16 +44,16 @@ class AggregationResult(Result):
         What intervals are about.
     places : ndarray of int64, shape (m,)
         Positions of the items in the item list, best first.
-    fractions : ndarray, shape (m, m), or None
-        Noisy fractions of units that place the row item before the column item, items in the order
-        of the list; None where pairs were not released.
+    stated : NoisyVotes, RandomReports or None
+        What the release says about pairs and Borda scores, items in the order of the list; None
+        where it holds an order alone.
     """
 
     family: ClassVar[str] = "Borda scores and consensus ranks"
 
     target: Target
     places: IntArray = field(repr=False)
-    fractions: FloatArray | None = field(repr=False)
+    stated: Statements | None = field(repr=False)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -77,26 +71,41 @@ class AggregationResult(Result):
         """Whether the order is shown to be the best one of the numbers it was found in."""
         return self.release.found.get("gap") == 0.0
 
-    def _fractions(self) -> tuple[Part, FloatArray]:
-        """Return the released pairs, and the fractions with items in the consensus order."""
-        if self.fractions is None:
-            raise ValueError(
-                f"{self.release.mechanism} releases no pair fractions: fit with releases='pairs' "
-                f"for statements about pairs."
+    @property
+    def fractions(self) -> FloatArray | None:
+        """Fractions that place row before column, items in the order of the list, as released.
+
+        None where pairs were not released, and NaN for pairs that nobody was asked about.
+        """
+        found = None if self.stated is None else self.stated.fractions
+        return None if found is None else own(found, np.float64)
+
+    def _pairs(self) -> Statements:
+        """Return what is stated, if it is about pairs."""
+        if self.stated is None or self.stated.fractions is None:
+            remedy = (
+                "use a protocol that asks about pairs"
+                if self.release.local
+                else "fit with releases='pairs' for statements about pairs"
             )
-        return self.release.parts[PAIRS], self.fractions[np.ix_(self.places, self.places)]
+            raise ValueError(f"{self.release.mechanism} releases no pair fractions: {remedy}.")
+        return self.stated
+
+    def _in_order(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        """Return a matrix with its items in the consensus order."""
+        return matrix[np.ix_(self.places, self.places)]
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise in a pair fraction."""
-        part, _ = self._fractions()
-        return math.sqrt(part.noise_variance) / self.nobs
+        """Standard deviation of the privacy noise in a pair fraction; 0 in the local model."""
+        return self._pairs().noise_sd
 
     def fraction_frame(self) -> pd.DataFrame:
         """Return the noisy fractions that place row before column, in the consensus order."""
-        _, fractions = self._fractions()
+        fractions = self._pairs().fractions
+        assert fractions is not None
         names = pd.Index(self.order, name="item")
-        return pd.DataFrame(fractions, index=names, columns=names.rename("over"))
+        return pd.DataFrame(self._in_order(fractions), index=names, columns=names.rename("over"))
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return one row per pair of items, the one that the consensus places first on the left.
@@ -114,28 +123,22 @@ class AggregationResult(Result):
             (``all_lower``, ``all_upper``), and ``separated``, whether the latter excludes 1/2.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
-        part, matrix = self._fractions()
-        law, n = part.law, self.nobs
-        assert isinstance(law, DiscreteLaplace | DiscreteGaussian | CubeNoise)
-        first, second = np.triu_indices(len(matrix), 1)
-        w = matrix[first, second]
-        bounds = [
-            fraction_interval(w, law, part.step / n, n, level, self.target, coordinates)
-            for coordinates in (1, len(w))
-        ]
-        inside = np.clip(w, 0.0, 1.0)
-        sampling = inside * (1.0 - inside) / n if self.target == "population" else 0.0
+        stated, (first, second) = self._pairs(), np.triu_indices(len(self.places), 1)
+        assert stated.fractions is not None
+        low, high = stated.fraction_bounds(level, self.target, False)
+        all_low, all_high = stated.fraction_bounds(level, self.target, True)
+        columns: dict[str, NDArray[Any]] = {
+            "fraction": stated.fractions,
+            "std_err": stated.fraction_errors(self.target),
+            "lower": low,
+            "upper": high,
+            "all_lower": all_low,
+            "all_upper": all_high,
+            "separated": (all_low > 0.5) | (all_high < 0.5),
+        }
         names = np.array(self.order, dtype=object)
         return pd.DataFrame(
-            {
-                "fraction": w,
-                "std_err": np.sqrt(self.noise_sd**2 + sampling),
-                "lower": bounds[0][0],
-                "upper": bounds[0][1],
-                "all_lower": bounds[1][0],
-                "all_upper": bounds[1][1],
-                "separated": (bounds[1][0] > 0.5) | (bounds[1][1] < 0.5),
-            },
+            {name: self._in_order(matrix)[first, second] for name, matrix in columns.items()},
             index=pd.MultiIndex.from_arrays(
                 [names[first], names[second]], names=["ahead", "behind"]
             ),
@@ -147,7 +150,8 @@ class AggregationResult(Result):
         The rank of an item is that of its Borda score, its mean rank, in the population or, for
         ``target="sample"``, among the units of this survey. Its interval is 1 plus the number of
         items surely before it, to m minus the number surely after it. All intervals hold at once,
-        for any distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`).
+        for any distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`, and
+        in the local model :func:`privrank.consensus.statements.largest_difference`).
 
         Parameters
         ----------
@@ -160,26 +164,20 @@ class AggregationResult(Result):
             Columns ``lower`` and ``upper``, one row per item, in the declared order.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
-        part, scores, pairs = self._scores()
-        law = part.law
-        assert isinstance(law, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
-        m, n = len(self.items), self.nobs
-        gap = rank_threshold(law, part.step, m, n, level, self.target, pairs)
+        stated, m = self._scores(), len(self.items)
         # equal scores may differ by the rounding of a sum
-        low, high = rank_sets(scores, np.full((m, m), gap + m * 2.0**-40))
+        gaps = stated.certain_gaps(level, self.target) + m * 2.0**-40
+        low, high = rank_sets(stated.scores, gaps)
         return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
 
-    def _scores(self) -> tuple[Part, FloatArray, bool]:
-        """Return what Borda scores are from, the scores as in the list, and if it is pairs."""
-        if TOTALS in self.release.parts:
-            part = self.release.parts[TOTALS]
-            return part, np.asarray(len(self.items) - part.values * (part.step / self.nobs)), False
-        if self.fractions is None:
+    def _scores(self) -> Statements:
+        """Return what is stated about Borda scores."""
+        if self.stated is None:
             raise ValueError(
                 f"{self.release.mechanism} releases an order alone: fit with method='auto' for "
                 f"Borda scores and intervals of ranks."
             )
-        return self.release.parts[PAIRS], np.asarray(self.fractions.sum(axis=1) - 0.5), True
+        return self.stated
 
     def borda(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the Borda scores: the mean number of items that an item is placed before.
@@ -194,28 +192,19 @@ class AggregationResult(Result):
         DataFrame
             Best first: score, standard error, interval and mean rank, which is m minus the score.
             For the population the sampling variance is bounded by the largest that such a mean
-            allows, so intervals err on the wide side.
+            allows, so intervals err on the wide side; in the local model it is that of the reports.
         """
-        from scipy.special import ndtri
-
         level = self.alpha if alpha is None else check_alpha(alpha)
-        m, n = len(self.items), self.nobs
-        part, score, pairs = self._scores()
-        noise = math.sqrt((m - 1 if pairs else 1) * part.noise_variance) / n
-        score = score[self.places]
-        half = -float(ndtri(0.5 * level)) * noise
-        bounds = np.array(
-            [score_interval(one, half, m - 1.0, n, level, self.target) for one in score.tolist()]
-        )
-        centre = np.clip(score, 0.0, m - 1.0)
-        sampling = centre * (m - 1.0 - centre) / n if self.target == "population" else 0.0
+        stated, places = self._scores(), self.places
+        low, high = stated.score_bounds(level, self.target)
+        score = stated.scores[places]
         return pd.DataFrame(
             {
                 "score": score,
-                "std_err": np.sqrt(noise**2 + sampling),
-                "lower": bounds[:, 0],
-                "upper": bounds[:, 1],
-                "mean_rank": m - score,
+                "std_err": stated.score_errors(self.target)[places],
+                "lower": low[places],
+                "upper": high[places],
+                "mean_rank": len(self.items) - score,
             },
             index=pd.Index(self.order, name="item"),
         )
@@ -223,7 +212,10 @@ class AggregationResult(Result):
     def _score(self) -> Part:
         part = self.release.parts.get(SCORE)
         if part is None:
-            raise ValueError("the Kemeny score was not released: fit with score_share=0.1.")
+            remedy = "the local model has no estimate" if self.release.local else ""
+            raise ValueError(
+                f"the Kemeny score was not released: {remedy or 'fit with score_share=0.1'}."
+            )
         return part
 
     @property
@@ -270,8 +262,7 @@ class AggregationResult(Result):
         ranks = self.rank_conf_int().loc[list(self.order)]
         frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
         if PAIRS in self.release.parts:
-            _, fractions = self._fractions()
-            frame["over_next"] = [*np.diagonal(fractions, 1), np.nan]
+            frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
         return frame
 
     def summary(self, details: bool = False) -> tables.Table:

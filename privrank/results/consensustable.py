@@ -11,7 +11,7 @@ import pandas as pd
 from privrank.planning.aggregation import cautions, remedy
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.release import PAIRS, SCORE, TOTALS
+from privrank.release.release import PAIR_COUNTS, PAIRS, SCORE, TOTALS, Release
 from privrank.results import tables
 from privrank.results.guarantee import (
     level_notes,
@@ -71,7 +71,7 @@ def consensus_table(result: AggregationResult, details: bool) -> tables.Table:
             *units(release),
             ("Consensus:", rule + solved),
             ("Mechanism:", mechanism),
-            *([("Noise scale:", scale)] if details else []),
+            *([("Response:" if release.local else "Noise scale:", scale)] if details else []),
             ("Noise source:", noise_source(release)),
             *spent(release),
         ),
@@ -84,6 +84,8 @@ def consensus_table(result: AggregationResult, details: bool) -> tables.Table:
 def _noise(result: AggregationResult) -> tuple[str, str]:
     """Return what was released with which noise, and the scale of that noise."""
     parts, private = result.release.parts, result.release.source != "none"
+    if result.release.local:
+        return result.release.mechanism, f"gain {result.release.plan.number('gain'):.4g}"
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
         return result.release.mechanism if private else "no noise", "none, an order"
@@ -105,7 +107,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
             f"Ranks: those by Borda score in the {result.target}, for all items at once at "
             f"{level}; they order {known} of {m * (m - 1) // 2} pairs of items.",
         ]
-        if details and result.target == "population":
+        if details and result.target == "population" and not release.local:
             notes.append(
                 "Intervals are wide by design: they allow for the largest sampling variance of "
                 "such a mean."
@@ -114,6 +116,8 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
     if "over_next" in frame:
         notes.append("Over next: fraction of the rankings that place an item before the next one.")
     notes += _contradiction(frame, release.plan.method)
+    if release.local:
+        notes += _local_notes(release)
     if TOTALS in release.parts:
         short = "Nothing is said about single pairs: releases='pairs' would release them."
         notes.append(remedy(release) if details else short)
@@ -137,6 +141,24 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         share = release.plan.number("score share")
         notes.append(f"Epsilon includes {share:.0%} for the Kemeny score.")
     return notes + seed_notes([release])
+
+
+def _local_notes(release: Release) -> list[str]:
+    """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
+    notes = [
+        "Standard errors hold sampling and random responses together, by how reports vary; no "
+        "noise was added to them."
+    ]
+    if PAIR_COUNTS not in release.parts:
+        return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
+    counts = release.parts[PAIR_COUNTS].values
+    unasked = int((counts == 0).sum())
+    if unasked:
+        notes.append(
+            f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them, and "
+            f"Borda scores take them from the other pairs, with a standard error of 1/2."
+        )
+    return notes
 
 
 def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:

@@ -1,0 +1,292 @@
+"""Estimates from a tally: fractions of pairs, Borda scores, their covariance, a consensus.
+
+What comes out is a :class:`privrank.release.release.Release` like that of any mechanism, so that
+results are inferred from it in the same way. The answers were randomised before the curator had
+them, so all of it is post-processing and spends nothing.
+
+Let v be the vote of a report on a pair of items that it was asked about: 1 if it places the first
+one before the second, else -1. With p the fraction of rankings that do, E v = gain (2 p - 1)
+(:mod:`privrank.local.protocols_orders`). A report is independent of all others: its assignment, its
+ranking and its response are drawn anew. So the vote is a single binomial draw, of variance
+1 - (E v)^2, in which sampling and response both are; nothing is to be added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from privrank.consensus.rules import Rule, consensus_of, shrink
+from privrank.consensus.statements import PairVotes
+from privrank.hypotheses.nulltables import public_generator
+from privrank.local.protocols import Asking
+from privrank.local.protocols_orders import RandomPairs, SubRanking
+from privrank.local.tally import Tally
+from privrank.release.connected import check_connected
+from privrank.release.plan import PartPlan, Plan, Setting
+from privrank.release.release import (
+    COVARIANCE,
+    ORDER,
+    PAIR_COUNTS,
+    PAIRS,
+    REJECTED,
+    SCORES,
+    SQUARES,
+    Release,
+)
+from privrank.release.survey import PairCounts, Sample
+
+__all__ = [
+    "FEWEST",
+    "Votes",
+    "check_tally",
+    "fixed_point",
+    "public_order",
+    "release_consensus",
+    "release_of",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Values = dict[str, tuple[NDArray[np.int64], float]]
+"""Released numbers by name: whole numbers, and the size of their step."""
+
+FEWEST = 2
+"""Reports below which nothing has a standard error."""
+
+UNASKED = 0.25
+"""Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
+
+_BITS = 50
+
+_SUMS = (PAIRS, SQUARES, PAIR_COUNTS)
+
+
+def release_of(
+    tally: Tally,
+    values: Mapping[str, tuple[NDArray[np.int64], float]],
+    *,
+    by: str,
+    method: str,
+    settings: Mapping[str, Setting],
+    survey: object = None,
+    found: Mapping[str, float] | None = None,
+) -> Release:
+    """Return the release that holds these numbers, computed from a tally.
+
+    Parameters
+    ----------
+    tally : Tally
+        Accepted reports, and how many were rejected.
+    values : mapping of str to (ndarray of int64, float)
+        The parts: whole numbers, and the size of their step.
+    by, method : str
+        The class that infers, and the key by which it finds how to read the release.
+    settings : mapping
+        Public constants beside the protocol and the numbers of rejected reports.
+    survey : Design or Sample, optional
+        Public facts; by default rankings of the protocol's items, one of each respondent.
+    found : mapping of str to float, optional
+        Numbers found in the values.
+
+    Returns
+    -------
+    Release
+    """
+    protocol = tally.protocol
+    plan = Plan(
+        by=by,
+        mechanism=protocol.kind,
+        method=method,
+        epsilon=protocol.epsilon,
+        delta=0.0,
+        parts={name: PartPlan(None, 0, 0.0, step) for name, (_, step) in values.items()},
+        settings={
+            "protocol": protocol.to_json(),
+            **{REJECTED + reason: number for reason, number in tally.rejected.items()},
+            **settings,
+        },
+    )
+    facts = Sample("rankings", protocol.items, tally.n, "respondent", 1)
+    return Release(
+        plan=plan,
+        survey=facts if survey is None else survey,  # type: ignore[arg-type]
+        source="respondents",
+        values={name: numbers for name, (numbers, _) in values.items()},
+        tie_break=public_order(len(protocol.items)),
+        found=found or {},
+    )
+
+
+def check_tally(tally: object) -> None:
+    """Refuse what is no tally."""
+    if not isinstance(tally, Tally):
+        raise TypeError(
+            f"tally must be a protocol's tally of reports, got {type(tally).__name__}: count them "
+            f"with protocol.tally(reports)."
+        )
+
+
+def public_order(items: int) -> tuple[int, ...]:
+    """Return the public random order in which equal items stand."""
+    return tuple(public_generator("order of equal items", items).permutation(items).tolist())
+
+
+def fixed_point(numbers: FloatArray) -> tuple[IntArray, float]:
+    """Return real numbers as whole numbers of a step that is a power of two, to 50 bits."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    step = 2.0 ** (math.frexp(largest)[1] - _BITS) if largest else 1.0
+    return np.rint(numbers.ravel() / step).astype(np.int64), step
+
+
+def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
+    """Return fractions and Borda scores with their errors, and the order that is found in them.
+
+    Parameters
+    ----------
+    tally : Tally
+        Reports of a protocol that asks everybody about random items.
+    rule : str
+        How the order is found in the fractions of pairs.
+
+    Returns
+    -------
+    Release
+    """
+    protocol = tally.protocol
+    if tally.n < FEWEST:
+        raise ValueError(
+            f"tally must hold at least {FEWEST} accepted reports for estimates with standard "
+            f"errors, got {tally.n}: collect more, or see its summary() for what was rejected."
+        )
+    if not isinstance(protocol, SubRanking | RandomPairs):
+        raise ValueError(
+            f"tally must be of a protocol that asks everybody for a random part of their ranking, "
+            f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
+            f"CapBorda for a consensus."
+        )
+    votes = Votes.of(tally, protocol)
+    sums = votes.sums()
+    pairs = PairVotes.of(*sums, protocol.gain)
+    asked = sums[2] > 0
+    first, second = protocol.all_pairs[asked].T
+    check_connected(PairCounts(first, second, sums[2][asked], "observed"), protocol.items)
+    scores, covariance, filled = _borda(votes, pairs)
+    tie_break = public_order(len(protocol.items))
+    order = consensus_of(rule, filled, pairs.largest_variance, tie_break)
+    values: Values = {
+        **{name: (numbers, 1.0) for name, numbers in zip(_SUMS, sums, strict=True)},
+        SCORES: fixed_point(scores),
+        COVARIANCE: fixed_point(covariance),
+        ORDER: (order.order, 1.0),
+    }
+    return release_of(
+        tally,
+        values,
+        by="PrivateRankAggregation",
+        method=rule,
+        settings={"gain": protocol.gain},
+        found={"gap": order.gap} if rule in ("Kemeny", "EB-Kemeny") else {},
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Votes:
+    """The votes of each combination of assignment and answer of a tally.
+
+    Parameters
+    ----------
+    items : int
+        Number of items m.
+    first, second : ndarray of int64, shape (cells, votes)
+        The items of each pair that was asked about, the earlier one first.
+    vote : ndarray of int64, shape (cells, votes)
+        1 if the earlier item is placed before the other one, -1 if after it.
+    count : ndarray of int64, shape (cells,)
+        Number of reports.
+    """
+
+    items: int
+    first: IntArray
+    second: IntArray
+    vote: IntArray
+    count: IntArray
+
+    @classmethod
+    def of(cls, tally: Tally, protocol: Asking) -> Votes:
+        """Read the votes of a tally."""
+        asked = protocol.asked(tally.assignment)
+        values = protocol.unpacked(tally.answer)
+        left, right = np.triu_indices(protocol.width, 1)
+        cells = len(asked)
+        vote = protocol.signs[:, left, right][values].astype(np.int64).reshape(cells, -1)
+        one, other = asked[..., left].reshape(cells, -1), asked[..., right].reshape(cells, -1)
+        first, second = np.minimum(one, other), np.maximum(one, other)
+        vote = np.where(one < other, vote, -vote)
+        return cls(len(protocol.items), first, second, vote, tally.count)
+
+    @property
+    def pair(self) -> IntArray:
+        """The place of each pair in the list of all pairs."""
+        m = self.items
+        return self.first * (2 * m - self.first - 1) // 2 + self.second - self.first - 1
+
+    def sums(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the exact sums over all reports, by pair: net votes, their squares and number."""
+        pairs, count = self.items * (self.items - 1) // 2, self.count[:, None]
+        net, squares, asked = (
+            np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
+            for weights in (count * self.vote, count * self.vote**2, count + 0 * self.vote)
+        )
+        return net, squares, asked
+
+    def covariance(self, expected: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return the sum over all reports of the outer products of their residuals by item.
+
+        Given for each pair, in matrices, the expected vote and the weight of a vote. The residual
+        of a report for an item is the weighted sum of the votes for and against it, less what they
+        are expected to be.
+        """
+        at = (self.first, self.second)
+        rest = weight[at] * (self.vote - expected[at])
+        cells, votes = rest.shape
+        rows = np.tile(np.repeat(np.arange(cells), votes), 2)
+        columns = np.concatenate((self.first.ravel(), self.second.ravel()))
+        entries = np.concatenate((rest.ravel(), -rest.ravel()))
+        table = csr_array((entries, (rows, columns)), shape=(cells, self.items))
+        return np.asarray((table.T @ (table * self.count[:, None])).toarray())
+
+
+def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return Borda scores, their covariance, and the fractions that they are the sums of.
+
+    Notes
+    -----
+    **Statistic.** The Borda score of an item is the sum of its fractions against all others, and
+    each fraction is unbiased, whatever the numbers of reports by pair: so is the sum. Given the
+    assignments, a score is a sum over reports of weighted votes: 1 / (2 gain n) is the weight of a
+    vote on a pair with n reports. Reports are independent, so the covariance of the scores is the
+    sum over reports of E r r', where r is the report's residual by item: its weighted votes less
+    their expectation. Votes of one report are not independent. Two pairs of a sub-ranking that
+    share an item go together, and if all orders are equally likely, the variance of a score is
+    (s + 1) / 3 times that of as many separate votes; in r r' all of that is counted as it is. The
+    expectation is taken from the shrunken fractions, as the mean of a pair with one report would
+    leave no residual. An error of it adds its square, so the covariance errs on the large side.
+
+    A pair that nobody was asked about has its fraction from the surface that the others are shrunk
+    to, with the largest variance that a fraction can have, 1/4.
+    """
+    m, gain, counts = len(pairs.counts), pairs.gain, pairs.counts
+    shrunk = shrink(pairs.fractions, pairs.largest_variance).pairs
+    filled = np.where(counts > 0, pairs.fractions, shrunk)
+    np.fill_diagonal(filled, 0.0)
+    weight = np.divide(0.5 / gain, counts, np.zeros((m, m)), where=counts > 0)
+    covariance = votes.covariance(gain * (2.0 * shrunk - 1.0), weight)
+    unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
+    covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
+    return filled.sum(axis=1), covariance, filled
