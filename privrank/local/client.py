@@ -43,7 +43,7 @@ def protocol_from_json(text: str) -> Protocol:
             f"text is a protocol of another version than {VERSION}: use the version of privrank "
             f"that wrote it."
         )
-    if content.get("kind") not in KINDS:
+    if str(content.get("kind")) not in KINDS:
         known = ", ".join(repr(kind) for kind in KINDS)
         raise ValueError(f"text must be a protocol of one of the kinds {known}.")
     kind = KINDS[content["kind"]]
