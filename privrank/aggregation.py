@@ -327,6 +327,7 @@ def infer(
     release: Release, *, alpha: float = 0.05, target: Target = "population"
 ) -> AggregationResult:
     """Read a consensus from a release: post-processing, nothing is spent."""
+    stated = statements_of(release)
     if ORDER not in release.parts:
         raise ValueError(
             f"release must hold an order, as PrivateRankAggregation makes it, and this one is of "
@@ -337,7 +338,7 @@ def infer(
         alpha=alpha,
         target=target,
         places=own(release.parts[ORDER].values, np.int64),
-        stated=statements_of(release),
+        stated=stated,
     )
 
 
