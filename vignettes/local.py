@@ -9,6 +9,7 @@
 import json
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -88,6 +89,7 @@ def local(ranks):
     return pr.PrivateRankAggregation.from_reports(protocol.tally(protocol.simulate(ranks, rng)))
 
 
+warnings.simplefilter("ignore", pr.PrivrankWarning)  # each small survey says that it is one
 rows = []
 for n in (100, 300, 1000, 3000, 10000):
     samples = [population.rvs(n, rng) for _ in range(40)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from privrank.local.curator import Curator
 from privrank.local.protocols import check_rankings
 
 __all__ = ["Population"]
+
+Reports = dict[str, NDArray[Any]]
 
 
 class Population:
@@ -47,33 +49,29 @@ class Population:
         self.protocol, self.rng, self.dropout, self.late = protocol, rng, dropout, late
         self._ranks = rng.permutation(check_rankings(ranks, len(protocol.items)))
         self._asked = 0
-        self._held: list[dict[str, Any]] = []
+        self._held = self._reports(0, [])
 
-    def answer(self, queries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the reports that arrive when the next people are asked these queries."""
-        protocol, rng, start = self.protocol, self.rng, self._asked
-        self._asked += len(queries)
-        if self._asked > len(self._ranks):
+    def _reports(self, start: int, queries: Sequence[Mapping[str, Any]]) -> Reports:
+        people = self._ranks[start : start + len(queries)]
+        asked = np.array([query["assignment"] for query in queries], dtype=np.int64)
+        return self.protocol.simulate(people, self.rng, asked)
+
+    def answer(self, queries: Sequence[Mapping[str, Any]]) -> Reports:
+        """Return the reports that arrive when the next people are asked these queries, in columns.
+
+        Those of people who are late with an earlier query come first.
+        """
+        rng, number = self.rng, len(queries)
+        if self._asked + number > len(self._ranks):
             raise ValueError(
                 f"queries must be for people who were not asked before, and {len(self._ranks)} is "
                 f"all there are: set the curator's respondents to that."
             )
-        assignments = np.array([query["assignment"] for query in queries], dtype=np.int64)
-        favoured = protocol.favoured_answers(self._ranks[start : self._asked], assignments)
-        answers = protocol.packed(protocol.response.simulated(favoured, rng))
-        reports = [
-            {
-                "protocol_id": protocol.id,
-                "assignment": int(asked),
-                "answer": int(answer),
-                "report_id": rng.bytes(16).hex(),
-            }
-            for asked, answer in zip(assignments, answers, strict=True)
-        ]
-        coming = rng.random(len(queries)) >= self.dropout
-        later = rng.random(len(queries)) < self.late
-        held, self._held = self._held, [reports[k] for k in np.flatnonzero(coming & later)]
-        return [*held, *(reports[k] for k in np.flatnonzero(coming & ~later))]
+        reports = self._reports(self._asked, queries)
+        self._asked += number
+        coming, later = rng.random(number) >= self.dropout, rng.random(number) < self.late
+        held, self._held = self._held, {k: v[coming & later] for k, v in reports.items()}
+        return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}
 
     def run(self, curator: Curator) -> None:
         """Answer a curator until nobody is wanted."""

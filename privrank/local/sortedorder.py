@@ -166,7 +166,7 @@ class AdaptiveOrder:
         if least is None:
             return (
                 f"Advice: with so many items and answers at this epsilon {asks}, is predicted to "
-                f"find an order as good or better, whatever the population."
+                f"find an order as good or better, however much the population agrees."
             )
         return (
             f"Advice: with so many items and answers at this epsilon {asks}, is predicted to find "
@@ -184,7 +184,7 @@ class AdaptiveOrder:
             cells = [*cells, f"{row['answers']:.0f}"] if known else [""] * 4
             rows.append((str(item), str(row["place"]), *cells))
         return Table(
-            title="Adaptive KwikSort (Local Privacy)",
+            title="Locally Private KwikSort",
             header=(
                 ("Items:", str(len(self.order))),
                 ("No. Answers:", str(self.nobs)),

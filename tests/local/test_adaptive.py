@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise, permutations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
@@ -28,6 +29,10 @@ def people(m, phi, n, seed=1):
 
 def named(m):
     return [f"item {k}" for k in range(m)]
+
+
+def rows(reports):
+    return pd.DataFrame(reports).to_dict("records")
 
 
 def report(protocol, query, answer, number):
@@ -198,8 +203,8 @@ def steps(protocol, n, resume, seed=11):
         curator = Curator.from_json(curator.to_json()) if resume else curator
         if not queries:
             break
-        for row in population.answer(queries):
-            curator.receive([row])
+        for row in rows(population.answer(queries)):
+            curator.receive(row)
             curator = Curator.from_json(curator.to_json()) if resume else curator
     curator.receive(population.answer([]))
     return curator
@@ -245,8 +250,8 @@ def test_spoilt_reports_are_counted_and_change_nothing():
     )
     while queries := clean.next_queries():
         assert spoilt.next_queries() == queries
-        good = first.answer(queries)
-        assert second.answer(queries) == good
+        good = rows(first.answer(queries))
+        assert rows(second.answer(queries)) == good
         clean.receive(good)
         unasked = np.flatnonzero(spoilt._asked == 0)
         bad = {
@@ -259,10 +264,10 @@ def test_spoilt_reports_are_counted_and_change_nothing():
                 for pair in unasked[:1]
             ],
         }
-        mixed = [row for rows in bad.values() for row in rows] + good
+        mixed = [row for spoilt_rows in bad.values() for row in spoilt_rows] + good
         spoilt.receive([mixed[k] for k in rng.permutation(len(mixed))])
-        for reason, rows in bad.items():
-            expected[reason] += len(rows)
+        for reason, spoilt_rows in bad.items():
+            expected[reason] += len(spoilt_rows)
     assert spoilt.rejected == expected
     assert clean.result().order == spoilt.result().order
     assert (clean.result().first == spoilt.result().first).all()
@@ -371,5 +376,5 @@ def test_the_summary_says_when_the_default_would_have_done_better():
     ahead = replace(result, answers=np.full_like(result.answers, 48), order=tuple(named(15)))
     assert "unless neighbours in the order are placed alike by at least 64%" in ahead.advice()
     few = replace(result, answers=np.full_like(result.answers, 1))
-    assert few.advice().endswith("as good or better, whatever the population.")
+    assert few.advice().endswith("as good or better, however much the population agrees.")
     assert few.advice() in str(few.summary()).replace("\n", " ")
