@@ -51,7 +51,8 @@ class Curator:
     with the probability 1/2 + gain (p - 1/2), p the share of the population with the first item
     before the second: sampling and response together.
 
-    An answer that arrives after its round is counted (late) but no longer moves the order.
+    An answer that arrives after its round no longer moves the sort; like all others it counts for
+    the order that the run ends with (:class:`privrank.local.sortedorder.AdaptiveOrder`).
 
     Examples
     --------
@@ -213,21 +214,18 @@ class Curator:
             self._begin()
 
     def result(self, alpha: float = 0.05) -> AdaptiveOrder:
-        """Return the order as it stands, at any time.
-
-        Lists that this round is dividing are divided by the answers that are there; within the
-        parts, items that no round has come to stand in the order of the pivots.
+        """Return the order that the answers make, at any time.
 
         Parameters
         ----------
         alpha : float, default 0.05
             Level of the intervals.
         """
+        # lists that this round is dividing are divided by the answers that are there
         standing = self._sort.divided(self._ahead()) if self._sort.lists else self._sort
-        unplaced = sum(end - start for start, end in self._sort.lists)
         return AdaptiveOrder(
             protocol=self.protocol,
-            order=tuple(self.protocol.items[place] for place in standing.order),
+            sort=standing.order,
             asked=self._asked.copy(),
             answers=self._given.copy(),
             first=self._first.copy(),
@@ -235,7 +233,7 @@ class Curator:
             respondents=self.respondents,
             late=self.late,
             rounds=self.rounds,
-            unplaced=unplaced,
+            unplaced=sum(end - start for start, end in self._sort.lists),
             alpha=check_alpha(alpha),
         )
 

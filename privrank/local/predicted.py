@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from privrank.distributions.kendall import pair_probability
 from privrank.local.rounds import mean_comparisons
 
-__all__ = ["break_even", "kwiksort_excess", "pairs_excess"]
+__all__ = ["adaptive_excess", "break_even", "kwiksort_excess", "pairs_excess"]
 
 FloatArray = NDArray[np.float64]
 
@@ -31,6 +31,32 @@ def _majorities(m: int, agreement: float) -> FloatArray:
     """Return by how much the majority of items 1, 2, ... places apart exceeds one half."""
     theta = math.log(agreement / (1.0 - agreement))
     return np.array([pair_probability(gap, theta) - 0.5 for gap in range(1, m)])
+
+
+def pairs_excess(precision: FloatArray, agreement: float) -> float:
+    """Return the excess predicted for an order that fits noisy fractions of pairs.
+
+    Given one over the variance of the noise in each pair's fraction, a matrix; 0 on the diagonal.
+
+    Notes
+    -----
+    **Statistic.** Exchanging two items of the centre changes the fraction of their own pair by 2 d
+    and those of each with any third item k by p_ik - p_jk. The exchanged order fits normal noise
+    better than the centre with probability Phi(-|change| / 2), the norm in standard deviations of
+    the noise, at a loss of 2 d. Where fractions follow small differences of scores this is the
+    error of an order by Borda scores, which average over m - 1 pairs; where neighbours differ much,
+    that of their own pair.
+    """
+    m = len(precision)
+    d = np.concatenate([[0.0], _majorities(m, agreement)])
+    gap = np.arange(m) - np.arange(m)[:, None]
+    p = np.sign(gap) * d[np.abs(gap)]
+    # the sum over k of precision_ik (p_ik - p_jk)^2
+    one = (precision * p**2).sum(axis=1)[:, None] - 2.0 * (precision * p) @ p.T + precision @ p.T**2
+    change = np.sqrt(np.maximum(one + one.T + 2.0 * precision * p**2, 0.0))
+    first, second = np.triu_indices(m, 1)
+    terms = 2.0 * p[first, second] * ndtr(-0.5 * change[first, second])
+    return float(terms.sum()) / (m * (m - 1) / 2)
 
 
 def kwiksort_excess(m: int, n: float, gain: float, agreement: float) -> float:
@@ -52,41 +78,33 @@ def kwiksort_excess(m: int, n: float, gain: float, agreement: float) -> float:
     return float(terms.sum()) / (m * (m - 1) / 2)
 
 
-def pairs_excess(m: int, variance: float, agreement: float) -> float:
-    """Return the excess predicted for an order that fits noisy fractions of all pairs.
-
-    Given the variance of the noise in each.
+def adaptive_excess(m: int, n: float, gain: float, agreement: float) -> float:
+    """Return the excess predicted for an order that fits all answers to KwikSort's comparisons.
 
     Notes
     -----
-    **Statistic.** Exchanging two items of the centre changes the fractions of their own pair by
-    2 d and those of each with any third item k by p_ik - p_jk. The exchanged order fits normal
-    noise better than the centre with probability Phi(-|change| / (2 s)), s its standard deviation
-    and the norm over pairs, at a loss of 2 d. Where fractions follow small differences of scores
-    this is the error of an order by Borda scores, which average over m - 1 pairs; where neighbours
-    differ much, that of their own pair.
+    **Statistic.** A sort without errors asks for items g places apart with probability 2 / (g + 1),
+    so that their fraction has the precision 4 gain^2 c times that, for which :func:`pairs_excess`
+    predicts too little: errors of the sort decide which pairs are asked. :func:`kwiksort_excess` is
+    for the order of the sort itself, which the fit improves upon. The prediction is the geometric
+    mean of the two; `docs/validation/local_adaptive.md` has what simulated runs lose.
     """
-    d = np.concatenate([[0.0], _majorities(m, agreement)])
-    gap = np.arange(m) - np.arange(m)[:, None]
-    p = np.sign(gap) * d[np.abs(gap)]
-    changes = 2.0 * ((p[:, None, :] - p[None, :, :]) ** 2).sum(axis=2)
-    first, second = np.triu_indices(m, 1)
-    turned = ndtr(-0.5 * np.sqrt(changes[first, second] / variance))
-    return float((2.0 * p[first, second] * turned).sum()) / (m * (m - 1) / 2)
+    gap = np.abs(np.arange(m) - np.arange(m)[:, None])
+    each = 4.0 * gain**2 * n / mean_comparisons(m)
+    fitted = pairs_excess(np.where(gap > 0, each * 2.0 / (gap + 1), 0.0), agreement)
+    return math.sqrt(fitted * kwiksort_excess(m, n, gain, agreement))
 
 
 def break_even(m: int, n: float, gain: float, variance: float) -> float | None:
-    """Return the agreement of neighbours from which on KwikSort is predicted to lose less.
+    """Return the agreement of neighbours from which on an adaptive order is predicted to lose less.
 
     Given the gain of its answers and the variance of the rival's fractions. Losses that differ by
-    less than .01 % of all pairs count as equal; None where no agreement up to .95 has KwikSort lose
-    less than the rival.
+    less than .01 % of all pairs count as equal; None where no agreement up to .95 has the adaptive
+    order lose less than the rival.
     """
+    rival = (1.0 - np.eye(m)) / variance
     lead = np.array(
-        [
-            pairs_excess(m, variance, float(q)) - kwiksort_excess(m, n, gain, float(q))
-            for q in AGREEMENTS
-        ]
+        [pairs_excess(rival, float(q)) - adaptive_excess(m, n, gain, float(q)) for q in AGREEMENTS]
     )
     behind = np.flatnonzero(lead < -TIE)
     ahead = np.flatnonzero(lead > TIE)

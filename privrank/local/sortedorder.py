@@ -1,4 +1,4 @@
-"""What an adaptive run ends with: the order, its neighbours' majorities, and what was asked."""
+"""What an adaptive run ends with: an order, the majorities of its neighbours, what was asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from privrank.consensus.orders import pair_matrix
+from privrank.consensus.rules import consensus_of
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.predicted import break_even
 from privrank.local.protocols_orders import SubRanking, pair_factor
@@ -20,6 +22,9 @@ __all__ = ["AdaptiveOrder", "binomial_interval", "rival_variance"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+STEP = 0.5
+"""Distance of neighbours in the scores that a search starts from."""
 
 
 def binomial_interval(
@@ -47,27 +52,36 @@ def rival_variance(rival: SubRanking, n: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AdaptiveOrder:
-    """The order that a :class:`privrank.local.curator.Curator` has found, with its evidence.
+    """What a :class:`privrank.local.curator.Curator` was told, and the order that this makes.
 
     Parameters
     ----------
     protocol : AdaptiveKwikSort
         The public protocol.
-    order : tuple of str
-        Items, best first.
+    sort : tuple of int
+        Places of the items in the order in which the sort has left them, best first.
     asked, answers, first : ndarray of int64, shape (pairs,)
         For each pair how often it was handed out, answered, and answered with its first item.
     rejected : mapping of str to int
         Rejected reports by reason.
     respondents, late, rounds, unplaced : int
         How many could be asked, how many answered after their round, how many rounds there were,
-        and how many items have no final place.
+        and how many items the sort has not come to the end with.
     alpha : float
         Level of the intervals.
+
+    Notes
+    -----
+    **Statistic.** The sort uses each majority by itself, and an item that one of them puts on the
+    wrong side stays there. The order is that of all answers together: fractions of the pairs that
+    were asked, with variance 1 / (4 gain^2 answers), are shrunken towards scores, searched from the
+    order of the sort, and Kemeny's order is taken
+    (:func:`privrank.consensus.rules.consensus_of`). Pairs that were not asked are those of the
+    scores. It loses about half of what the sort does (`docs/validation/local_adaptive.md`).
     """
 
     protocol: AdaptiveKwikSort
-    order: tuple[str, ...]
+    sort: tuple[int, ...]
     asked: IntArray
     answers: IntArray
     first: IntArray
@@ -78,10 +92,29 @@ class AdaptiveOrder:
     unplaced: int
     alpha: float
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The items, best first."""
+        return tuple(self.protocol.items[place] for place in self._places())
+
+    def _places(self) -> IntArray:
+        used = self.answers > 0
+        if not used.any():
+            return np.array(self.sort)
+        m, gain = len(self.sort), self.protocol.gain
+        variance = np.where(used, 0.25 / (gain**2 * np.maximum(self.answers, 1)), math.inf)
+        fraction = 0.5 + (self.first / np.maximum(self.answers, 1) - 0.5) / gain
+        spread = np.ones((m, m))
+        spread[np.triu_indices(m, 1)] = variance
+        start = np.empty(m)
+        start[list(self.sort)] = STEP * np.arange(m)[::-1]
+        pairs = pair_matrix(np.where(used, fraction, 0.5))
+        return consensus_of("EB-Kemeny", pairs, spread * spread.T, self.sort, start).order
+
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
         return (
-            f"<AdaptiveOrder: {len(self.order)} items, {self.nobs} answers, "
+            f"<AdaptiveOrder: {len(self.sort)} items, {self.nobs} answers, "
             f"epsilon = {self.protocol.epsilon:g} per respondent>"
         )
 
@@ -138,17 +171,18 @@ class AdaptiveOrder:
             before the next one, with `lower`, `upper` and the number of `answers`, missing for the
             last item and for neighbours that were not compared.
         """
+        order = self.order
         pairs = self.pairwise()
         turned = pairs.rename(columns={"item1": "item2", "item2": "item1"})
         turned["fraction"] = 1.0 - pairs["fraction"]
         turned["lower"], turned["upper"] = 1.0 - pairs["upper"], 1.0 - pairs["lower"]
         known = pd.concat([pairs, turned]).set_index(["item1", "item2"])
         neighbours = pd.MultiIndex.from_tuples(
-            [*zip(self.order, self.order[1:], strict=False), (self.order[-1], None)]
+            [*zip(order, order[1:], strict=False), (order[-1], None)]
         )
         rows = known.reindex(neighbours)
-        frame = pd.DataFrame({"place": np.arange(1, len(self.order) + 1)})
-        frame.index = pd.Index(self.order, name="item")
+        frame = pd.DataFrame({"place": np.arange(1, len(order) + 1)})
+        frame.index = pd.Index(order, name="item")
         for name, source in (("over_next", "fraction"), ("lower", "lower"), ("upper", "upper")):
             frame[name] = rows[source].to_numpy()
         frame["answers"] = rows["answers"].to_numpy()
@@ -159,7 +193,7 @@ class AdaptiveOrder:
 
         From public numbers: those of items and answers, and epsilon.
         """
-        m, n, epsilon = len(self.order), self.nobs, self.protocol.epsilon
+        m, n, epsilon = len(self.sort), self.nobs, self.protocol.epsilon
         rival = SubRanking(self.protocol.items, epsilon)
         least = break_even(m, n, self.protocol.gain, rival_variance(rival, n)) if n else None
         asks = f"SubRanking, which asks everybody for the order of {rival.width} items at once"
@@ -186,11 +220,12 @@ class AdaptiveOrder:
         return Table(
             title="Locally Private KwikSort",
             header=(
-                ("Items:", str(len(self.order))),
+                ("Items:", str(len(frame))),
                 ("No. Answers:", str(self.nobs)),
                 ("Asked:", f"{self.asked.sum()} of {self.respondents}"),
                 ("Pairs compared:", f"{(self.answers > 0).sum()} of {protocol.assignments}"),
                 ("Rounds:", str(self.rounds)),
+                ("Consensus:", "EB-Kemeny"),
                 ("Noise source:", "respondents' devices"),
                 ("Epsilon:", f"{protocol.epsilon:g} per respondent"),
                 ("Protocol id:", protocol.id),
@@ -203,19 +238,19 @@ class AdaptiveOrder:
     def _notes(self) -> list[str]:
         level = f"{100 * (1 - self.alpha):g} %"
         notes = [
-            f"Over next: fraction of the population that places an item before the next one, with "
-            f"{level} intervals that hold at once; sampling and randomised response are both in "
-            f"them."
+            f"Over next: fraction of the population that places an item before the next one, where "
+            f"the two were compared, with {level} intervals that hold at once; sampling and "
+            f"randomised response are both in them."
         ]
         if self.unplaced:
             notes.append(
-                f"Warning: the sort is not finished. {self.unplaced} items have no final place: "
-                f"they stand where few answers, or the public order of the pivots, put them."
+                f"Warning: the sort is not finished. It has not come to the end with "
+                f"{self.unplaced} items, whose places rest on few comparisons."
             )
         if self.late:
             notes.append(
-                f"{self.late} answers came after their round: they count in the fractions, and did "
-                f"not move the order."
+                f"{self.late} answers came after their round: they count in the order and its "
+                f"fractions, and did not move the sort."
             )
         if self.rejected:
             reasons = ", ".join(f"{name} {number}" for name, number in self.rejected.items())
