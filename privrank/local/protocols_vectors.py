@@ -25,7 +25,7 @@ IntArray = NDArray[np.int64]
 SEEDS = 2**32
 """How many seeds there are."""
 
-_BLOCK = 2**20
+_BLOCK = 2**16
 """Coordinates of directions that are held at once."""
 
 

@@ -71,8 +71,8 @@ class SubsetResponse:
 
     References
     ----------
-    For k = 1 it is randomised response of N values; in general subset selection turned round: the
-    respondent's set is known to nobody, and one value is sent.
+    With k = 1 it is randomised response of N values: Warner (1965) for two, Kairouz, Bonawitz and
+    Ramage (2016), Discrete distribution estimation under local privacy, for more.
     """
 
     options: int

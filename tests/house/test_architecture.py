@@ -363,6 +363,13 @@ def test_only_noise_and_responses_use_random_bits_of_the_system():
     assert systems == {"privacy.noise", "local.responses"}
 
 
+def test_only_a_client_draws_reports():
+    drawn = {f"privrank.local.responses.{name}" for name in ("below", "identifier", "shuffled")}
+    drawing = {module for module in MODULES if imports(module) & drawn}
+    assert drawing == {"local.answers", "local.protocols"}
+    assert {module for module in MODULES if "secure" in attributes(module)} == {"local.protocols"}
+
+
 def test_no_generator_is_made_outside_the_null_tables():
     # A generator of one's own would be noise or calibration nobody can audit. nulltables has the
     # public counter seed; datasets breaks ties of plain rankings, which are not released; simulate

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PRIVACY = "docs/privacy.md"
-PAGES = ["README.md", PRIVACY, "docs/models.md"]
+PAGES = ["README.md", PRIVACY, "docs/models.md", "docs/local.md"]
 COMMAND = re.compile(r"(make|python|sudo)\b")
 HOME = ("~", "/")
 TREES = {

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import math
+import re
 from fractions import Fraction
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -273,6 +275,35 @@ def test_the_cap_mechanism_has_the_variance_of_its_limit():
         protocol = CapBorda([f"item {place}" for place in range(m)], epsilon)
         factor = 2 * (m + 1) / (3 * m * (m - 1) * protocol.gain**2)
         assert limit * 0.98 < factor < limit * 1.04
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "local.md").read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_variances_of_borda_scores():
+    items, pairs, m = named(10), 45, 10
+
+    def factors(epsilon):
+        sub, ball, cap = (kind(items, epsilon) for kind in (SubRanking, DuchiBall, CapBorda))
+        yield (sub.size + 1) / 3 / (math.comb(sub.size, 2) * sub.gain**2)
+        for number, method in ((1, "randomized"), (2, "randomized"), (1, "laplace")):
+            yield 1 / (number * RandomPairs(items, epsilon, number, method).gain ** 2)
+        yield 1 / (pairs * ball.gain) ** 2
+        yield 2 * (m + 1) / (3 * m * (m - 1) * cap.gain**2)
+
+    (block,) = re.findall(r"\| 0\.5 \|.*\n.*\n((?:\|.*\n)+)", PAGE)
+    cells = [[float(cell) for cell in row.split("|")[2:-1]] for row in block.splitlines()]
+    wanted = np.array([list(factors(epsilon)) for epsilon in (0.5, 1.0, 2.0, 4.0)]).T
+    assert np.abs(np.array(cells) - wanted).max() < 0.0051
+
+
+def test_more_than_one_pair_pays_from_where_it_is_said():
+    for fewer, threshold in ((1, 3.057), (2, 5.320)):
+        below, above = (
+            RandomPairs(named(10), threshold, number).gain ** 2 * number
+            for number in (fewer, fewer + 1)
+        )
+        assert below == pytest.approx(above, rel=1e-3)
 
 
 def test_the_best_cap_is_the_best():
