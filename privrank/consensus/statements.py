@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,6 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _DRAWS, _CELLS = 20_000, 2**25
 """Draws of the largest difference, and the cells of all of them."""
@@ -150,7 +150,9 @@ class PairVotes:
     gain: float
 
     @classmethod
-    def of(cls, net: IntArray, squares: IntArray, counts: IntArray, gain: float) -> PairVotes:
+    def of(
+        cls, net: NDArray[Any], squares: NDArray[Any], counts: NDArray[Any], gain: float
+    ) -> PairVotes:
         """Return the votes with these sums and numbers of reports by pair, row by row."""
         asked = np.maximum(counts, 1)
         number, mean, square = (pair_table(each) for each in (counts, net / asked, squares / asked))
@@ -318,7 +320,9 @@ def _reports_of(release: Release) -> RandomReports:
     parts, m = release.parts, len(release.sample.items)
     pairs = None
     if PAIRS in parts:
-        net, squares, counts = (parts[name].values for name in (PAIRS, SQUARES, PAIR_COUNTS))
+        net, squares, counts = (
+            parts[name].values * parts[name].step for name in (PAIRS, SQUARES, PAIR_COUNTS)
+        )
         pairs = PairVotes.of(net, squares, counts, release.plan.number("gain"))
     scores, covariance = (
         np.asarray(parts[name].values * parts[name].step, dtype=np.float64)

@@ -27,6 +27,7 @@ __all__ = [
     "numeric_columns",
     "open_frame",
     "real_numbers",
+    "series_of",
     "tally",
     "whole_counts",
 ]
@@ -122,6 +123,19 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
     elif isinstance(native := view.to_native(), pd.DataFrame):
         return native[list(columns)]
     return pd.DataFrame({name: view.get_column(name).to_numpy() for name in columns})
+
+
+def series_of(view: Frame, columns: Sequence[str]) -> dict[str, pd.Series[Any]]:
+    """Return columns of any frame as pandas Series, a lazy frame collected once.
+
+    Texts of other engines stay Python's: to make a pandas type of them takes as long as to read.
+    """
+    if isinstance(view, nw.LazyFrame):
+        view = view.select(*columns).collect()
+    elif isinstance(native := view.to_native(), pd.DataFrame):
+        return {name: native[name].reset_index(drop=True) for name in columns}
+    arrays = {name: view.get_column(name).to_numpy() for name in columns}
+    return {name: pd.Series(array, dtype=array.dtype) for name, array in arrays.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,21 +132,19 @@ def once(
     return identity[chosen], assignment[chosen], answer[chosen]
 
 
-def _table(reports: object) -> pd.DataFrame:
+def _table(reports: object) -> Mapping[str, pd.Series[Any]]:
     """Return the four columns of a frame of reports."""
     if isinstance(reports, Mapping):
         single = all(np.ndim(value) == 0 for value in reports.values())
         reports = [reports] if single else pd.DataFrame(dict(reports))
     if isinstance(reports, list | tuple):
         rows = [row if isinstance(row, Mapping) else {} for row in reports]
-        return pd.DataFrame(
-            {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
-        )
+        return {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
     try:
         view = counting.open_frame(reports, "reports")
         missing = [name for name in COLUMNS if name not in counting.column_names(view)]
-        table = None if missing else counting.collect(view, COLUMNS).reset_index(drop=True)
-    except (TypeError, MemoryError):
+        table = None if missing else counting.series_of(view, COLUMNS)
+    except (TypeError, MemoryError, Warning):
         raise
     except Exception as error:  # whatever an engine raises on a file that is cut off
         if type(error) is ValueError:

@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
 from privrank.hypotheses.nulltables import public_generator
 from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import RandomPairs, SubRanking
+from privrank.local.protocols_vectors import CapBorda, DuchiBall
+from privrank.local.publicdraws import SCALE
 from privrank.local.tally import Tally
 from privrank.release.connected import check_connected
 from privrank.release.plan import PartPlan, Plan, Setting
@@ -65,6 +68,9 @@ UNASKED = 0.25
 _BITS = 50
 
 _SUMS = (PAIRS, SQUARES, PAIR_COUNTS)
+
+_CELLS = 2**20
+"""Entries of directions that are held at a time."""
 
 
 def release_of(
@@ -150,9 +156,10 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     Parameters
     ----------
     tally : Tally
-        Reports of a protocol that asks everybody about random items.
+        Reports of a protocol that asks everybody about random items, or sends random directions.
     rule : str
-        How the order is found in the fractions of pairs.
+        How the order is found in the fractions of pairs. Where a protocol has none, the order is
+        that of Borda scores.
 
     Returns
     -------
@@ -164,35 +171,66 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
             f"tally must hold at least {FEWEST} accepted reports for estimates with standard "
             f"errors, got {tally.n}: collect more, or see its summary() for what was rejected."
         )
-    if not isinstance(protocol, SubRanking | RandomPairs):
+    if isinstance(protocol, CapBorda):
+        found = _placed(tally, protocol)
+    elif isinstance(protocol, DuchiBall):
+        found = _turned(tally, protocol)
+    elif isinstance(protocol, SubRanking | RandomPairs):
+        found = _asked(tally, protocol)
+    else:
         raise ValueError(
             f"tally must be of a protocol that asks everybody for a random part of their ranking, "
             f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
             f"CapBorda for a consensus."
         )
-    votes = Votes.of(tally, protocol)
-    sums = votes.sums()
-    pairs = PairVotes.of(*sums, protocol.gain)
-    asked = sums[2] > 0
-    first, second = protocol.all_pairs[asked].T
-    check_connected(PairCounts(first, second, sums[2][asked], "observed"), protocol.items)
-    scores, covariance, filled = _borda(votes, pairs)
     tie_break = public_order(len(protocol.items))
-    order = consensus_of(rule, filled, pairs.largest_variance, tie_break)
-    values: Values = {
-        **{name: (numbers, 1.0) for name, numbers in zip(_SUMS, sums, strict=True)},
-        SCORES: fixed_point(scores),
-        COVARIANCE: fixed_point(covariance),
-        ORDER: (order.order, 1.0),
-    }
+    values: Values = {SCORES: fixed_point(found.scores), COVARIANCE: fixed_point(found.covariance)}
+    gaps = {}
+    if found.pairs is None:
+        rule, order = "Borda", by_score(found.scores, tie_break)
+    else:
+        best = consensus_of(rule, found.filled, found.pairs.largest_variance, tie_break)
+        order = best.order
+        gaps = {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
+        steps = (found.step, found.step**2, 1.0)
+        for name, numbers, step in zip(_SUMS, found.sums, steps, strict=True):
+            values[name] = numbers, step
+    values[ORDER] = order, 1.0
     return release_of(
         tally,
         values,
         by="PrivateRankAggregation",
         method=rule,
         settings={"gain": protocol.gain},
-        found={"gap": order.gap} if rule in ("Kemeny", "EB-Kemeny") else {},
+        found=gaps,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """Borda scores, their covariance, and where there are pairs their votes and fractions.
+
+    `sums` are the exact sums of votes and of their squares, in steps, and the numbers of reports,
+    by pair; `filled` are the fractions, also of pairs that nobody was asked about.
+    """
+
+    scores: FloatArray
+    covariance: FloatArray
+    pairs: PairVotes | None = None
+    sums: tuple[IntArray, ...] = ()
+    filled: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    step: float = 1.0
+
+
+def _asked(tally: Tally, protocol: Asking) -> _Found:
+    """Return what votes on the asked pairs say."""
+    votes = Votes.of(tally, protocol)
+    net, squares, counts = votes.sums()
+    pairs = PairVotes.of(net, squares, counts, protocol.gain)
+    first, second = protocol.all_pairs[counts > 0].T
+    check_connected(PairCounts(first, second, counts[counts > 0], "observed"), protocol.items)
+    scores, covariance, filled = _borda(votes, pairs)
+    return _Found(scores, covariance, pairs, (net, squares, counts), filled)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,3 +328,82 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
     covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
     return filled.sum(axis=1), covariance, filled
+
+
+def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
+    """Return what signed directions in the space of all pairs say.
+
+    Notes
+    -----
+    **Statistic.** A report is a vote on every pair, the signed direction, in expectation
+    gain (2 p - 1) times its length. Borda scores are sums of fractions, so each report has one
+    vector of them, and the covariance of their mean is that of the vectors over n.
+    """
+    m, pairs = len(protocol.items), len(protocol.all_pairs)
+    ends = np.zeros((pairs, m), dtype=np.int64)
+    ends[np.arange(pairs), protocol.all_pairs[:, 0]] = 1
+    ends[np.arange(pairs), protocol.all_pairs[:, 1]] = -1
+
+    def votes(rows: slice) -> IntArray:
+        side = 1 - 2 * tally.answer[rows, None]
+        return np.asarray(side * protocol.directions(tally.assignment[rows]))
+
+    net, squares = np.zeros((2, pairs), dtype=np.int64)
+    total = _Moments(np.zeros(m), np.zeros((m, m)))
+    for rows in _blocks(len(tally.count), pairs):
+        block, count = votes(rows), tally.count[rows]
+        net += count @ block
+        squares += count @ block**2
+        total.add(block @ ends, count)
+    counts = np.full(pairs, tally.n, dtype=np.int64)
+    table = PairVotes.of(net / SCALE, squares / SCALE**2, counts, protocol.gain)
+    filled = table.fractions
+    np.fill_diagonal(filled, 0.0)
+    covariance = total.covariance(tally.n) / (2.0 * SCALE * protocol.gain) ** 2
+    sums = (net, squares, counts)
+    return _Found(filled.sum(axis=1), covariance, table, sums, filled, 1.0 / SCALE)
+
+
+def _placed(tally: Tally, protocol: CapBorda) -> _Found:
+    """Return what directions near the vectors of Borda scores say.
+
+    Notes
+    -----
+    **Statistic.** A report is a direction, in expectation gain x / |x| times its length, where x is
+    the respondent's vector of centred Borda scores and |x|^2 = m (m^2 - 1) / 12. So the mean over
+    reports, scaled, is unbiased for the centred scores, with the covariance of the directions over
+    n.
+    """
+    m = len(protocol.items)
+    total = _Moments(np.zeros(m), np.zeros((m, m)))
+    for rows in _blocks(len(tally.count), m):
+        block = protocol.directions(tally.assignment[rows], tally.answer[rows])
+        total.add(block, tally.count[rows])
+    scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
+    scores = 0.5 * (m - 1) + scale * total.sums / tally.n
+    return _Found(scores, scale**2 * total.covariance(tally.n))
+
+
+@dataclass(slots=True, eq=False)
+class _Moments:
+    """Sums of vectors, and of their outer products."""
+
+    sums: FloatArray
+    products: FloatArray
+
+    def add(self, vectors: IntArray, count: IntArray) -> None:
+        """Add vectors, each so many times."""
+        exact = vectors.astype(np.float64)
+        self.sums += count @ exact
+        self.products += (exact * count[:, None]).T @ exact
+
+    def covariance(self, n: int) -> FloatArray:
+        """Return the covariance of the mean of n independent vectors."""
+        mean = self.sums / n
+        return np.asarray((self.products / n - np.outer(mean, mean)) / (n - 1))
+
+
+def _blocks(rows: int, each: int) -> list[slice]:
+    """Return parts of the rows, of so many entries each, that fit into memory."""
+    step = max(1, _CELLS // each)
+    return [slice(start, start + step) for start in range(0, rows, step)]

@@ -80,7 +80,7 @@ class AggregationResult(Result):
         found = None if self.stated is None else self.stated.fractions
         return None if found is None else own(found, np.float64)
 
-    def _pairs(self) -> Statements:
+    def _about_pairs(self) -> Statements:
         """Return what is stated, if it is about pairs."""
         if self.stated is None or self.stated.fractions is None:
             remedy = (
@@ -98,11 +98,11 @@ class AggregationResult(Result):
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the privacy noise in a pair fraction; 0 in the local model."""
-        return self._pairs().noise_sd
+        return self._about_pairs().noise_sd
 
     def fraction_frame(self) -> pd.DataFrame:
         """Return the noisy fractions that place row before column, in the consensus order."""
-        fractions = self._pairs().fractions
+        fractions = self._about_pairs().fractions
         assert fractions is not None
         names = pd.Index(self.order, name="item")
         return pd.DataFrame(self._in_order(fractions), index=names, columns=names.rename("over"))
@@ -123,7 +123,7 @@ class AggregationResult(Result):
             (``all_lower``, ``all_upper``), and ``separated``, whether the latter excludes 1/2.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
-        stated, (first, second) = self._pairs(), np.triu_indices(len(self.places), 1)
+        stated, (first, second) = self._about_pairs(), np.triu_indices(len(self.places), 1)
         assert stated.fractions is not None
         low, high = stated.fraction_bounds(level, self.target, False)
         all_low, all_high = stated.fraction_bounds(level, self.target, True)

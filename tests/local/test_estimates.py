@@ -1,0 +1,224 @@
+"""Estimates from reports: unbiased by exact expectation, and covariances by full enumeration."""
+
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import privrank as pr
+from privrank.consensus.statements import PairVotes, largest_difference, statements_of
+from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
+from privrank.local.estimates import Votes, fixed_point, release_consensus
+from privrank.local.tally import Tally
+
+ITEMS = list("abcd")
+ORDERS = np.array(list(permutations(range(1, 5))))
+# a distribution of rankings that no scores describe, with a cycle of majorities
+WEIGHTS = np.array([7, 1, 2, 9, 3, 1, 1, 4, 2, 8, 1, 1, 6, 2, 1, 5, 1, 1, 2, 1, 9, 1, 3, 1])
+
+ASKING = [
+    SubRanking(ITEMS, 0.5, size=2),
+    SubRanking(ITEMS, 1.0, size=3),
+    SubRanking(ITEMS, 3.0, size=4),
+    RandomPairs(ITEMS, 1.0),
+    RandomPairs(ITEMS, 2.0, pairs=3),
+    RandomPairs(ITEMS, 4.0, pairs=2, method="laplace"),
+]
+NAMES = [f"{p.kind} {p.width} {p.digits} {p.epsilon}" for p in ASKING]
+
+
+def true_pairs(weights=WEIGHTS):
+    before = ORDERS[:, :, None] < ORDERS[:, None, :]
+    return np.tensordot(weights / weights.sum(), before, 1)
+
+
+def every_cell(protocol, counts=None):
+    """A tally with each assignment and answer, so often as `counts` says or once."""
+    shape = (protocol.assignments, protocol.answers)
+    assignment, answer = np.indices(shape)
+    counts = np.ones(shape) if counts is None else counts
+    values = (part.ravel() for part in (assignment, answer, counts))
+    return Tally(protocol, *values, {}, None, None)
+
+
+def probabilities(protocol, weights=WEIGHTS):
+    """Exact probabilities of the answers to each assignment, rankings drawn by their weights."""
+    response, table = protocol.response, []
+    for assignment in range(protocol.assignments):
+        row = [Fraction(0)] * protocol.answers
+        asked = np.full(len(ORDERS), assignment)
+        favoured = protocol.favoured_answers(ORDERS, asked)[:, :, 0]
+        digits = protocol.unpacked(np.arange(protocol.answers))
+        for truth, weight in zip(favoured, weights.tolist(), strict=True):
+            for answer, told in enumerate(digits):
+                each = Fraction(1)
+                for a, b in zip(told.tolist(), truth.tolist(), strict=True):
+                    top = response.favoured_weight if a == b else response.other_weight
+                    each *= Fraction(top, response.total)
+                row[answer] += each * Fraction(weight, int(weights.sum()))
+        table.append(row)
+    return table
+
+
+@pytest.mark.parametrize("protocol", ASKING, ids=NAMES)
+def test_votes_are_unbiased_by_exact_expectation(protocol):
+    votes = Votes.of(every_cell(protocol), protocol)
+    shape = (protocol.assignments, protocol.answers, -1)
+    first, second, vote = (part.reshape(shape) for part in (votes.first, votes.second, votes.vote))
+    response = protocol.response
+    gain = Fraction(response.favoured_weight - response.other_weight, response.total)
+    pairs = np.tensordot(WEIGHTS, 2 * (ORDERS[:, :, None] < ORDERS[:, None, :]) - 1, 1)
+    for assignment, row in enumerate(probabilities(protocol)):
+        assert sum(row) == 1
+        for k in range(vote.shape[2]):
+            i, j = first[assignment, 0, k], second[assignment, 0, k]
+            assert i < j
+            expected = sum(p * int(v) for p, v in zip(row, vote[assignment, :, k], strict=True))
+            assert expected == gain * Fraction(int(pairs[i, j]), int(WEIGHTS.sum()))
+    assert float(gain) == protocol.gain
+
+
+@pytest.mark.parametrize("protocol", ASKING, ids=NAMES)
+@pytest.mark.parametrize("uneven", [False, True])
+def test_expected_counts_give_the_truth_and_the_exact_covariance(protocol, uneven):
+    rng = np.random.default_rng(4)
+    n = 10**8 * (rng.integers(1, 20, protocol.assignments) if uneven else 5 + 0 * np.arange(99))
+    chance = np.array([[float(p) for p in row] for row in probabilities(protocol)])
+    counts = np.rint(chance * n[: len(chance), None]).astype(np.int64)
+    stated = statements_of(release_consensus(every_cell(protocol, counts)))
+    true = true_pairs() + 0.5 * np.eye(4)
+    np.testing.assert_allclose(stated.fractions, true, atol=1e-7)
+    np.testing.assert_allclose(stated.scores, true.sum(axis=1) - 0.5, atol=1e-6)
+
+    # the covariance between reports of what they add to the scores, by enumeration
+    votes = Votes.of(every_cell(protocol), protocol)
+    shape = (protocol.assignments, protocol.answers, -1)
+    first, second, vote = (part.reshape(shape) for part in (votes.first, votes.second, votes.vote))
+    weight = 0.5 / protocol.gain / np.where(stated.pairs.counts > 0, stated.pairs.counts, 1)
+    expected = np.zeros((4, 4))
+    for a in range(protocol.assignments):
+        added = np.zeros((protocol.answers, 4))
+        for k in range(vote.shape[2]):
+            i, j = first[a, 0, k], second[a, 0, k]
+            added[:, i] += weight[i, j] * vote[a, :, k]
+            added[:, j] -= weight[i, j] * vote[a, :, k]
+        rest = added - chance[a] @ added
+        expected += counts[a].sum() * (chance[a][:, None] * rest).T @ rest
+    np.testing.assert_allclose(stated.covariance, expected, rtol=1e-5, atol=1e-7 * expected.max())
+    # a fraction is one binomial: sampling and response together
+    f = 0.5 + protocol.gain * (true - 0.5)
+    np.fill_diagonal(f, 0.0)
+    with np.errstate(invalid="ignore"):
+        binomial = np.sqrt(f * (1 - f) / stated.pairs.counts) / protocol.gain
+    seen = stated.pairs.counts > 0
+    np.testing.assert_allclose(
+        stated.fraction_errors("population")[seen], binomial[seen], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_errors_of_a_subranking_go_together(size):
+    protocol = SubRanking(ITEMS, 0.3, size=size)
+    counts = np.full((protocol.assignments, protocol.answers), 10**7)
+    stated = statements_of(release_consensus(every_cell(protocol, counts)))
+    n, pairs = counts.sum(), 6
+    separate = 3 * pairs / (4 * protocol.gain**2 * n * size * (size - 1) / 2)
+    np.testing.assert_allclose(np.diag(stated.covariance), separate * (size + 1) / 3, rtol=1e-6)
+    # of two scores as of all: their sum is fixed
+    np.testing.assert_allclose(stated.covariance.sum(axis=1), 0, atol=1e-6 * separate)
+
+
+@pytest.mark.parametrize("protocol", [DuchiBall(ITEMS, 2.0), CapBorda(ITEMS, 2.0)])
+def test_directions_give_the_truth_and_the_spread_between_samples(protocol):
+    rng = np.random.default_rng(8)
+    ranks = ORDERS[rng.choice(24, 16_000, p=WEIGHTS / WEIGHTS.sum())]
+    tally = protocol.tally(protocol.simulate(ranks, rng))
+    stated = statements_of(release_consensus(tally))
+    true = true_pairs() + 0.5 * np.eye(4)
+    scores = true.sum(axis=1) - 0.5
+    assert (np.abs(stated.scores - scores) < 4 * stated.score_errors("population")).all()
+    if stated.fractions is not None:
+        off = np.abs(stated.fractions - true)[np.triu_indices(4, 1)]
+        assert (off < 4 * stated.fraction_errors("population")[np.triu_indices(4, 1)]).all()
+    found = []
+    for part in np.array_split(rng.permutation(len(tally.count)), 200):
+        rows = (values[part] for values in tally._cells)
+        found.append(
+            statements_of(release_consensus(Tally(protocol, *rows, {}, None, None))).scores
+        )
+    spread = np.cov(np.array(found).T) / 200
+    np.testing.assert_allclose(spread, stated.covariance, atol=0.25 * stated.covariance.max())
+    assert np.abs(stated.covariance.sum(axis=0)).max() < 1e-3 * stated.covariance.max()
+
+
+def test_pairs_that_nobody_was_asked_about():
+    protocol = RandomPairs(ITEMS, 3.0)
+    tally = every_cell(protocol, 50 * np.ones((6, 2), dtype=int))
+    kept = tally.assignment != 2
+    left = Tally(protocol, *(part[kept] for part in tally._cells), {}, None, None)
+    i, j = protocol.asked(np.array([2]))[0, 0]
+    release = release_consensus(left)
+    stated = statements_of(release)
+    assert np.isnan(stated.fractions[i, j]) and np.isnan(stated.fractions).sum() == 2
+    assert stated.fraction_errors("population")[i, j] == np.inf
+    for together in (False, True):
+        low, high = stated.fraction_bounds(0.05, "population", together)
+        assert low[i, j] == 0 and high[i, j] == 1
+        others = ~np.isnan(stated.fractions) & ~np.eye(4, dtype=bool)
+        assert (high - low)[others].max() < 1
+    # an unknown fraction has a standard error of 1/2 in both scores
+    asked = 1 / (4 * protocol.gain**2 * 100)
+    assert stated.covariance[i, i] == pytest.approx(2 * asked + 0.25, rel=0.01)
+    assert stated.covariance[i, j] == pytest.approx(-0.25)
+    fit = pr.PrivateRankAggregation.from_release(release)
+    text = " ".join(str(fit.summary()).split())
+    assert "1 of 6 pairs were asked of nobody" in text
+    assert fit.pairwise()["fraction"].isna().sum() == 1
+    assert not fit.pairwise()["separated"].any()
+    fit.plot_pairwise()
+
+
+def test_items_that_reports_do_not_connect_are_refused():
+    protocol = RandomPairs(ITEMS, 1.0)
+    tally = protocol.tally(protocol.simulate(ORDERS, np.random.default_rng(1)))
+    some = protocol.asked(tally.assignment)[:, 0]
+    kept = ~(some == 0).any(axis=1)
+    left = Tally(protocol, *(part[kept] for part in tally._cells), {}, None, None)
+    with pytest.raises(ValueError, match="never"):
+        release_consensus(left)
+
+
+@pytest.mark.parametrize("protocol", [Comparisons(ITEMS, 1.0), PairBits(ITEMS, 1.0, pairs=2)])
+def test_protocols_for_other_questions_are_refused(protocol):
+    tally = protocol.tally(protocol.simulate(ORDERS, np.random.default_rng(1)))
+    with pytest.raises(ValueError, match="use SubRanking, RandomPairs, DuchiBall or CapBorda"):
+        release_consensus(tally)
+
+
+def test_wilsons_interval_of_votes():
+    from statsmodels.stats.proportion import proportion_confint
+
+    counts, ahead = np.array([40, 7, 300]), np.array([25, 7, 140])
+    pairs = PairVotes.of(2 * ahead - counts, counts, counts, 1.0)
+    low, high = pairs.bounds(0.05, False)
+    expected = proportion_confint(ahead, counts, method="wilson")
+    up = np.triu_indices(3, 1)
+    np.testing.assert_allclose([low[up], high[up]], expected)
+    np.testing.assert_allclose(low + high.T, 1.0)
+
+
+def test_the_largest_difference_is_the_studentised_range():
+    from scipy.stats import studentized_range
+
+    for m in (3, 8):
+        found = largest_difference(np.eye(m), 0.05)
+        assert found == pytest.approx(studentized_range.ppf(0.95, m, np.inf) / 2**0.5, rel=0.01)
+    assert largest_difference(np.zeros((3, 3)), 0.05) == 0
+
+
+def test_fixed_point_numbers_are_exact_to_fifty_bits():
+    numbers = np.array([[1e-9, -3.25], [0.1, 7.0]])
+    whole, step = fixed_point(numbers)
+    np.testing.assert_allclose(whole * step, numbers.ravel(), rtol=0, atol=8 * 2.0**-50)
+    assert fixed_point(np.zeros(2))[0].tolist() == [0, 0]
