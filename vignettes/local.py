@@ -99,7 +99,7 @@ print(pd.DataFrame(rows, columns=["respondents", "trusted curator", "local"]).to
 # %% [markdown]
 # ## One at a time
 #
-# If respondents come one after the other, what is asked can depend on what was answered before: a pair that the answers so far leave open, in the manner of KwikSort. A curator hands out queries and takes answers, in any order and with people who never answer. Its state can be kept as text (`to_json()`), so that a run goes on where it was interrupted. The summary says in which populations the default would have been the better choice.
+# If respondents come one after the other, what is asked can depend on what was answered before: a pair that the answers so far leave open, in the manner of KwikSort. A curator hands out queries and takes answers, in any order and with people who never answer. Its state can be kept as text (`to_json()`), so that a run goes on where it was interrupted. The order is that of all answers together, and the summary says in which populations the default would have been the better choice.
 
 # %%
 adaptive = pr.local.AdaptiveKwikSort(items, epsilon=2.0)

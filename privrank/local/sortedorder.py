@@ -225,6 +225,7 @@ class AdaptiveOrder:
                 ("Asked:", f"{self.asked.sum()} of {self.respondents}"),
                 ("Pairs compared:", f"{(self.answers > 0).sum()} of {protocol.assignments}"),
                 ("Rounds:", str(self.rounds)),
+                ("Neighbours:", "replace one respondent"),
                 ("Consensus:", "EB-Kemeny"),
                 ("Noise source:", "respondents' devices"),
                 ("Epsilon:", f"{protocol.epsilon:g} per respondent"),
