@@ -36,7 +36,7 @@ from privrank.consensus.kemeny import kemeny
 from privrank.consensus.orders import kemeny_score, kwiksort, pair_matrix
 from privrank.distributions.kendall import pair_probability
 from privrank.local import AdaptiveKwikSort, Curator, Population, RandomPairs, SubRanking
-from privrank.local.predicted import adaptive_excess, break_even, kwiksort_excess, pairs_excess
+from privrank.local.predicted import break_even, kwiksort_excess, pairs_excess
 from privrank.local.sortedorder import rival_variance
 
 COMMAND = "python validation/local_adaptive.py"
@@ -185,12 +185,11 @@ def row(cell: Cell, found: list[dict[str, float]]) -> dict[str, Any]:
         share = 1 / (1 + cell.phi)
         flat = (1 - np.eye(cell.m)) / variance
         sort = kwiksort_excess(cell.m, n, gain, share)
-        line["adaptive, predicted"] = f"{100 * adaptive_excess(cell.m, n, gain, share):.3f}"
         line["sort, predicted"] = f"{100 * sort:.3f}"
         line["default, predicted"] = f"{100 * pairs_excess(flat, share):.3f}"
         line["neighbours"] = f"{share:.2f}"
     else:
-        names = ("adaptive, predicted", "sort, predicted", "default, predicted", "neighbours")
+        names = ("sort, predicted", "default, predicted", "neighbours")
         line |= dict.fromkeys(names, "")
     line["break even"] = "none" if even is None else f"{even:.2f}"
     line["covered"] = f"{np.mean([one['covered'] for one in found]):.3f}"

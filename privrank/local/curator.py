@@ -47,9 +47,9 @@ class Curator:
     -----
     **Statistic.** KwikSort compares no pair twice, and how many answers a pair is to get is fixed
     before the first of them comes. So given that it is asked, its answers are independent of the
-    others and, where people arrive in an order that has nothing to do with their opinions, binomial
-    with the probability 1/2 + gain (p - 1/2), p the share of the population with the first item
-    before the second: sampling and response together.
+    others and, where neither when people arrive nor whether they answer has to do with their
+    opinions, binomial with the probability 1/2 + gain (p - 1/2), p the share of the population with
+    the first item before the second: sampling and response together.
 
     An answer that arrives after its round no longer moves the sort; like all others it counts for
     the order that the run ends with (:class:`privrank.local.sortedorder.AdaptiveOrder`).

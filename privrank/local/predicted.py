@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from privrank.distributions.kendall import pair_probability
 from privrank.local.rounds import mean_comparisons
 
-__all__ = ["adaptive_excess", "break_even", "kwiksort_excess", "pairs_excess"]
+__all__ = ["break_even", "kwiksort_excess", "pairs_excess"]
 
 FloatArray = NDArray[np.float64]
 
@@ -78,33 +78,18 @@ def kwiksort_excess(m: int, n: float, gain: float, agreement: float) -> float:
     return float(terms.sum()) / (m * (m - 1) / 2)
 
 
-def adaptive_excess(m: int, n: float, gain: float, agreement: float) -> float:
-    """Return the excess predicted for an order that fits all answers to KwikSort's comparisons.
-
-    Notes
-    -----
-    **Statistic.** A sort without errors asks for items g places apart with probability 2 / (g + 1),
-    so that their fraction has the precision 4 gain^2 c times that, for which :func:`pairs_excess`
-    predicts too little: errors of the sort decide which pairs are asked. :func:`kwiksort_excess` is
-    for the order of the sort itself, which the fit improves upon. The prediction is the geometric
-    mean of the two; `docs/validation/local_adaptive.md` has what simulated runs lose.
-    """
-    gap = np.abs(np.arange(m) - np.arange(m)[:, None])
-    each = 4.0 * gain**2 * n / mean_comparisons(m)
-    fitted = pairs_excess(np.where(gap > 0, each * 2.0 / (gap + 1), 0.0), agreement)
-    return math.sqrt(fitted * kwiksort_excess(m, n, gain, agreement))
-
-
 def break_even(m: int, n: float, gain: float, variance: float) -> float | None:
-    """Return the agreement of neighbours from which on an adaptive order is predicted to lose less.
+    """Return the agreement of neighbours from which on KwikSort is predicted to lose less.
 
     Given the gain of its answers and the variance of the rival's fractions. Losses that differ by
-    less than .01 % of all pairs count as equal; None where no agreement up to .95 has the adaptive
-    order lose less than the rival.
+    less than .01 % of all pairs count as equal; None where no agreement up to .95 has KwikSort lose
+    less than the rival. An order of all answers loses less than the sort, half as much where that
+    is little and nearly as much where it is a lot: so this is on the rival's side.
+    `docs/validation/local_adaptive.md` has what simulated runs lose.
     """
     rival = (1.0 - np.eye(m)) / variance
     lead = np.array(
-        [pairs_excess(rival, float(q)) - adaptive_excess(m, n, gain, float(q)) for q in AGREEMENTS]
+        [pairs_excess(rival, float(q)) - kwiksort_excess(m, n, gain, float(q)) for q in AGREEMENTS]
     )
     behind = np.flatnonzero(lead < -TIE)
     ahead = np.flatnonzero(lead > TIE)

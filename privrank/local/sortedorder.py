@@ -77,7 +77,7 @@ class AdaptiveOrder:
     were asked, with variance 1 / (4 gain^2 answers), are shrunken towards scores, searched from the
     order of the sort, and Kemeny's order is taken
     (:func:`privrank.consensus.rules.consensus_of`). Pairs that were not asked are those of the
-    scores. It loses about half of what the sort does (`docs/validation/local_adaptive.md`).
+    scores. It loses less than the sort, about half where that is little.
     """
 
     protocol: AdaptiveKwikSort
