@@ -71,8 +71,9 @@ def fit_scores(
     -----
     **Statistic.** The criterion is not convex, so the start is part of the method: `start`, or else
     t_i is twice the logit of the mean of P[i, j] over j other than i, weighted by 1 / V[i, j], kept
-    within [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions 1/2 + t_i m / (4 (m - 1))).
-    Newton steps, damped as Levenberg and Marquardt do, lower it from there.
+    within [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions
+    1/2 + t_i m / (4 (m - 1))). Newton steps, damped as Levenberg and Marquardt do, lower it from
+    there.
 
     **Numerics.** The mean of a gradient is that of the ridge alone, so t stays at mean 0.
     """
