@@ -1,7 +1,7 @@
 """Rank aggregation: do intervals cover?
 
 Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
-models with log worths drawn anew from a normal law for each replicate.
+models with log worths drawn anew from a normal distribution for each replicate.
 """
 
 from __future__ import annotations

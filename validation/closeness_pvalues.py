@@ -1,4 +1,4 @@
-"""P-values of the tests of closeness where the samples have one law: are they uniform?"""
+"""P-values of the tests of closeness where the samples have one distribution: are they uniform?"""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def main() -> None:
         )
         print(f"{kind}, {k}: {time.time() - started:.0f} s", flush=True)
     command = "python validation/closeness_pvalues.py"
-    write("closeness_pvalues", "p-values of samples with one law", command, rows, started)
+    write("closeness_pvalues", "p-values of samples with one distribution", command, rows, started)
 
 
 if __name__ == "__main__":

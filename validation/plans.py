@@ -1,13 +1,13 @@
 """What a fit releases when pair counts are private: `auto` beside every alternative.
 
-Private design, `pair_counts="release"`: net wins with the pair counts under every law of noise, the
-win matrix, objective perturbation. Errors are those of differences of two worths: over all pairs of
-items, and for the pair with the largest. Simulated worths are normal with standard deviation .6,
-drawn anew for every data set: respondents answer all pairs (a fifth of the answers missing where it
-says so), rows a pair at random each. Surveys are resampled by respondent, the worths of the survey
-itself being true. `auto` is "best" where its error is the least, and "near" where it is at most
-.05, or two standard errors of the difference, above that. "None helps" where calling all worths
-equal has a smaller error than any fit: noise has drowned the answers.
+Private design, `pair_counts="release"`: net wins with the pair counts under every distribution of
+noise, the win matrix, objective perturbation. Errors are those of differences of two worths: over
+all pairs of items, and for the pair with the largest. Simulated worths are normal with standard
+deviation .6, drawn anew for every data set: respondents answer all pairs (a fifth of the answers
+missing where it says so), rows a pair at random each. Surveys are resampled by respondent, the
+worths of the survey itself being true. `auto` is "best" where its error is the least, and "near"
+where it is at most .05, or two standard errors of the difference, above that. "None helps" where
+calling all worths equal has a smaller error than any fit: noise has drowned the answers.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ STUDIES = (
     "ccw_experiments",
     "ccw_surveys",
     "selection",
-    "noise_laws",
+    "noise_distributions",
     "plans",
     "hypotheses",
     "uniformity_level",
@@ -33,6 +33,8 @@ STUDIES = (
     "closeness_intervals",
     "aggregation",
     "aggregation_orders",
+    "local",
+    "local_intervals",
 )
 
 

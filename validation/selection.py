@@ -4,7 +4,7 @@ Separation: items tied across the boundary of the top k, so every rejection is w
 all worths equal. Win rates: coverage of 95 % intervals. Rank sets: chance that all items' true
 ranks lie in their sets, from top-k and from Bradley-Terry fits.
 
-A second table has the level of the separation test for every law of noise.
+A second table has the level of the separation test for every distribution of noise.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ CELLS = [
     (50, 1, 0.5, "private"),
 ]
 
-LAWS = ("laplace", "gaussian", "zero-sum-laplace", "permutohedron")
-LAW_CELLS = [
-    *((2, 20, 0.5, "public", law) for law in LAWS),
-    *((6, 30, 0.5, "public", law) for law in ("zero-sum-laplace", "permutohedron")),
+NOISES = ("laplace", "gaussian", "zero-sum-laplace", "permutohedron")
+NOISE_CELLS = [
+    *((2, 20, 0.5, "public", noise) for noise in NOISES),
+    *((6, 30, 0.5, "public", noise) for noise in ("zero-sum-laplace", "permutohedron")),
 ]
 
 
@@ -53,19 +53,19 @@ def tied(
     theta[above + block :] = -1.5
     frame = pr.simulate.bradley_terry(theta, repeats=repeats, rng=rng)
     model = pr.PrivateTopK(frame, k, items=range(items), respondent=None, ties=False, design=design)
-    return model.fit(epsilon=epsilon, rng=rng, **law(noise)).pvalue
+    return model.fit(epsilon=epsilon, rng=rng, **noise_arguments(noise)).pvalue
 
 
-def law(noise: str) -> dict[str, Any]:
-    """Return the arguments of a fit that ask for a law."""
+def noise_arguments(noise: str) -> dict[str, Any]:
+    """Return the arguments of a fit that ask for a distribution of noise."""
     return {"noise": noise, "delta": 1e-6 if noise == "gaussian" else 0.0}
 
 
-def laws(replicates: int) -> None:
-    """Write the table of the separation test by law of noise."""
+def noise_table(replicates: int) -> None:
+    """Write the table of the separation test by distribution of noise."""
     started = time.time()
     rows = []
-    for number, cell in enumerate(LAW_CELLS):
+    for number, cell in enumerate(NOISE_CELLS):
         separation = np.array(study.replicate(tied, replicates, *cell, cell=500 + 2 * number))
         rows.append(
             {
@@ -81,8 +81,8 @@ def laws(replicates: int) -> None:
         )
         print(rows[-1], flush=True)
     study.write(
-        "selection_laws",
-        "Separation by law of noise",
+        "selection_noise",
+        "Separation by distribution of noise",
         "python validation/selection.py",
         rows,
         started,
@@ -118,7 +118,7 @@ def spread(
 
 def main() -> None:
     replicates = study.arguments(__doc__, 500)
-    laws(4 * replicates)  # quick: one test of a few items
+    noise_table(4 * replicates)  # quick: one test of a few items
     started = time.time()
     rows = []
     for number, cell in enumerate(CELLS):

@@ -94,7 +94,9 @@ rows = []
 for n in (100, 300, 1000, 3000, 10000):
     samples = [population.rvs(n, rng) for _ in range(40)]
     rows.append([n, *(np.mean([wrong(run(one)) for one in samples]) for run in (central, local))])
-print(pd.DataFrame(rows, columns=["respondents", "trusted curator", "local"]).to_string(index=False))
+print(
+    pd.DataFrame(rows, columns=["respondents", "trusted curator", "local"]).to_string(index=False)
+)
 
 # %% [markdown]
 # ## One at a time
@@ -126,5 +128,7 @@ print("Asked for the order of", *client.question, file=sys.stderr)
 print(json.dumps(client.randomize(ranking.split(", "))))
 """
 entered = f"{protocol.to_json()}\n{', '.join(items)}\n"
-device = subprocess.run([sys.executable, "-c", CLIENT], input=entered, text=True, capture_output=True)
+device = subprocess.run(
+    [sys.executable, "-c", CLIENT], input=entered, text=True, capture_output=True
+)
 print(device.stderr, json.loads(device.stdout), sep="")

@@ -40,7 +40,7 @@ print(result.summary())
 figure = result.plot_null()
 
 # %% [markdown]
-# The hypothesis is rejected: students do not rank at random. The simulated data sets behind the null law come from one public sequence, so that whoever has the released statistic finds the same p-value.
+# The hypothesis is rejected: students do not rank at random. The simulated data sets behind the null distribution come from one public sequence, so that whoever has the released statistic finds the same p-value.
 #
 # ## What could have been found
 #

@@ -42,6 +42,9 @@ PRIOR_SCALE = 10.0
 
 _ROUNDS = 200
 
+_REFITS = 3
+"""Fits of the surface where pairs differ in variance, each with the misfit of the one before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
@@ -151,26 +154,34 @@ def shrink(
     Notes
     -----
     **Statistic.** The D pairs of finite variance V have residuals from the surface, which m - 1
-    scores are fitted to. The sum of their squares divided by V has the expectation
-    D - m + 1 + misfit times the sum of 1 / V, to first order. So the misfit is estimated by
-    moments, at least 0, and each fraction by its posterior mean, when fractions lie about the
-    surface with that variance: trust = misfit / (misfit + V).
+    scores are fitted to. With weights w their weighted squares have the expected sum
+    (1 - (m - 1) / D) (sum of w V) + (sum of w) misfit, to first order. So the misfit is estimated
+    by moments, at least 0, and each fraction by its posterior mean, when fractions lie about the
+    surface with that variance: trust = misfit / (misfit + V). Where variances differ, w is 1 first
+    and then 1 / (V + misfit), by which the surface is fitted again: with 1 / V alone a few pairs
+    that are well known would draw the surface to themselves and hide the misfit.
     """
     matrix = np.array(pairs, dtype=np.float64)
     np.fill_diagonal(matrix, 0.5)
     m = len(matrix)
-    # without noise the scores are only for the reader: any small variance names the same fit
-    quiet = np.ndim(variance) == 0 and variance == 0
-    scores = fit_scores(matrix, 1e-6 if quiet else variance, start)
-    surface = expit(scores[:, None] - scores)
-    if quiet:
-        squares = float(((matrix - surface) ** 2).sum()) / (m * (m - 1))
-        return Shrunk(matrix, scores, 1.0, squares)
-    weights, unit = _weights(m, variance)
-    rest = np.where(weights > 0, matrix - surface, 0.0)
-    squares = float((weights * rest**2).sum()) / 2
-    free = float((weights > 0).sum()) / 2 - m + 1
-    misfit = max(0.0, (squares - free * unit) / (0.5 * m * (m - 1)))
+    if np.ndim(variance) == 0 and variance == 0:
+        # the scores are only for the reader: any small variance names the same fit
+        scores = fit_scores(matrix, 1e-6, start)
+        rest = matrix - expit(scores[:, None] - scores)
+        return Shrunk(matrix, scores, 1.0, float((rest**2).sum()) / (m * (m - 1)))
+    table = np.zeros((m, m)) + variance
+    known = np.isfinite(table) & ~np.eye(m, dtype=np.bool_)
+    free = 1.0 - 2.0 * (m - 1) / float(known.sum())
+    alike = np.where(known, table[known].mean(), np.inf)
+    about, rounds = (variance, 1) if np.ndim(variance) == 0 else (alike, _REFITS)
+    for _ in range(rounds):
+        scores = fit_scores(matrix, about, start)
+        surface = expit(scores[:, None] - scores)
+        rest = np.where(known, matrix - surface, 0.0)
+        weights, _ = _weights(m, about)
+        excess = weights[known] @ (rest[known] ** 2 - free * table[known])
+        misfit = max(0.0, float(excess / weights.sum()))
+        about = table + misfit
     trust = misfit / (misfit + variance)
     return Shrunk(surface + trust * rest, scores, trust, misfit)
 

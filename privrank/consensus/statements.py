@@ -59,7 +59,7 @@ class NoisyVotes:
 
     Parameters
     ----------
-    law : distribution
+    noise : distribution
         That of the noise, in lattice steps.
     step : float
         Size of a lattice step, in votes or ranks.
@@ -71,7 +71,7 @@ class NoisyVotes:
         Noisy fractions of units that place row before column; None where totals were released.
     """
 
-    law: BordaLaw
+    noise: BordaLaw
     step: float
     units: int
     scores: FloatArray
@@ -80,7 +80,7 @@ class NoisyVotes:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise in a released fraction or mean rank."""
-        return self.step * math.sqrt(self.law.variance) / self.units
+        return self.step * math.sqrt(self.noise.variance) / self.units
 
     def fraction_errors(self, target: Target) -> FloatArray:
         """Return the standard errors of the fractions."""
@@ -94,11 +94,11 @@ class NoisyVotes:
     ) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the fractions, one at a time or all together."""
         assert self.fractions is not None
-        assert isinstance(self.law, DiscreteLaplace | DiscreteGaussian | CubeNoise)
+        assert isinstance(self.noise, DiscreteLaplace | DiscreteGaussian | CubeNoise)
         m = len(self.scores)
         coordinates = m * (m - 1) // 2 if together else 1
         return fraction_interval(
-            self.fractions, self.law, self.step / self.units, self.units, alpha, target, coordinates
+            self.fractions, self.noise, self.step / self.units, self.units, alpha, target, coordinates
         )
 
     @property
@@ -123,7 +123,7 @@ class NoisyVotes:
     def certain_gaps(self, alpha: float, target: Target) -> FloatArray:
         """Return the differences of scores from which on an order is certain, for all pairs."""
         m, pairs = len(self.scores), self.fractions is not None
-        gap = rank_threshold(self.law, self.step, m, self.units, alpha, target, pairs)
+        gap = rank_threshold(self.noise, self.step, m, self.units, alpha, target, pairs)
         return np.full((m, m), gap)
 
 
@@ -307,12 +307,12 @@ def statements_of(release: Release) -> Statements | None:
     if PAIRS not in parts and TOTALS not in parts:
         return None
     part = parts[PAIRS] if PAIRS in parts else parts[TOTALS]
-    law, values = part.law, np.asarray(part.values * (part.step / n), dtype=np.float64)
-    assert isinstance(law, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
+    noise, values = part.law, np.asarray(part.values * (part.step / n), dtype=np.float64)
+    assert isinstance(noise, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
     if PAIRS not in parts:
-        return NoisyVotes(law, part.step, n, m - values, None)
+        return NoisyVotes(noise, part.step, n, m - values, None)
     fractions = pair_matrix(values)
-    return NoisyVotes(law, part.step, n, fractions.sum(axis=1) - 0.5, fractions)
+    return NoisyVotes(noise, part.step, n, fractions.sum(axis=1) - 0.5, fractions)
 
 
 def _reports_of(release: Release) -> RandomReports:

@@ -101,3 +101,64 @@ def test_out_of_time_keeps_the_better_order(monkeypatch):
     assert not best.proven
     assert best.score == pytest.approx(kemeny_score(best.order, found.pairs))
     assert best.score <= kemeny_score(order_of(found.scores), found.pairs)
+
+
+def uneven_variances(m, rng):
+    upper = np.triu(rng.uniform(0.002, 0.2, (m, m)), 1)
+    return upper + upper.T + np.eye(m)
+
+
+def test_equal_variances_are_one_variance():
+    pairs = with_noise(np.full((7, 7), 0.5), 0.2, np.random.default_rng(5))
+    one, each = shrink(pairs, 0.03), shrink(pairs, np.full((7, 7), 0.03))
+    np.testing.assert_allclose(each.pairs, one.pairs, atol=1e-4)
+    np.testing.assert_allclose(each.trust, one.trust, rtol=1e-3)
+    assert each.misfit == pytest.approx(one.misfit, rel=1e-3)
+
+
+@pytest.mark.parametrize("m", [3, 10, 25])
+def test_fit_with_a_variance_for_each_pair_is_stationary(m):
+    rng = np.random.default_rng(m)
+    center, variance = rng.normal(0, 1, m), uneven_variances(m, rng)
+    variance[0, 1] = variance[1, 0] = np.inf
+    pairs = expit(center[:, None] - center)
+    noise = np.triu(rng.normal(0, np.sqrt(np.where(np.isinf(variance), 1, variance))), 1)
+    pairs = pairs + noise - noise.T
+    t = fit_scores(pairs, variance)
+
+    def criterion(t):
+        return np.triu((pairs - expit(t[:, None] - t)) ** 2 / (2 * variance), 1).sum() + t @ t / 200
+
+    value = criterion(t)
+    assert abs(t.mean()) < 1e-9
+    for direction in np.eye(m):
+        slope = (criterion(t + 1e-5 * direction) - criterion(t - 1e-5 * direction)) / 2e-5
+        assert abs(slope) < 1e-4 * max(1.0, value)
+
+
+def test_a_pair_of_which_nothing_is_known_is_taken_from_the_surface():
+    rng = np.random.default_rng(8)
+    scores = np.linspace(1.5, -1.5, 8)
+    surface = expit(scores[:, None] - scores)
+    rough, variance = with_noise(surface, 0.15, rng), np.full((8, 8), 0.001)
+    variance[2, 5] = variance[5, 2] = np.inf
+    found = shrink(rough, variance)
+    assert found.trust[2, 5] == 0 and 0.7 < found.trust[0, 1] < 1
+    assert found.pairs[2, 5] == pytest.approx(surface[2, 5], abs=0.1)
+    rough[2, 5] = rough[5, 2] = np.nan
+    np.testing.assert_allclose(shrink(rough, variance).pairs, found.pairs)
+
+
+def test_trust_for_each_pair_loses_less_than_one_for_all():
+    rng = np.random.default_rng(9)
+    scores, lost = np.linspace(1.2, -1.2, 12), []
+    for _ in range(40):
+        true = with_noise(expit(scores[:, None] - scores), 0.08, rng)
+        variance = uneven_variances(12, rng) ** 2
+        noise = np.triu(rng.normal(0, np.sqrt(variance)), 1)
+        seen = true + noise - noise.T
+        each = shrink(seen, variance).pairs
+        alike = shrink(seen, float(variance[np.triu_indices(12, 1)].mean())).pairs
+        lost.append([((est - true) ** 2).sum() for est in (each, alike, seen)])
+    each, alike, raw = np.mean(lost, axis=0)
+    assert each < 0.9 * alike and each < 0.9 * raw

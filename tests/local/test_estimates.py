@@ -84,8 +84,8 @@ def test_votes_are_unbiased_by_exact_expectation(protocol):
 def test_expected_counts_give_the_truth_and_the_exact_covariance(protocol, uneven):
     rng = np.random.default_rng(4)
     n = 10**8 * (rng.integers(1, 20, protocol.assignments) if uneven else 5 + 0 * np.arange(99))
-    chance = np.array([[float(p) for p in row] for row in probabilities(protocol)])
-    counts = np.rint(chance * n[: len(chance), None]).astype(np.int64)
+    likely = np.array([[float(p) for p in row] for row in probabilities(protocol)])
+    counts = np.rint(likely * n[: len(likely), None]).astype(np.int64)
     stated = statements_of(release_consensus(every_cell(protocol, counts)))
     true = true_pairs() + 0.5 * np.eye(4)
     np.testing.assert_allclose(stated.fractions, true, atol=1e-7)
@@ -103,8 +103,8 @@ def test_expected_counts_give_the_truth_and_the_exact_covariance(protocol, uneve
             i, j = first[a, 0, k], second[a, 0, k]
             added[:, i] += weight[i, j] * vote[a, :, k]
             added[:, j] -= weight[i, j] * vote[a, :, k]
-        rest = added - chance[a] @ added
-        expected += counts[a].sum() * (chance[a][:, None] * rest).T @ rest
+        rest = added - likely[a] @ added
+        expected += counts[a].sum() * (likely[a][:, None] * rest).T @ rest
     np.testing.assert_allclose(stated.covariance, expected, rtol=1e-5, atol=1e-7 * expected.max())
     # a fraction is one binomial: sampling and response together
     f = 0.5 + protocol.gain * (true - 0.5)

@@ -1,4 +1,4 @@
-"""The laws of noise on net wins: how far they move the worths of University, and what still holds.
+"""Distributions of noise on net wins: how far they move University, and what still holds.
 
 Respondents, 6 items, all 15 pairs, public design, epsilon 1 (a tenth of it for the design effect):
 mean l2 distance of the private to the non-private worths, for all of epsilon and with its share,
@@ -110,9 +110,9 @@ def main() -> None:
         )
         print(rows[-1], flush=True)
     study.write(
-        "noise_laws",
-        "Laws of noise on net wins",
-        "python validation/noise_laws.py",
+        "noise_distributions",
+        "Distributions of noise on net wins",
+        "python validation/noise_distributions.py",
         rows,
         started,
     )
