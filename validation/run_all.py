@@ -35,6 +35,8 @@ STUDIES = (
     "aggregation_orders",
     "local",
     "local_intervals",
+    "local_yll",
+    "local_adaptive",
 )
 
 
