@@ -16,7 +16,7 @@ SLOW = {
     "encode": "completion conversion encode",
     "house": "examples failures leaks packaging sample_leaks visible",
     "hypotheses": "nulls smoothing",
-    "local": "comparisons protocols uniformtest",
+    "local": "adaptive comparisons protocols uniformtest",
     "mechanisms": (
         "aggregation_mechanism aggregation_partial capped dependence every_sensitivity impossible "
         "mechanisms objective permutation row_order statistics_categories statistics_fit "

@@ -37,6 +37,7 @@ STUDIES = (
     "local_intervals",
     "local_yll",
     "localtests",
+    "local_adaptive",
 )
 
 

@@ -60,7 +60,9 @@ class Shrunk:
     misfit: float
 
 
-def fit_scores(pairs: FloatArray, variance: FloatArray | float) -> FloatArray:
+def fit_scores(
+    pairs: FloatArray, variance: FloatArray | float, start: FloatArray | None = None
+) -> FloatArray:
     """Return the scores whose logistic differences fit a pair matrix best.
 
     Given fractions P, which may lie outside [0, 1], and the positive variance V of the noise in
@@ -70,10 +72,11 @@ def fit_scores(pairs: FloatArray, variance: FloatArray | float) -> FloatArray:
 
     Notes
     -----
-    **Statistic.** The criterion is not convex, so the start is part of the method: t_i is twice
-    the logit of the mean of P[i, j] over j other than i, weighted by 1 / V[i, j], kept within
-    [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions 1/2 + t_i m / (4 (m - 1))).
-    Newton steps, damped as Levenberg and Marquardt do, lower it from there.
+    **Statistic.** The criterion is not convex, so the start is part of the method: `start`, or else
+    t_i is twice the logit of the mean of P[i, j] over j other than i, weighted by 1 / V[i, j], kept
+    within [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions
+    1/2 + t_i m / (4 (m - 1))). Newton steps, damped as Levenberg and Marquardt do, lower it from
+    there.
 
     **Numerics.** The mean of a gradient is that of the ridge alone, so t stays at mean 0.
     """
@@ -81,9 +84,10 @@ def fit_scores(pairs: FloatArray, variance: FloatArray | float) -> FloatArray:
     weights, unit = _weights(m, variance)
     ridge = unit / PRIOR_SCALE**2
     pairs = np.where(weights > 0, pairs, 0.5)
-    share = (weights * pairs).sum(axis=1) / weights.sum(axis=1)
-    scores = 2.0 * logit(np.clip(share, 0.5 / m, 1.0 - 0.5 / m))
-    scores -= scores.mean()
+    if start is None:
+        share = (weights * pairs).sum(axis=1) / weights.sum(axis=1)
+        start = 2.0 * logit(np.clip(share, 0.5 / m, 1.0 - 0.5 / m))
+    scores = start - start.mean()
     damping = 1e-3
 
     def residual(t: FloatArray) -> FloatArray:
@@ -138,8 +142,10 @@ def _weights(items: int, variance: FloatArray | float) -> tuple[FloatArray, floa
     return weights, float(unit)
 
 
-def shrink(pairs: NDArray[Any], variance: FloatArray | float) -> Shrunk:
-    """Shrink a noisy pair matrix towards the logit surface that fits it.
+def shrink(
+    pairs: NDArray[Any], variance: FloatArray | float, start: FloatArray | None = None
+) -> Shrunk:
+    """Shrink a noisy pair matrix towards the logit surface that fits it, searched from `start`.
 
     `variance` is that of the noise in each fraction, a number or a symmetric matrix: 0, as a
     number, leaves the fractions as they are, and a pair of infinite variance is taken from the
@@ -160,7 +166,7 @@ def shrink(pairs: NDArray[Any], variance: FloatArray | float) -> Shrunk:
     m = len(matrix)
     if np.ndim(variance) == 0 and variance == 0:
         # the scores are only for the reader: any small variance names the same fit
-        scores = fit_scores(matrix, 1e-6)
+        scores = fit_scores(matrix, 1e-6, start)
         rest = matrix - expit(scores[:, None] - scores)
         return Shrunk(matrix, scores, 1.0, float((rest**2).sum()) / (m * (m - 1)))
     table = np.zeros((m, m)) + variance
@@ -169,7 +175,7 @@ def shrink(pairs: NDArray[Any], variance: FloatArray | float) -> Shrunk:
     alike = np.where(known, table[known].mean(), np.inf)
     about, rounds = (variance, 1) if np.ndim(variance) == 0 else (alike, _REFITS)
     for _ in range(rounds):
-        scores = fit_scores(matrix, about)
+        scores = fit_scores(matrix, about, start)
         surface = expit(scores[:, None] - scores)
         rest = np.where(known, matrix - surface, 0.0)
         weights, _ = _weights(m, about)
@@ -181,19 +187,24 @@ def shrink(pairs: NDArray[Any], variance: FloatArray | float) -> Shrunk:
 
 
 def consensus_of(
-    rule: Rule, pairs: FloatArray, variance: FloatArray | float, tie_break: tuple[int, ...]
+    rule: Rule,
+    pairs: FloatArray,
+    variance: FloatArray | float,
+    tie_break: tuple[int, ...],
+    start: FloatArray | None = None,
 ) -> KemenyOrder:
     """Return the order a rule makes of a matrix of fractions.
 
     Given fractions, the variance of the noise in each, and a uniform permutation of the items: the
-    pivots of KwikSort, the order of equal scores, and where local search starts. A rule that
-    searches for no optimum has the trivial bound: each pair at its smaller weight.
+    pivots of KwikSort, the order of equal scores, and where local search starts. The scores of
+    EB-Kemeny may be searched from a `start`. A rule that searches for no optimum has the trivial
+    bound: each pair at its smaller weight.
 
     **Statistic.** "EB-Kemeny" is Kemeny's order of the shrunken fractions. If integer programming
     runs out of time, a local search from the order of the scores competes with what it found.
     """
     if rule == "EB-Kemeny":
-        shrunk = shrink(pairs, variance)
+        shrunk = shrink(pairs, variance, start)
         best = kemeny(shrunk.pairs, time_limit=TIME_LIMIT)
         if best.proven:
             return best

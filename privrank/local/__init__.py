@@ -10,8 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from privrank.local.adaptive import AdaptiveKwikSort as AdaptiveKwikSort
     from privrank.local.client import Client as Client
     from privrank.local.client import protocol_from_json as protocol_from_json
+    from privrank.local.curator import Curator as Curator
+    from privrank.local.population import Population as Population
     from privrank.local.protocols_orders import Comparisons as Comparisons
     from privrank.local.protocols_orders import PairBits as PairBits
     from privrank.local.protocols_orders import RandomPairs as RandomPairs
@@ -20,11 +23,14 @@ if TYPE_CHECKING:
     from privrank.local.protocols_vectors import DuchiBall as DuchiBall
 
 _HOME = {
+    "AdaptiveKwikSort": "privrank.local.adaptive",
     "CapBorda": "privrank.local.protocols_vectors",
     "Client": "privrank.local.client",
     "Comparisons": "privrank.local.protocols_orders",
+    "Curator": "privrank.local.curator",
     "DuchiBall": "privrank.local.protocols_vectors",
     "PairBits": "privrank.local.protocols_orders",
+    "Population": "privrank.local.population",
     "RandomPairs": "privrank.local.protocols_orders",
     "SubRanking": "privrank.local.protocols_orders",
     "protocol_from_json": "privrank.local.client",

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.protocols import VERSION, Protocol, settings_of
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
@@ -17,7 +18,15 @@ __all__ = ["Client", "protocol_from_json"]
 
 KINDS: dict[str, type[Protocol]] = {
     kind.kind: kind
-    for kind in (SubRanking, RandomPairs, DuchiBall, CapBorda, PairBits, Comparisons)
+    for kind in (
+        SubRanking,
+        RandomPairs,
+        DuchiBall,
+        CapBorda,
+        PairBits,
+        Comparisons,
+        AdaptiveKwikSort,
+    )
 }
 
 
@@ -90,13 +99,16 @@ class Client:
         """The items to put in order, in as many sets as the answer has digits."""
         return self.protocol.question(self.assignment)
 
-    def randomize(self, ranking: object) -> dict[str, str | int]:
+    def randomize(self, ranking: object, assignment: int | None = None) -> dict[str, str | int]:
         """Return the report of the ranking, once.
 
         Parameters
         ----------
         ranking : sequence of str, or mapping of str to int
             All items or those of the question: the best first, or the rank of each, from 1.
+        assignment : int, optional
+            What a survey that chooses its questions asks this respondent, instead of one drawn
+            here; an adaptive one has to say it.
 
         Returns
         -------
@@ -108,6 +120,7 @@ class Client:
                 "This client has made its report: another one of the same respondent would spend "
                 "epsilon again, and reports that are averaged give the answer away."
             )
-        report = self.protocol.randomize(ranking, self.assignment)
+        asked = self.assignment if assignment is None else assignment
+        report = self.protocol.randomize(ranking, asked)
         self._reported = True
         return report

@@ -209,7 +209,12 @@ class Protocol(ABC):
         """Draw assignments for `n` respondents, for studies."""
         return rng.integers(0, self.assignments, n)
 
-    def simulate(self, ranks: object, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    def simulate(
+        self,
+        ranks: object,
+        rng: np.random.Generator,
+        assignments: NDArray[Any] | None = None,
+    ) -> dict[str, NDArray[Any]]:
         """Return the reports of many respondents, for studies: seeded, so not for publication.
 
         Parameters
@@ -218,6 +223,8 @@ class Protocol(ABC):
             Complete rankings; rank 1 is the best.
         rng : numpy.random.Generator
             Draws assignments and answers.
+        assignments : array of int, (respondents,), optional
+            What a survey that chooses its questions asks each, instead of assignments drawn here.
 
         Returns
         -------
@@ -228,12 +235,12 @@ class Protocol(ABC):
             raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
         rankings = check_rankings(ranks, len(self.items), ties=self.keeps_ties)
         n = len(rankings)
-        assignments = self.assign(n, rng)
-        values = self.response.simulated(self.favoured_answers(rankings, assignments), rng)
+        asked = self.assign(n, rng) if assignments is None else assignments
+        values = self.response.simulated(self.favoured_answers(rankings, asked), rng)
         drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
         return {
             "protocol_id": np.full(n, self.id),
-            "assignment": assignments,
+            "assignment": asked,
             "answer": self.packed(values),
             "report_id": drawn,
         }

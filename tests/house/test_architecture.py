@@ -205,7 +205,7 @@ def test_the_room_of_privacy_needs_only_numbers():
 
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
 CLIENT = {"answers", "client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
-CLIENT |= {"responses"}
+CLIENT |= {"adaptive", "responses"}
 LENT = {"privacy", "privacy.samplers", "util", "util.checks"}
 
 

@@ -63,7 +63,7 @@ def prose(text):
 
 
 def test_every_subject_has_a_vignette():
-    subjects = "consensus covariates groups immigration leaderboard rankings_worths uniformity"
+    subjects = "consensus covariates groups immigration leaderboard local rankings_worths uniformity"
     assert [path.stem for path in SCRIPTS] == [*subjects.split(), "university"]
 
 
@@ -93,8 +93,9 @@ def test_prose_has_no_number_that_the_code_does_not_print(vignette):
 def test_only_the_last_section_draws_secure_noise(vignette):
     text, process = vignette
     sources = re.findall(r"Noise source: +(\w+)", process.stdout)
-    assert sources[-1] == "secure" and sources.count("secure") == 1
-    assert sources.count("SEEDED") >= 2
+    if "respondents" not in sources:  # whose devices draw no noise of the package's
+        assert sources[-1] == "secure" and sources.count("secure") == 1
+        assert sources.count("SEEDED") >= 2
     sections = re.split(r"^# ## ", prose(text), flags=re.M)
     assert "seeded noise" in sections[0] and "secure" in sections[-1]
 

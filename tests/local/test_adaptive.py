@@ -1,0 +1,391 @@
+"""KwikSort with live respondents: privacy of a whole run, its order, interruptions, bad reports."""
+
+import json
+import math
+import os
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+import privrank as pr
+from privrank.consensus.orders import borda, kemeny_score, kwiksort, order_of, pair_matrix
+from privrank.distributions.kendall import pair_probability
+from privrank.local import AdaptiveKwikSort, Client, Curator, Population, protocol_from_json
+from privrank.local.predicted import (
+    break_even,
+    kwiksort_excess,
+    pairs_excess,
+)
+from privrank.local.rounds import RoundSort, mean_comparisons
+from privrank.local.sortedorder import binomial_interval, rival_variance
+
+ABC = ("a", "b", "c")
+
+
+def people(m, phi, n, seed=1):
+    return pr.Mallows(m, phi).rvs(n, np.random.default_rng(seed))
+
+
+def named(m):
+    return [f"item {k}" for k in range(m)]
+
+
+def rows(reports):
+    return pd.DataFrame(reports).to_dict("records")
+
+
+def report(protocol, query, answer, number):
+    assignment = query["assignment"]
+    row = {"protocol_id": protocol.id, "assignment": assignment, "answer": answer}
+    return {**row, "report_id": f"{number:032x}"}
+
+
+# --- privacy
+
+
+def transcripts(protocol, respondents):
+    """All runs in which everybody answers: the queries and the answers, in order."""
+    stack = [(Curator(protocol, respondents).to_json(), ())]
+    while stack:
+        state, past = stack.pop()
+        asked = Curator.from_json(state).next_queries(1)
+        if not asked:
+            yield past
+            continue
+        for answer in (0, 1):
+            curator = Curator.from_json(state)
+            (query,) = curator.next_queries(1)
+            curator.receive([report(protocol, query, answer, len(past))])
+            stack.append((curator.to_json(), (*past, (query["assignment"], answer))))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_run_is_private_for_each_respondent(epsilon):
+    protocol = AdaptiveKwikSort(named(4), epsilon, shuffle=5)
+    response, n = protocol.response, 5
+    runs = list(transcripts(protocol, n))
+    # what is asked fourth depends on what was answered before
+    assert len({run[3][0] for run in runs if len(run) > 3}) > 1
+    rankings = np.array([(1, 2, 3, 4), (4, 3, 2, 1), (3, 1, 4, 2)])
+    weights = {}
+    for pair in range(protocol.assignments):
+        favoured = protocol.favoured_answers(rankings, np.full(len(rankings), pair))[:, 0, 0]
+        for (k, value), answer in product(enumerate(favoured), (0, 1)):
+            weight = response.favoured_weight if value == answer else response.other_weight
+            weights[k, pair, answer] = Fraction(weight, response.total)
+    ratio, largest = Fraction(response.favoured_weight, response.other_weight), Fraction(0)
+    assert math.log(ratio) == pytest.approx(epsilon, rel=1e-14)
+    found = {}
+    for data in product(range(len(rankings)), repeat=n):
+        found[data] = [
+            math.prod(weights[who, *step] for who, step in zip(data, run, strict=False))
+            for run in runs
+        ]
+        assert sum(found[data]) == 1
+    for data, replaced, other in product(found, range(n), range(len(rankings))):
+        neighbour = (*data[:replaced], other, *data[replaced + 1 :])
+        largest = max(largest, *map(Fraction.__truediv__, found[data], found[neighbour]))
+    assert largest == ratio
+
+
+def test_a_device_answers_a_query_once_and_needs_its_two_items_only():
+    protocol = AdaptiveKwikSort(named(5), epsilon=2.0)
+    curator = Curator(protocol, respondents=50)
+    (query,) = curator.next_queries(1)
+    client = Client.from_json(protocol.to_json())
+    made = client.randomize(query["items"], query["assignment"])
+    assert made["assignment"] == query["assignment"] and made["answer"] in (0, 1)
+    with pytest.raises(RuntimeError, match="has made its report"):
+        client.randomize(query["items"], query["assignment"])
+    assert curator.receive(made) == {"accepted": 1}
+    with pytest.raises(ValueError, match="assignment must be given"):
+        protocol.randomize(named(5))
+    with pytest.raises(ValueError, match="assignment must be given"):
+        Client(protocol).randomize(named(5))
+
+
+# --- the order
+
+
+def test_rounds_make_the_order_that_kwiksort_makes():
+    rng = np.random.default_rng(3)
+    for m in (2, 3, 6, 11):
+        for _ in range(20):
+            pairs = rng.random((m, m))  # with cycles
+            pivots = rng.permutation(m)
+            sort = RoundSort.start(pivots)
+            seen = []
+            while sort.lists:
+                rows = sort.comparisons
+                seen += [tuple(sorted(row)) for row in rows.tolist()]
+                sort = sort.divided(pairs[rows[:, 0], rows[:, 1]] > pairs[rows[:, 1], rows[:, 0]])
+            assert sort.order == tuple(kwiksort(pairs, pivots))
+            assert len(seen) == len(set(seen))  # no pair is compared twice
+            assert {tuple(sorted(pair)) for pair in pairwise(sort.order)} <= set(seen)
+
+
+def test_mean_comparisons_is_that_of_random_pivots():
+    def counted(items, pivots):
+        if len(items) < 2:
+            return 0
+        pivot = next(p for p in pivots if p in items)
+        below, above = [i for i in items if i < pivot], [i for i in items if i > pivot]
+        return len(items) - 1 + counted(below, pivots) + counted(above, pivots)
+
+    for m in (2, 3, 5):
+        means = [counted(range(m), pivots) for pivots in permutations(range(m))]
+        assert mean_comparisons(m) == pytest.approx(np.mean(means))
+
+
+def test_clear_majorities_make_their_order():
+    m, n = 9, 3000
+    protocol = AdaptiveKwikSort(named(m), epsilon=8.0, shuffle=2)
+    curator = Curator(protocol, n)
+    centre = np.random.default_rng(4).permutation(m) + 1
+    ranks = pr.Mallows(m, 0.2, center=centre).rvs(n, np.random.default_rng(5))
+    Population(protocol, ranks, np.random.default_rng(6)).run(curator)
+    result = curator.result()
+    assert curator.finished and result.unplaced == 0
+    assert result.order == tuple(named(m)[k] for k in np.argsort(centre))
+    # nearly everybody who could be asked was asked
+    assert n - 30 <= result.nobs == curator.handed <= n
+
+
+def test_pivots_and_hand_outs_are_public():
+    protocol = AdaptiveKwikSort(named(12), 1.0, shuffle=7)
+    again = protocol_from_json(protocol.to_json())
+    assert again == protocol and again.id == protocol.id
+    assert sorted(protocol.pivots) == list(range(12))
+    assert (AdaptiveKwikSort(named(12), 3.0, shuffle=7).pivots == protocol.pivots).all()
+    assert (AdaptiveKwikSort(named(12), 1.0, shuffle=8).pivots != protocol.pivots).any()
+    first, second = (Curator(protocol, 300).next_queries(40) for _ in "12")
+    assert first == second
+    asked = [query["assignment"] for query in first]
+    assert asked != sorted(asked)
+    assert max(map(asked.count, asked)) - min(map(asked.count, asked)) <= 1
+
+
+def test_fractions_are_unbiased_and_intervals_exact():
+    trials, level = 12, 0.9
+    hits = np.arange(trials + 1)
+    low, high = binomial_interval(hits, np.full(trials + 1, trials), 1 - level)
+    for p in np.linspace(0, 1, 41):
+        mass = binom.pmf(hits, trials, p)
+        assert mass[(low <= p) & (p <= high)].sum() >= level - 1e-12
+    protocol = AdaptiveKwikSort(ABC, 1.0)
+    p = 0.8  # share of the population with the first item before the second
+    seen = 0.5 + protocol.gain * (p - 0.5)
+    curator = Curator(protocol, 100)
+    expected = 0.0
+    for k in hits:
+        curator._given[:], curator._first[:] = 0, 0
+        curator._given[1], curator._first[1] = trials, k
+        (row,) = curator.result().pairwise().to_dict("records")
+        assert (row["item1"], row["item2"]) == ("a", "c")
+        assert row["lower"] <= min(max(row["fraction"], 0), 1) <= row["upper"]
+        expected += binom.pmf(k, trials, seen) * row["fraction"]
+    assert expected == pytest.approx(p)
+
+
+# --- interruptions and reports that are none
+
+
+def steps(protocol, n, resume, seed=11):
+    """A run with dropouts and late answers; the state goes through JSON at every step if asked."""
+    population = Population(
+        protocol, people(7, 0.6, n), np.random.default_rng(seed), dropout=0.2, late=0.2
+    )
+    curator = Curator(protocol, n)
+    while True:
+        curator = Curator.from_json(curator.to_json()) if resume else curator
+        queries = curator.next_queries(9)
+        curator = Curator.from_json(curator.to_json()) if resume else curator
+        if not queries:
+            break
+        for row in rows(population.answer(queries)):
+            curator.receive(row)
+            curator = Curator.from_json(curator.to_json()) if resume else curator
+    curator.receive(population.answer([]))
+    return curator
+
+
+def test_a_run_that_is_killed_at_every_step_ends_where_the_other_does():
+    protocol = AdaptiveKwikSort(named(7), 3.0, shuffle=1)
+    whole, broken = steps(protocol, 250, resume=False), steps(protocol, 250, resume=True)
+    assert whole.to_json() == broken.to_json()
+    assert str(whole.result().summary()) == str(broken.result().summary())
+    assert 0.7 * whole.handed < whole.answered < 0.9 * whole.handed
+    assert whole.late > 0
+
+
+def test_the_state_holds_counts_and_no_answers():
+    protocol = AdaptiveKwikSort(named(7), 3.0)
+    curator = Curator(protocol, 200)
+    queries = curator.next_queries()
+    reports = [report(protocol, query, 1, 7919 * k) for k, query in enumerate(queries)]
+    curator.receive(reports)
+    text = curator.to_json()
+    assert not any(row["report_id"] in text for row in reports)
+    state = json.loads(text)
+    assert sum(answers for _, _, answers, _ in state["counts"]) == len(reports)
+    # sorted, so that nothing ties an id to a pair
+    assert state["identities"] == sorted(state["identities"])
+    # and yet one that comes again is found
+    later = Curator.from_json(text)
+    assert later.receive(reports[:3]) == {"accepted": 0, "repeated id": 3}
+
+
+def test_spoilt_reports_are_counted_and_change_nothing():
+    protocol = AdaptiveKwikSort(named(6), 2.0, shuffle=3)
+    other = AdaptiveKwikSort(named(6), 2.5, shuffle=3)
+    n, ranks = 600, people(6, 0.5, 600)
+    clean, spoilt = Curator(protocol, n), Curator(protocol, n)
+    first, second = (Population(protocol, ranks, np.random.default_rng(8)) for _ in "12")
+    rng, expected = (
+        np.random.default_rng(9),
+        dict.fromkeys(
+            ("another protocol", "malformed", "out of range", "repeated id", "not asked for"), 0
+        ),
+    )
+    while queries := clean.next_queries():
+        assert spoilt.next_queries() == queries
+        good = rows(first.answer(queries))
+        assert rows(second.answer(queries)) == good
+        clean.receive(good)
+        unasked = np.flatnonzero(spoilt._asked == 0)
+        bad = {
+            "another protocol": [{**good[0], "protocol_id": other.id, "report_id": "f" * 32}],
+            "malformed": [{**good[0], "answer": None}, {"answer": 1, "protocol_id": protocol.id}],
+            "out of range": [{**good[0], "assignment": 15, "report_id": "e" * 32}],
+            "repeated id": [good[0], good[-1]],
+            "not asked for": [
+                {**good[0], "assignment": int(pair), "report_id": os.urandom(16).hex()}
+                for pair in unasked[:1]
+            ],
+        }
+        mixed = [row for spoilt_rows in bad.values() for row in spoilt_rows] + good
+        spoilt.receive([mixed[k] for k in rng.permutation(len(mixed))])
+        for reason, spoilt_rows in bad.items():
+            expected[reason] += len(spoilt_rows)
+    assert spoilt.rejected == expected
+    assert clean.result().order == spoilt.result().order
+    assert (clean.result().first == spoilt.result().first).all()
+    assert "Rejected reports" in str(spoilt.result().summary())
+
+
+def test_a_pair_gets_no_more_answers_than_it_was_handed_out():
+    protocol = AdaptiveKwikSort(named(6), 2.0)
+    curator = Curator(protocol, 300)
+    (query,) = curator.next_queries(1)
+    flood = [report(protocol, query, 0, k) for k in range(50)]
+    assert curator.receive(flood) == {"accepted": 1, "not asked for": 49}
+
+
+def test_nobody_answers_or_too_few():
+    protocol = AdaptiveKwikSort(named(6), 2.0)
+    curator = Curator(protocol, 20)
+    while curator.next_queries(4):
+        pass
+    result = curator.result()
+    assert (curator.handed, result.nobs, result.unplaced) == (20, 0, 6)
+    assert sorted(result.order) == named(6)
+    assert "not finished" in str(result.summary())
+    # answers that come when nobody is left to ask still divide the lists
+    curator = Curator(protocol, 20)
+    Population(protocol, people(6, 0.1, 20), np.random.default_rng(1), dropout=0.5).run(curator)
+    assert sorted(curator.result().order) == named(6)
+    assert 0 < curator.answered < 20
+
+
+def test_arguments():
+    protocol = AdaptiveKwikSort(ABC, 1.0)
+    with pytest.raises(ValueError, match="respondents must be at least 3, .* got 2"):
+        Curator(protocol, 2)
+    with pytest.raises(TypeError, match="protocol must be an AdaptiveKwikSort"):
+        Curator(pr.local.SubRanking(ABC, 1.0), 20)
+    with pytest.raises(ValueError, match="shuffle must be"):
+        AdaptiveKwikSort(ABC, 1.0, shuffle=-1)
+    with pytest.raises(ValueError, match="k must be"):
+        Curator(protocol, 20).next_queries(0)
+    with pytest.raises(ValueError, match="reports must have the columns"):
+        Curator(protocol, 20).receive({"answer": [1], "assignment": [1]})
+    with pytest.raises(ValueError, match="dropout must be"):
+        Population(protocol, people(3, 0.5, 5), np.random.default_rng(1), dropout=1.0)
+    few = Population(protocol, people(3, 0.5, 5), np.random.default_rng(1))
+    with pytest.raises(ValueError, match="people who were not asked before"):
+        few.answer(Curator(protocol, 20).next_queries())
+    good = json.loads(Curator(protocol, 20).to_json())
+    for spoilt in ({"order": [0, 0, 1]}, {"schema": "other"}, {"handed": 5}, {"counts": [[9] * 4]}):
+        with pytest.raises(ValueError, match="text must be JSON written by a curator"):
+            Curator.from_json(json.dumps({**good, **spoilt}))
+    with pytest.raises(ValueError, match="text must be JSON written by a curator"):
+        Curator.from_json("{")
+
+
+# --- what is predicted from public numbers
+
+
+def excess(order, pairs):
+    m = len(pairs)
+    order = np.array(order, dtype=np.int64)
+    return (kemeny_score(order, pairs) - kemeny_score(np.arange(m), pairs)) / (m * (m - 1) / 2)
+
+
+def population_of(m, phi):
+    first, second = np.triu_indices(m, 1)
+    theta = -math.log(phi)
+    return pair_matrix(np.array([pair_probability(g, theta) for g in second - first]))
+
+
+def flat(m, variance):
+    return (1 - np.eye(m)) / variance
+
+
+def test_predicted_losses_are_those_of_simulated_orders():
+    m, n, phi = 8, 1500, 0.7
+    pairs, rng = population_of(m, phi), np.random.default_rng(12)
+    ranks, lost, whole, fitted = pr.Mallows(m, phi).rvs(n, rng), [], [], []
+    for shuffle in range(40):
+        protocol = AdaptiveKwikSort(named(m), 1.0, shuffle=shuffle)
+        curator = Curator(protocol, n)
+        Population(protocol, ranks, rng).run(curator)
+        result = curator.result()
+        lost.append(excess(result.sort, pairs))
+        whole.append(excess([named(m).index(item) for item in result.order], pairs))
+    agreement = 1 / (1 + phi)
+    assert kwiksort_excess(m, n, protocol.gain, agreement) == pytest.approx(np.mean(lost), rel=0.5)
+    assert np.mean(whole) < np.mean(lost)
+    variance = rival_variance(pr.local.SubRanking(named(m), 1.0), n)
+    for _ in range(60):
+        upper = pairs[np.triu_indices(m, 1)]
+        noisy = pair_matrix(upper + rng.normal(0, math.sqrt(variance), len(upper)))
+        fitted.append(excess(order_of(borda(noisy)), pairs))
+    assert pairs_excess(flat(m, variance), agreement) == pytest.approx(np.mean(fitted), rel=0.5)
+
+
+def test_the_break_even_is_where_predictions_cross():
+    m, n, gain = 15, 5000, math.tanh(0.5)
+    variance = rival_variance(pr.local.SubRanking(named(m), 1.0), n)
+    least = break_even(m, n, gain, variance)
+    assert 0.55 < least < 0.75
+    for agreement in (least - 0.05, least + 0.02):
+        rival = pairs_excess(flat(m, variance), agreement)
+        assert (kwiksort_excess(m, n, gain, agreement) < rival) == (agreement > least)
+    # with more people both lose less; with few there is no way round the default
+    assert kwiksort_excess(m, 4 * n, gain, 0.6) < kwiksort_excess(m, n, gain, 0.6)
+    assert break_even(m, 100, gain, 50 * variance) is None
+
+
+def test_the_summary_says_when_the_default_would_have_done_better():
+    protocol = AdaptiveKwikSort(named(15), 1.0)
+    result = Curator(protocol, 5000).result()
+    ahead = replace(result, answers=np.full_like(result.answers, 48))
+    assert "unless neighbours in the order are placed alike by at least 64%" in ahead.advice()
+    few = replace(result, answers=np.full_like(result.answers, 1))
+    assert few.advice().endswith("as good or better, however much the population agrees.")
+    assert few.advice() in str(few.summary()).replace("\n", " ")
