@@ -167,9 +167,9 @@ def test_pairs_that_nobody_was_asked_about():
         assert low[i, j] == 0 and high[i, j] == 1
         others = ~np.isnan(stated.fractions) & ~np.eye(4, dtype=bool)
         assert (high - low)[others].max() < 1
-    # an unknown fraction has a standard error of 1/2 in both scores
+    # an unknown fraction has a standard error of 1/2 in both scores, and the errors of the others
     asked = 1 / (4 * protocol.gain**2 * 100)
-    assert stated.covariance[i, i] == pytest.approx(2 * asked + 0.25, rel=0.01)
+    assert stated.covariance[i, i] == pytest.approx(2 * asked * 1.5**2 + 0.25, rel=0.01)
     assert stated.covariance[i, j] == pytest.approx(-0.25)
     fit = pr.PrivateRankAggregation.from_release(release)
     text = " ".join(str(fit.summary()).split())
