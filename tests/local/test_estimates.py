@@ -196,7 +196,7 @@ def test_protocols_for_other_questions_are_refused(protocol):
         release_consensus(tally)
 
 
-def test_wilsons_interval_of_votes():
+def test_intervals_of_votes_are_those_of_proportions():
     from statsmodels.stats.proportion import proportion_confint
 
     counts, ahead = np.array([40, 7, 300]), np.array([25, 7, 140])
@@ -205,7 +205,12 @@ def test_wilsons_interval_of_votes():
     expected = proportion_confint(ahead, counts, method="wilson")
     up = np.triu_indices(3, 1)
     np.testing.assert_allclose([low[up], high[up]], expected)
-    np.testing.assert_allclose(low + high.T, 1.0)
+    np.testing.assert_allclose((low + high.T)[up], 1.0)
+    # all at once: exact intervals, at a third of the level each
+    low, high = pairs.bounds(0.05, True)
+    expected = proportion_confint(ahead, counts, 0.05 / 3, method="beta")
+    np.testing.assert_allclose([low[up], high[up]], expected)
+    np.testing.assert_allclose((low + high.T)[up], 1.0)
 
 
 def test_the_largest_difference_is_the_studentised_range():
