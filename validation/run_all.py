@@ -35,6 +35,7 @@ STUDIES = (
     "aggregation_orders",
     "local",
     "local_intervals",
+    "local_yll",
     "localtests",
 )
 

@@ -98,7 +98,13 @@ class NoisyVotes:
         m = len(self.scores)
         coordinates = m * (m - 1) // 2 if together else 1
         return fraction_interval(
-            self.fractions, self.noise, self.step / self.units, self.units, alpha, target, coordinates
+            self.fractions,
+            self.noise,
+            self.step / self.units,
+            self.units,
+            alpha,
+            target,
+            coordinates,
         )
 
     @property

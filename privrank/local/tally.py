@@ -133,6 +133,20 @@ class Tally:
     def _cells(self) -> tuple[IntArray, IntArray, IntArray]:
         return self.assignment, self.answer, self.count
 
+    def __radd__(self, other: object) -> Tally:
+        """Return the tally itself where ``sum`` of several starts."""
+        return self if other == 0 else NotImplemented
+
+    @property
+    def _consistent(self) -> bool:
+        """Whether this can be a tally of its protocol."""
+        inside = (0 <= self.assignment) & (self.assignment < self.protocol.assignments)
+        inside &= (0 <= self.answer) & (self.answer < self.protocol.answers) & (self.count > 0)
+        if self.identity is None or self.cell is None:
+            return bool(inside.all())
+        cells = np.bincount(self.cell, minlength=len(self.count))
+        return bool(inside.all()) and np.array_equal(cells, self.count)
+
     def to_json(self, *, ids: bool = True) -> str:
         """Return the tally as JSON text, from which :meth:`from_json` rebuilds it.
 
@@ -173,7 +187,7 @@ class Tally:
                 raise ValueError
             protocol = protocol_from_json(json.dumps(record["protocol"]))
             kept = "identity" in record
-            return cls(
+            found = cls(
                 protocol,
                 np.array(record["assignment"], dtype=np.int64),
                 np.array(record["answer"], dtype=np.int64),
@@ -182,6 +196,9 @@ class Tally:
                 _unpacked(record["identity"], "<u8") if kept else None,
                 _unpacked(record["cell"], "<i8") if kept else None,
             )
+            if not found._consistent:
+                raise ValueError
+            return found
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
             raise ValueError("text must be JSON written by a tally's to_json().") from None
 

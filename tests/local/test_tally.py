@@ -181,6 +181,7 @@ def test_tallies_add_up():
     for cut in (0, 1, 100, len(frame)):
         parts = [PROTOCOL.tally(frame.iloc[:cut]), PROTOCOL.tally(frame.iloc[cut:])]
         assert same(parts[0] + parts[1], whole) and same(parts[1] + parts[0], whole)
+    assert same(sum(PROTOCOL.tally(frame.iloc[k::4]) for k in range(4)), whole)
     twice = whole + whole
     assert cells(twice) == cells(whole) and twice.rejected[REPEATED] == 300 + 20
     with pytest.raises(ValueError, match="must be of one protocol"):
@@ -208,7 +209,11 @@ def test_archives():
     assert (bare + again).n == 600 and "identity" not in whole.to_json(ids=False)
     assert all(name not in text for name in CLEAN["report_id"].head(5))
     record = json.loads(text)
-    for broken in ("", "[]", text[:-30], json.dumps({**record, "schema": "other"})):
+    changed = ({"schema": "other"}, {"count": record["count"][:-1]}, {"answer": [99] * len(record)})
+    changed += ({"count": [-1, *record["count"][1:]]}, {"cell": record["identity"]})
+    changed += ({"assignment": [10, *record["assignment"][1:]]}, {"rejected": None})
+    broken_texts = [json.dumps({**record, **change}) for change in changed]
+    for broken in ("", "[]", text[:-30], *broken_texts):
         with pytest.raises(ValueError, match="JSON written by a tally"):
             Tally.from_json(broken)
 
