@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -50,7 +51,7 @@ def rival_variance(rival: SubRanking, n: float) -> float:
     return pair_factor(rival.epsilon, rival.width) * (rival.width + 1) / 3 * pairs / (4 * n)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AdaptiveOrder:
     """What a :class:`privrank.local.curator.Curator` was told, and the order that this makes.
 
@@ -92,7 +93,7 @@ class AdaptiveOrder:
     unplaced: int
     alpha: float
 
-    @property
+    @cached_property
     def order(self) -> tuple[str, ...]:
         """The items, best first."""
         return tuple(self.protocol.items[place] for place in self._places())
