@@ -59,7 +59,8 @@ def verdict(result: RankTestResult) -> str:
             f"H0 {verb} rejected at level {result.alpha:g}. This method releases the decision "
             f"alone, so there is no p-value."
         )
-    noisy, error = " The p-value accounts for the privacy noise.", ""
+    noise = "random responses" if result.release.local else "privacy noise"
+    noisy, error = f" The p-value accounts for the {noise}.", ""
     if result.draws is not None and result.pvalue_error:
         error = f" (Monte Carlo standard error {result.pvalue_error:.1g})"
     if result.boundary is not None:
