@@ -134,8 +134,14 @@ def series_of(view: Frame, columns: Sequence[str]) -> dict[str, pd.Series[Any]]:
         view = view.select(*columns).collect()
     elif isinstance(native := view.to_native(), pd.DataFrame):
         return {name: native[name].reset_index(drop=True) for name in columns}
-    arrays = {name: view.get_column(name).to_numpy() for name in columns}
-    return {name: pd.Series(array, dtype=array.dtype) for name, array in arrays.items()}
+    return {name: _series(view.get_column(name).to_numpy()) for name in columns}
+
+
+def _series(array: NDArray[Any]) -> pd.Series[Any]:
+    """Return an array as a Series; entries that are arrays, and dates of any unit, are objects."""
+    if array.ndim > 1 or array.dtype.kind in "mM":
+        return pd.Series(list(array), dtype=object)
+    return pd.Series(array, dtype=array.dtype)
 
 
 @dataclass(frozen=True, slots=True)

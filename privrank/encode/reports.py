@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -25,8 +26,11 @@ __all__ = [
     "FOREIGN",
     "MALFORMED",
     "RANGE",
+    "REASONS",
     "REPEATED",
+    "STRUCK",
     "Reports",
+    "hashed",
     "once",
     "read_reports",
 ]
@@ -39,7 +43,11 @@ COLUMNS = ("protocol_id", "assignment", "answer", "report_id")
 
 FOREIGN, MALFORMED = "another protocol", "malformed"
 RANGE, REPEATED = "out of range", "repeated id"
+REASONS = (FOREIGN, MALFORMED, RANGE, REPEATED)
 """Why a report is rejected; a row that has several reasons counts under the first of this order."""
+
+STRUCK = -1
+"""Assignment and answer of an id whose reports contradict each other: none of them counts."""
 
 EXACT = 2.0**53
 """Whole numbers that are held as floats are exact below this."""
@@ -47,14 +55,14 @@ EXACT = 2.0**53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reports:
-    """Accepted reports, sorted by identity, and the numbers of rejected ones by reason.
+    """Readable reports by id, sorted by identity, and the numbers of rejected rows by reason.
 
     Parameters
     ----------
-    identity : ndarray of uint64, shape (n,)
-        64 bits that stand for the id of each report.
-    assignment, answer : ndarray of int64, shape (n,)
-        What was asked, and the randomised answer.
+    identity : ndarray of uint64, shape (ids,)
+        64 bits that stand for each id.
+    assignment, answer : ndarray of int64, shape (ids,)
+        What was asked, and the randomised answer; :data:`STRUCK` where reports of one id differ.
     rejected : mapping of str to int
         Rejected rows by reason.
     """
@@ -89,13 +97,13 @@ def read_reports(reports: object, protocol_id: str, assignments: int, answers: i
 
     Notes
     -----
-    **Identity.** Of reports with one id one counts, that of the smallest (assignment, answer)
-    (:func:`once`); the others are rejected, whatever they hold. So a report that was sent twice
-    counts once, and the outcome does not depend on the order of rows. Ids are compared by a hash of
-    64 bits: n reports with different ids lose about n^2 / 2^65 of their number by accident, less
-    than one at a thousand million.
+    **Identity.** Of equal reports with one id one counts. Of reports with one id that differ none
+    does, so that whoever learns the id of a report cannot put another in its place
+    (:func:`once`). So a report that was sent twice counts once, and the outcome does not depend on
+    the order of rows. Ids are compared by a hash of 64 bits: n reports with different ids lose
+    about n^2 / 2^64 of their number by accident, less than one at a thousand million.
     """
-    table = _table(reports)
+    table = _table(reports, protocol_id)
     own = _texts(table["protocol_id"]) == protocol_id
     asked, asked_fault = _whole_numbers(table["assignment"], assignments)
     answer, answer_fault = _whole_numbers(table["answer"], answers)
@@ -108,7 +116,7 @@ def read_reports(reports: object, protocol_id: str, assignments: int, answers: i
         FOREIGN: int((~own).sum()),
         MALFORMED: int((own & (faults == _NO_NUMBER)).sum()),
         RANGE: int((own & (faults == _BEYOND)).sum()),
-        REPEATED: int(kept.sum()) - len(found[0]),
+        REPEATED: int(kept.sum()) - int((found[1] != STRUCK).sum()),
     }
     return Reports(*found, rejected)
 
@@ -116,29 +124,35 @@ def read_reports(reports: object, protocol_id: str, assignments: int, answers: i
 def once(
     identity: Identities, assignment: IntArray, answer: IntArray
 ) -> tuple[Identities, IntArray, IntArray]:
-    """Return one report of each identity, that of the smallest (assignment, answer), sorted.
+    """Return what the reports of each identity say, :data:`STRUCK` where they differ, sorted.
 
-    The smallest of some reports is the smallest of the smallest of their parts, so that parts may
-    be counted one by one and added up.
+    What is struck in a part of the reports is struck in the whole, and parts that agree make a
+    whole that agrees: so parts may be counted one by one and added up, in any order.
     """
     order = np.argsort(identity, kind="stable")
-    ranked = identity[order]
-    if (ranked[1:] == ranked[:-1]).any():
-        order = np.lexsort((answer, assignment, identity))
-        ranked = identity[order]
-    first = np.ones(len(ranked), dtype=np.bool_)
-    first[1:] = ranked[1:] != ranked[:-1]
-    chosen = order[first]
-    return identity[chosen], assignment[chosen], answer[chosen]
+    identity, assignment, answer = identity[order], assignment[order], answer[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = identity[1:] != identity[:-1]
+    first = np.flatnonzero(new)
+    if len(first) < len(order):
+        place = np.cumsum(new) - 1
+        other = assignment != assignment[first][place]
+        other |= answer != answer[first][place]
+        struck = place[other]
+        assignment, answer = assignment[first], answer[first]
+        assignment[struck] = answer[struck] = STRUCK
+    return identity[first], assignment, answer
 
 
-def _table(reports: object) -> Mapping[str, pd.Series[Any]]:
+def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
     """Return the four columns of a frame of reports."""
     if isinstance(reports, Mapping):
-        single = all(np.ndim(value) == 0 for value in reports.values())
-        reports = [reports] if single else pd.DataFrame(dict(reports))
+        columns = not reports or any(_is_column(value) for value in reports.values())
+        reports = _framed(reports) if columns else [reports]
     if isinstance(reports, list | tuple):
-        rows = [row if isinstance(row, Mapping) else {} for row in reports]
+        # a row that has no columns is malformed
+        spoilt = {"protocol_id": protocol_id}
+        rows = [row if isinstance(row, Mapping) else spoilt for row in reports]
         return {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
     try:
         view = counting.open_frame(reports, "reports")
@@ -159,6 +173,21 @@ def _table(reports: object) -> Mapping[str, pd.Series[Any]]:
             f"has no {missing[0]!r}: rename the one meant."
         )
     return table
+
+
+def _is_column(value: object) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
+
+
+def _framed(columns: Mapping[Any, Any]) -> pd.DataFrame:
+    """Return a mapping of columns as a frame."""
+    try:
+        return pd.DataFrame(dict(columns))
+    except (ValueError, TypeError):
+        raise ValueError(
+            "reports must be columns of equal length with an entry for each report, and these are "
+            "not: give a list with a mapping for each report."
+        ) from None
 
 
 def _texts(values: pd.Series[Any]) -> NDArray[Any]:
@@ -183,9 +212,9 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
     numbers = values
     if not pd.api.types.is_numeric_dtype(values.dtype):
         plain = values.astype(object)
-        if pd.api.types.infer_dtype(plain, skipna=False) not in ("string", "integer"):
-            plain = plain.map(lambda e: e if isinstance(e, Real | Decimal | str) else None)
-        numbers = pd.to_numeric(plain, errors="coerce")
+        if pd.api.types.infer_dtype(plain, skipna=False) != "string":
+            plain = plain.map(_plain)
+        values, numbers = plain, pd.to_numeric(plain, errors="coerce")
     if numbers.dtype.kind in "iu" and isinstance(numbers.dtype, np.dtype):
         whole = numbers.to_numpy()
         inside = (whole >= 0) & (whole < below)
@@ -215,15 +244,50 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
     return found, fault
 
 
+def _plain(entry: Any) -> str | float | None:
+    """Return a number as one that pandas reads, -1 where 64 bits cannot hold it."""
+    if isinstance(entry, str | float):
+        return entry
+    if not isinstance(entry, Real | Decimal | np.bool_):
+        return None
+    number: Any = int(entry) if isinstance(entry, np.bool_) else entry
+    try:
+        if not 0 <= number < 2**63:
+            return -1
+        whole = int(number)
+        return whole if whole == number else None
+    except (ArithmeticError, ValueError):  # such as a decimal that is none
+        return None
+
+
 def _identities(values: pd.Series[Any]) -> tuple[Identities, BoolArray]:
     """Return 64 bits for each id, and whether it is missing; a number is its digits."""
     entries = values.astype(object).to_numpy()
-    if values.dtype.kind == "f":
-        entries = np.array([int(e) if e % 1 == 0 else None for e in entries], dtype=object)
-    if pd.api.types.infer_dtype(entries, skipna=False) != "string":
-        gaps = np.asarray(pd.isna(entries))
-        entries = np.array(
-            ["" if gap else str(e) for e, gap in zip(entries, gaps, strict=True)], dtype=object
-        )
-    nameless = np.asarray(entries == "", dtype=np.bool_)
-    return pd.util.hash_array(entries, categorize=False), nameless
+    texts = pd.api.types.infer_dtype(entries, skipna=False) == "string"
+    try:
+        found = hashed(entries) if texts else None
+    except UnicodeEncodeError:
+        found = None
+    if found is None:
+        entries = np.array([_name(entry) for entry in entries], dtype=object)
+        found = hashed(entries)
+    return found, np.asarray(entries == "", dtype=np.bool_)
+
+
+def hashed(names: NDArray[Any]) -> Identities:
+    """Return 64 bits for each of an array of texts."""
+    return pd.util.hash_array(names, categorize=False)
+
+
+def _name(entry: object) -> str:
+    """Return an id as text, "" where it is missing or no text could hold it."""
+    if isinstance(entry, float) and entry.is_integer():
+        entry = int(entry)
+    if not isinstance(entry, str | bytes | int | np.integer | np.bool_ | UUID):
+        return ""
+    try:
+        text = str(entry)
+        text.encode()
+    except ValueError:  # half a character, or too many digits
+        return ""
+    return text
