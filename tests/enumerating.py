@@ -59,7 +59,7 @@ def reports(protocol, assignment=None, held=None):
     """For each ranking the distribution of (assignment, answer), by the client's own code."""
 
     def run(ranking):
-        report = protocol.randomize(ranking, assignment)
+        report = protocol.randomize(ranking, assignment, "an id")
         return report["assignment"], report["answer"]
 
     held = rankings(protocol.items) if held is None else held

@@ -48,10 +48,12 @@ class AdaptiveKwikSort(Asking):
     Notes
     -----
     The assignment is the place of the pair among all in lexicographic order; a curator's query
-    holds it. The answer is 0 if the first item of the pair is placed before the second, else 1.
+    holds it, and the id that the report is to have. The answer is 0 if the first item of the pair
+    is placed before the second, else 1.
 
     **Privacy.** The unit is a respondent, who answers once; neighbours are any two rankings of
-    theirs. Let q_t be the query that respondent t is asked and a_t the answer. Whatever the curator
+    theirs. Let q_t be the query that respondent t is asked, with its random id, and a_t the answer.
+    Whatever the curator
     does, q_t is drawn from a distribution that depends on q_1, a_1, ..., a_(t-1) and public numbers
     alone, as nobody has read ranking t yet. So a run has probability
     prod_t P(q_t | q_1, ..., a_(t-1)) P(a_t | q_t, ranking t), in which the ranking of one
@@ -83,6 +85,13 @@ class AdaptiveKwikSort(Asking):
         """Refuse: the curator says what is asked."""
         raise ValueError(
             "assignment must be given with an adaptive protocol: it is that of the query which the "
+            "curator has handed to this respondent."
+        )
+
+    def draw_id(self) -> str:
+        """Refuse: a report without the id of an open query is not counted."""
+        raise ValueError(
+            "report_id must be given with an adaptive protocol: it is that of the query which the "
             "curator has handed to this respondent."
         )
 

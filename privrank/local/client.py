@@ -34,11 +34,11 @@ def protocol_from_json(text: str) -> Protocol:
     """Return the protocol that ``to_json`` wrote; its id has to be that of its settings."""
     try:
         content = json.loads(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("privrank") != "local protocol":
         raise ValueError("text must be the JSON of a protocol: write it with to_json().")
-    if content.get("version") != VERSION:
+    if type(version := content.get("version")) is not int or version != VERSION:
         raise ValueError(
             f"text is a protocol of another version than {VERSION}: use the version of privrank "
             f"that wrote it."
@@ -99,7 +99,9 @@ class Client:
         """The items to put in order, in as many sets as the answer has digits."""
         return self.protocol.question(self.assignment)
 
-    def randomize(self, ranking: object, assignment: int | None = None) -> dict[str, str | int]:
+    def randomize(
+        self, ranking: object, assignment: int | None = None, report_id: str | None = None
+    ) -> dict[str, str | int]:
         """Return the report of the ranking, once.
 
         Parameters
@@ -109,6 +111,8 @@ class Client:
         assignment : int, optional
             What a survey that chooses its questions asks this respondent, instead of one drawn
             here; an adaptive one has to say it.
+        report_id : str, optional
+            The id that such a survey has handed out with it.
 
         Returns
         -------
@@ -121,6 +125,6 @@ class Client:
                 "epsilon again, and reports that are averaged give the answer away."
             )
         asked = self.assignment if assignment is None else assignment
-        report = self.protocol.randomize(ranking, asked)
+        report = self.protocol.randomize(ranking, asked, report_id)
         self._reported = True
         return report

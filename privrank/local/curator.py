@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.reports import REPEATED, read_reports
+from privrank.encode.reports import REASONS, REPEATED, STRUCK, hashed, read_reports
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
+from privrank.local.responses import identifier
 from privrank.local.rounds import RoundSort
 from privrank.local.sortedorder import AdaptiveOrder
+from privrank.local.tally import archived_numbers, archived_reasons
 from privrank.util.checks import check_alpha, check_count
 
 __all__ = ["Curator"]
@@ -25,7 +27,10 @@ IntArray = NDArray[np.int64]
 SCHEMA = "privrank-curator/1"
 
 UNASKED = "not asked for"
-"""Why a report is rejected beside those of a tally: more answers to a pair than were handed out."""
+"""Why a report is rejected beside those of a tally: no open query has its id and its pair."""
+
+NOBODY = -2
+"""The pair of an id that no open query has."""
 
 
 class Curator:
@@ -51,6 +56,10 @@ class Curator:
     opinions, binomial with the probability 1/2 + gain (p - 1/2), p the share of the population with
     the first item before the second: sampling and response together.
 
+    Every query has a random id, drawn from the operating system's bits, that its report has to
+    bear, once. So nobody sends more answers than they were handed queries, and the curator, who
+    alone knows whom it hands a query, has to see to it that each respondent gets one.
+
     An answer that arrives after its round no longer moves the sort; like all others it counts for
     the order that the run ends with (:class:`privrank.local.sortedorder.AdaptiveOrder`).
 
@@ -60,7 +69,8 @@ class Curator:
     >>> protocol = AdaptiveKwikSort(["tea", "coffee", "water"], epsilon=2.0)
     >>> curator = Curator(protocol, respondents=30)
     >>> query, *_ = curator.next_queries(2)
-    >>> report = protocol.randomize(query["items"], query["assignment"])  # the first is preferred
+    >>> asked = query["assignment"], query["report_id"]
+    >>> report = protocol.randomize(query["items"], *asked)  # the first is preferred
     >>> curator.receive([report])
     {'accepted': 1}
     """
@@ -84,7 +94,8 @@ class Curator:
         self.handed, self.late, self.rounds = 0, 0, 0
         self._asked, self._given, self._first = (np.zeros(pairs, dtype=np.int64) for _ in "123")
         self._rejected: Counter[str] = Counter()
-        self._identities = np.zeros(0, dtype=np.uint64)
+        self._used = np.zeros(0, dtype=np.uint64)
+        self._waiting: dict[int, int] = {}
         self._begin()
 
     def __repr__(self) -> str:
@@ -137,10 +148,11 @@ class Curator:
         Returns
         -------
         list of dict
-            ``protocol_id``, ``assignment`` (what :meth:`AdaptiveKwikSort.randomize` needs) and
-            ``items``, the two to be ordered. Fewer than `k`, at most `wanted`, of them, as the next
-            round depends on the answers of this one; none when nobody is wanted. Somebody who
-            does not answer is replaced by asking for queries again.
+            ``protocol_id``, ``assignment`` and ``report_id``, which
+            :meth:`AdaptiveKwikSort.randomize` needs, and ``items``, the two to be ordered. Fewer
+            than `k`, at most `wanted`, of them, as the next round depends on the answers of this
+            one; none when nobody is wanted. Somebody who does not answer is replaced by asking for
+            queries again.
         """
         most = self.wanted
         size = most if k is None else min(check_count("k", k), most)
@@ -153,14 +165,17 @@ class Curator:
         pairs = pairs[self.protocol.handing(self.handed, size)]
         np.add.at(self._asked, pairs, 1)
         self.handed += size
-        names = self.protocol.items
+        names, ids = self.protocol.items, [identifier() for _ in range(size)]
+        tokens = hashed(np.array(ids, dtype=object)).tolist()
+        self._waiting.update(zip(tokens, pairs.tolist(), strict=True))
         return [
             {
                 "protocol_id": self.protocol.id,
                 "assignment": int(pair),
+                "report_id": name,
                 "items": [names[place] for place in self.protocol.all_pairs[pair]],
             }
-            for pair in pairs
+            for pair, name in zip(pairs, ids, strict=True)
         ]
 
     def receive(self, reports: object) -> dict[str, int]:
@@ -169,31 +184,33 @@ class Curator:
         Parameters
         ----------
         reports : list of dict, data frame, or one report
-            What devices returned; anything :meth:`AdaptiveKwikSort.tally` reads.
+            What devices returned; anything :meth:`AdaptiveKwikSort.tally` reads. Nothing that a
+            row of a list may be stops the count, so put a single message into a list.
 
         Returns
         -------
         dict
             How many of these were ``"accepted"``, ``"late"`` among them, and how many rejected for
             which reason. Of several reports with one id the first counts, and of several in one
-            hand-over that of the smallest pair and answer.
+            hand-over none if they differ; the query is open then as before.
         """
         protocol = self.protocol
         found = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
         outcome = Counter({name: int(number) for name, number in found.rejected.items()})
-        new = np.isin(found.identity, self._identities, invert=True)
-        pairs, answers, ids = (a[new] for a in (found.assignment, found.answer, found.identity))
-        order = np.argsort(pairs, kind="stable")
-        nth = np.empty(len(pairs), dtype=np.int64)
-        nth[order] = np.arange(len(pairs)) - np.searchsorted(pairs[order], pairs[order])
-        kept = nth < (self._asked - self._given)[pairs]
-        outcome[REPEATED] += int((~new).sum())
-        outcome[UNASKED] = int((~kept).sum())
+        pairs, answers, ids = found.assignment, found.answer, found.identity
+        clear = pairs != STRUCK
+        again = clear & np.isin(ids, self._used)
+        queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
+        kept = pairs == np.array(queried, dtype=np.int64)
+        outcome[REPEATED] += int(again.sum())
+        outcome[UNASKED] = int((clear & ~again & ~kept).sum())
         self._rejected += outcome
+        for token in ids[kept].tolist():
+            del self._waiting[token]
+        self._used = np.union1d(self._used, ids[kept])
         pairs, answers = pairs[kept], answers[kept]
         np.add.at(self._given, pairs, 1)
         np.add.at(self._first, pairs, answers == 0)
-        self._identities = np.union1d(self._identities, ids[kept])
         late = int(np.isin(pairs, self._open, invert=True).sum())
         self.late += late
         self._advance()
@@ -240,8 +257,8 @@ class Curator:
     def to_json(self) -> str:
         """Return the state of the run as JSON text, from which :meth:`from_json` goes on.
 
-        It holds counts by pair, never an answer beside the id of its report: of the ids 64 bits are
-        kept, by which one that comes twice is found.
+        It holds counts by pair, never an answer beside the id of its report. Of ids 64 bits are
+        kept: those of open queries beside their pairs, and those that are used.
         """
         used = np.flatnonzero(self._asked)
         counts = np.column_stack([used, self._asked[used], self._given[used], self._first[used]])
@@ -257,8 +274,9 @@ class Curator:
                 "order": self._sort.order,
                 "lists": self._sort.lists,
                 "counts": counts.tolist(),
-                "rejected": self.rejected,
-                "identities": [f"{number:016x}" for number in self._identities.tolist()],
+                "rejected": {reason: self._rejected[reason] for reason in (*REASONS, UNASKED)},
+                "open": {f"{token:016x}": pair for token, pair in sorted(self._waiting.items())},
+                "used": [f"{token:016x}" for token in self._used.tolist()],
             }
         )
 
@@ -270,29 +288,68 @@ class Curator:
             if record["schema"] != SCHEMA:
                 raise ValueError
             return cls._restored(record)
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ):
             raise ValueError("text must be JSON written by a curator's to_json().") from None
 
     @classmethod
     def _restored(cls, record: Mapping[str, Any]) -> Curator:
         protocol = protocol_from_json(json.dumps(record["protocol"]))
         curator = cls(protocol, record["respondents"])  # type: ignore[arg-type]
-        pairs, *counts = np.array(record["counts"], dtype=np.int64).reshape(-1, 4).T
+        numbers = [number for row in record["counts"] for number in row]
+        pairs, *counts = archived_numbers(numbers).reshape(-1, 4).T
         kept = curator._asked, curator._given, curator._first
-        for numbers, values in zip(kept, counts, strict=True):
-            numbers[pairs] = values
-        curator._rejected = Counter(record["rejected"])
-        curator._identities = np.array([int(i, 16) for i in record["identities"]], dtype=np.uint64)
+        for cells, values in zip(kept, counts, strict=True):
+            cells[pairs] = values
+        curator._rejected = Counter(archived_reasons(record["rejected"], (*REASONS, UNASKED)))
+        curator._used = np.array([_token(text) for text in record["used"]], dtype=np.uint64)
+        curator._waiting = {_token(text): pair for text, pair in record["open"].items()}
         curator._sort = RoundSort(
-            tuple(record["order"]), tuple((start, end) for start, end in record["lists"])
+            tuple(archived_numbers(record["order"]).tolist()),
+            tuple((start, end) for start, end in record["lists"]),
         )
+        if not curator._sort.sound(len(protocol.items)):
+            raise ValueError
+        names = ("handed", "late", "rounds", "quota")
+        handed, late, rounds, quota = archived_numbers([record[name] for name in names]).tolist()
+        curator.handed = handed
         curator._begin()
-        curator.handed, curator.late = record["handed"], record["late"]
-        curator.rounds, curator._quota = record["rounds"], record["quota"]
-        everything = tuple(range(len(protocol.items)))
-        if (
-            tuple(sorted(curator._sort.order)) != everything
-            or curator._asked.sum() != curator.handed
-        ):
+        curator.late, curator.rounds, curator._quota = late, rounds, quota
+        if not (pairs[:1] >= 0).all() or not (np.diff(pairs) > 0).all() or not curator._consistent:
             raise ValueError
         return curator
+
+    @property
+    def _consistent(self) -> bool:
+        """Whether counts, queries and numbers fit each other."""
+        low, high = int(bool(self._sort.lists)), self.respondents * bool(self._sort.lists)
+        bounded = 0 <= self.late <= self.answered and self.rounds >= 0
+        bounded &= self.handed <= self.respondents and low <= self._quota <= max(low, high)
+        waiting = archived_numbers(list(self._waiting.values()))
+        inside = (waiting >= 0) & (waiting < len(self._asked))
+        ordered = (self._first >= 0) & (self._first <= self._given) & (self._given <= self._asked)
+        return bool(
+            bounded
+            and inside.all()
+            and ordered.all()
+            and self._asked.sum() == self.handed
+            and len(self._used) == self.answered
+            and (self._used[1:] > self._used[:-1]).all()
+            and not np.isin(np.array(list(self._waiting), dtype=np.uint64), self._used).any()
+            and np.array_equal(
+                np.bincount(waiting, minlength=len(self._asked)), self._asked - self._given
+            )
+        )
+
+
+def _token(text: str) -> int:
+    """Return the 64 bits that an archive holds of an id, or raise ValueError."""
+    if f"{(token := int(text, 16)):016x}" != text:
+        raise ValueError
+    return token

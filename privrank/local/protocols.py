@@ -158,7 +158,13 @@ class Protocol(ABC):
         """Draw what one respondent is asked, from the operating system's random bits."""
         return below(self.assignments)
 
-    def randomize(self, ranking: object, assignment: int | None = None) -> dict[str, str | int]:
+    def draw_id(self) -> str:
+        """Draw the id of a report, 128 random bits of the operating system."""
+        return identifier()
+
+    def randomize(
+        self, ranking: object, assignment: int | None = None, report_id: str | None = None
+    ) -> dict[str, str | int]:
         """Randomise one respondent's ranking, on their device, and return the report.
 
         Parameters
@@ -169,6 +175,8 @@ class Protocol(ABC):
         assignment : int, optional
             What the respondent was asked; drawn here if it is left out. It must have been drawn
             without regard to the ranking.
+        report_id : str, optional
+            The id that the curator has handed to the respondent; drawn here if it is left out.
 
         Returns
         -------
@@ -180,8 +188,8 @@ class Protocol(ABC):
         **Privacy.** The report is epsilon-private for any two rankings of its respondent (proof:
         :class:`privrank.local.responses.SubsetResponse`): the assignment is drawn before the
         ranking is read, the answer's digits are subset responses at epsilon / digits each, the id
-        of the report is independent of all. A second report of the same ranking adds its own
-        epsilon.
+        of the report is drawn without regard to it. A second report of the same ranking adds its
+        own epsilon.
         """
         if assignment is None:
             asked, needed = self.draw_assignment(), list(range(len(self.items)))
@@ -189,6 +197,9 @@ class Protocol(ABC):
             asked = check_count("assignment", assignment, low=0, high=self.assignments - 1)
             names = {name for names in self.question(asked) for name in names}
             needed = [place for place, name in enumerate(self.items) if name in names]
+        if report_id is not None and not (isinstance(report_id, str) and report_id):
+            raise TypeError("report_id must be a text, that of the query which is answered.")
+        name = self.draw_id() if report_id is None else report_id
         ranks = read_ranking(
             ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
         )
@@ -200,7 +211,7 @@ class Protocol(ABC):
             "protocol_id": self.id,
             "assignment": asked,
             "answer": answer,
-            "report_id": identifier(),
+            "report_id": name,
         }
 
     # Studies, and the curator's side.
@@ -235,7 +246,7 @@ class Protocol(ABC):
             raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
         rankings = check_rankings(ranks, len(self.items), ties=self.keeps_ties)
         n = len(rankings)
-        asked = self.assign(n, rng) if assignments is None else assignments
+        asked = self.assign(n, rng) if assignments is None else self._given(assignments, n)
         values = self.response.simulated(self.favoured_answers(rankings, asked), rng)
         drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
         return {
@@ -244,6 +255,17 @@ class Protocol(ABC):
             "answer": self.packed(values),
             "report_id": drawn,
         }
+
+    def _given(self, assignments: object, n: int) -> IntArray:
+        """Return assignments of so many respondents as they were given, or refuse."""
+        asked = np.asarray(assignments)
+        whole = asked.shape == (n,) and (asked.dtype.kind in "iu" or not n)
+        if not whole or not ((asked >= 0) & (asked < self.assignments)).all():
+            raise ValueError(
+                f"assignments must be whole numbers, one for each of the {n} rankings, from 0 to "
+                f"{self.assignments - 1}: leave them out to have them drawn."
+            )
+        return asked.astype(np.int64)
 
     def packed(self, values: NDArray[Any]) -> IntArray:
         """Return the answers that digits in the last axis stand for, the highest first."""
@@ -344,7 +366,10 @@ def _check_epsilon(epsilon: object) -> float:
     """Return what a report may spend as a float, of a size that leaves a report private."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise TypeError(f"epsilon must be a positive number, got {type(epsilon).__name__}.")
-    value = float(epsilon)
+    try:
+        value = float(epsilon)
+    except OverflowError:
+        value = math.inf
     if math.isinf(value) and value > 0:
         raise ValueError(
             "epsilon must be finite: a report without noise would be the answer itself, which the "

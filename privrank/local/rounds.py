@@ -48,6 +48,13 @@ class RoundSort:
         """Return the sort of all items as one list, given the order in which they are pivots."""
         return cls(tuple(int(item) for item in pivots), ((0, len(pivots)),))
 
+    def sound(self, items: int) -> bool:
+        """Whether this can be the state of a sort of so many items."""
+        ends = np.array([*self.lists], dtype=np.int64).reshape(-1, 2)
+        bounds = np.concatenate(([0], ends.ravel(), [items]))
+        apart = bool((np.diff(bounds)[::2] >= 0).all())
+        return apart and bool((np.diff(ends) > 1).all()) and sorted(self.order) == [*range(items)]
+
     @property
     def comparisons(self) -> IntArray:
         """Pairs (item, pivot) that divide the lists of this round, one row each."""

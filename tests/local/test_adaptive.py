@@ -4,8 +4,9 @@ import json
 import math
 import os
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import count, pairwise, permutations, product
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import privrank as pr
 from privrank.consensus.orders import borda, kemeny_score, kwiksort, order_of, pair_matrix
 from privrank.distributions.kendall import pair_probability
 from privrank.local import AdaptiveKwikSort, Client, Curator, Population, protocol_from_json
+from privrank.local import curator as curator_of
 from privrank.local.predicted import (
     break_even,
     kwiksort_excess,
@@ -39,10 +41,22 @@ def rows(reports):
     return pd.DataFrame(reports).to_dict("records")
 
 
-def report(protocol, query, answer, number):
-    assignment = query["assignment"]
-    row = {"protocol_id": protocol.id, "assignment": assignment, "answer": answer}
-    return {**row, "report_id": f"{number:032x}"}
+def report(query, answer):
+    return {name: query[name] for name in ("protocol_id", "assignment", "report_id")} | {
+        "answer": answer
+    }
+
+
+@pytest.fixture
+def same_ids(monkeypatch):
+    """Ids of queries that are the same in every run; calling it says which comes next."""
+
+    def begin(start=0):
+        numbers = count(start)
+        monkeypatch.setattr(curator_of, "identifier", lambda: f"{7919 * next(numbers):032x}")
+
+    begin()
+    return begin
 
 
 # --- privacy
@@ -60,7 +74,7 @@ def transcripts(protocol, respondents):
         for answer in (0, 1):
             curator = Curator.from_json(state)
             (query,) = curator.next_queries(1)
-            curator.receive([report(protocol, query, answer, len(past))])
+            curator.receive([report(query, answer)])
             stack.append((curator.to_json(), (*past, (query["assignment"], answer))))
 
 
@@ -98,10 +112,15 @@ def test_a_device_answers_a_query_once_and_needs_its_two_items_only():
     curator = Curator(protocol, respondents=50)
     (query,) = curator.next_queries(1)
     client = Client.from_json(protocol.to_json())
-    made = client.randomize(query["items"], query["assignment"])
+    asked = query["assignment"], query["report_id"]
+    with pytest.raises(ValueError, match="report_id must be given"):
+        client.randomize(query["items"], query["assignment"])
+    with pytest.raises(TypeError, match="report_id must be a text"):
+        client.randomize(query["items"], query["assignment"], 7)
+    made = client.randomize(query["items"], *asked)
     assert made["assignment"] == query["assignment"] and made["answer"] in (0, 1)
     with pytest.raises(RuntimeError, match="has made its report"):
-        client.randomize(query["items"], query["assignment"])
+        client.randomize(query["items"], *asked)
     assert curator.receive(made) == {"accepted": 1}
     with pytest.raises(ValueError, match="assignment must be given"):
         protocol.randomize(named(5))
@@ -164,7 +183,11 @@ def test_pivots_and_hand_outs_are_public():
     assert (AdaptiveKwikSort(named(12), 3.0, shuffle=7).pivots == protocol.pivots).all()
     assert (AdaptiveKwikSort(named(12), 1.0, shuffle=8).pivots != protocol.pivots).any()
     first, second = (Curator(protocol, 300).next_queries(40) for _ in "12")
-    assert first == second
+    ids = {query["report_id"] for query in first + second}
+    assert len(ids) == 80 and all(len(name) == 32 for name in ids)
+    assert [{**query, "report_id": ""} for query in first] == [
+        {**query, "report_id": ""} for query in second
+    ]
     asked = [query["assignment"] for query in first]
     assert asked != sorted(asked)
     assert max(map(asked.count, asked)) - min(map(asked.count, asked)) <= 1
@@ -214,9 +237,11 @@ def steps(protocol, n, resume, seed=11):
     return curator
 
 
-def test_a_run_that_is_killed_at_every_step_ends_where_the_other_does():
+def test_a_run_that_is_killed_at_every_step_ends_where_the_other_does(same_ids):
     protocol = AdaptiveKwikSort(named(7), 3.0, shuffle=1)
-    whole, broken = steps(protocol, 250, resume=False), steps(protocol, 250, resume=True)
+    whole = steps(protocol, 250, resume=False)
+    same_ids()
+    broken = steps(protocol, 250, resume=True)
     assert whole.to_json() == broken.to_json()
     assert str(whole.result().summary()) == str(broken.result().summary())
     assert 0.7 * whole.handed < whole.answered < 0.9 * whole.handed
@@ -227,20 +252,22 @@ def test_the_state_holds_counts_and_no_answers():
     protocol = AdaptiveKwikSort(named(7), 3.0)
     curator = Curator(protocol, 200)
     queries = curator.next_queries()
-    reports = [report(protocol, query, 1, 7919 * k) for k, query in enumerate(queries)]
+    reports = [report(query, 1) for query in queries]
+    unused = json.loads(curator.to_json())["open"]
+    assert sorted(unused.values()) == sorted(query["assignment"] for query in queries)
     curator.receive(reports)
     text = curator.to_json()
     assert not any(row["report_id"] in text for row in reports)
     state = json.loads(text)
     assert sum(answers for _, _, answers, _ in state["counts"]) == len(reports)
-    # sorted, so that nothing ties an id to a pair
-    assert state["identities"] == sorted(state["identities"])
+    # sorted, so that nothing ties an id that is used to a pair or an answer
+    assert state["used"] == sorted(unused) and state["open"] == {}
     # and yet one that comes again is found
     later = Curator.from_json(text)
     assert later.receive(reports[:3]) == {"accepted": 0, "repeated id": 3}
 
 
-def test_spoilt_reports_are_counted_and_change_nothing():
+def test_spoilt_reports_are_counted_and_change_nothing(same_ids):
     protocol = AdaptiveKwikSort(named(6), 2.0, shuffle=3)
     other = AdaptiveKwikSort(named(6), 2.5, shuffle=3)
     n, ranks = 600, people(6, 0.5, 600)
@@ -253,6 +280,7 @@ def test_spoilt_reports_are_counted_and_change_nothing():
         ),
     )
     while queries := clean.next_queries():
+        same_ids(spoilt.handed)
         assert spoilt.next_queries() == queries
         good = rows(first.answer(queries))
         assert rows(second.answer(queries)) == good
@@ -282,8 +310,61 @@ def test_a_pair_gets_no_more_answers_than_it_was_handed_out():
     protocol = AdaptiveKwikSort(named(6), 2.0)
     curator = Curator(protocol, 300)
     (query,) = curator.next_queries(1)
-    flood = [report(protocol, query, 0, k) for k in range(50)]
-    assert curator.receive(flood) == {"accepted": 1, "not asked for": 49}
+    other = (query["assignment"] + 1) % protocol.assignments
+    bad = [{**report(query, 0), "report_id": f"{k:032x}"} for k in range(50)]
+    bad += [{**report(query, 0), "assignment": other}]
+    for one in bad:
+        assert curator.receive(one) == {"accepted": 0, "not asked for": 1}
+    # of two that differ none counts, and the query is open still
+    assert curator.receive([report(query, 0), report(query, 1)]) == {
+        "accepted": 0,
+        "repeated id": 2,
+    }
+    assert curator.receive([*bad, report(query, 0)]) == {
+        "accepted": 0,
+        "repeated id": 2,
+        "not asked for": 50,
+    }
+    assert curator.receive([*bad[:-1], report(query, 0)]) == {"accepted": 1, "not asked for": 50}
+    assert curator.receive([report(query, 1)]) == {"accepted": 0, "repeated id": 1}
+
+
+def test_one_sender_cannot_fill_a_round():
+    protocol = AdaptiveKwikSort(named(6), 1.0)
+    curator = Curator(protocol, 2000)
+    queries = curator.next_queries()
+    forged = [{**report(query, 0), "report_id": os.urandom(16).hex()} for query in queries]
+    assert curator.receive(forged) == {"accepted": 0, "not asked for": len(queries)}
+    honest = [protocol.randomize(named(6), q["assignment"], q["report_id"]) for q in queries]
+    assert curator.receive(honest) == {"accepted": len(queries)}
+
+
+SENSELESS = [
+    [1],
+    None,
+    "text",
+    {"answer": 10**400},
+    {"assignment": -(10**400)},
+    {"report_id": "\ud800"},
+    {"answer": Decimal("sNaN")},
+    {"report_id": Decimal("sNaN")},
+    {"report_id": [1]},
+]
+
+
+def test_nothing_in_a_list_stops_the_count():
+    protocol = AdaptiveKwikSort(named(6), 2.0)
+    curator = Curator(protocol, 300)
+    queries = curator.next_queries(len(SENSELESS))
+    rows = [
+        {**report(query, 0), **row} if isinstance(row, dict) else row
+        for query, row in zip(queries, SENSELESS, strict=True)
+    ]
+    for row in rows:
+        assert curator.receive([row])["accepted"] == 0
+    again = Curator.from_json(curator.to_json())
+    assert sum(again.rejected.values()) == len(rows)
+    assert again.receive([*rows, *(report(query, 0) for query in queries)])["accepted"] == len(rows)
 
 
 def test_nobody_answers_or_too_few():
@@ -325,6 +406,39 @@ def test_arguments():
             Curator.from_json(json.dumps({**good, **spoilt}))
     with pytest.raises(ValueError, match="text must be JSON written by a curator"):
         Curator.from_json("{")
+    with pytest.raises(ValueError, match="text must be JSON written by a curator"):
+        Curator.from_json("[" * 100_000)
+
+
+def test_archives_that_no_run_has_are_refused():
+    protocol = AdaptiveKwikSort(named(5), 1.0)
+    curator = Curator(protocol, 100)
+    queries = curator.next_queries(30)
+    curator.receive([report(query, 0) for query in queries[:20]])
+    good = json.loads(curator.to_json())
+    assert Curator.from_json(json.dumps(good)).to_json() == curator.to_json()
+    pair, asked, given, _ = good["counts"][0]
+    spoilt = [{name: value} for name in good for value in (None, -5, "x", [1], [[1]], {})]
+    spoilt += [
+        {"counts": [row, *good["counts"][1:]]}
+        for row in (
+            [pair, asked, given, given + 1],
+            [pair, asked, asked + 1, 0],
+            [pair, asked, given, -1],
+            [-1, asked, given, 0],
+            [99, asked, given, 0],
+            [pair, asked + 0.5, given, 0],
+            [pair, asked + 1, given, 0],
+        )
+    ]
+    spoilt += [{"lists": value} for value in ([[0, 99]], [[5, 0]], [[-3, 2]], [[0, 3], [2, 5]])]
+    spoilt += [{"used": good["used"][1:]}, {"used": good["used"][::-1]}, {"used": ["zz"] * 20}]
+    spoilt += [{"open": dict.fromkeys(good["open"], 99)}, {"open": dict.fromkeys(good["used"], 1)}]
+    spoilt += [{"late": 21}, {"quota": 101}, {"quota": 0}, {"handed": 29}, {"respondents": 29}]
+    spoilt += [{"rejected": {**good["rejected"], "malformed": n}} for n in (-1, 0.5, True)]
+    for change in spoilt:
+        with pytest.raises(ValueError, match="text must be JSON written by a curator"):
+            Curator.from_json(json.dumps({**good, **change}))
 
 
 # --- what is predicted from public numbers
