@@ -35,6 +35,11 @@ def release_of(tally: Tally, by: str) -> Release:
         np.bincount(edge, np.where(sign == side, tally.count, 0), minlength=len(asked))
         for side in (1, -1)
     ]
+    if not wins[0].any() and not wins[1].any():
+        raise ValueError(
+            "tally must hold answers that prefer an item, and all of them are ties, which leave "
+            "nothing to tell an error from: collect more reports."
+        )
     count = np.bincount(edge, tally.count, minlength=len(asked))
     pairs = PairCounts(first, second, count, "observed")
     check_connected(pairs, items)

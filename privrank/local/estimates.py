@@ -25,11 +25,12 @@ from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
 from privrank.hypotheses.nulltables import public_generator
+from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
-from privrank.local.tally import Tally
+from privrank.local.tally import UNLIKELY, Tally
 from privrank.release.connected import check_connected
 from privrank.release.plan import PartPlan, Plan, Setting
 from privrank.release.release import (
@@ -40,6 +41,7 @@ from privrank.release.release import (
     REJECTED,
     SCORES,
     SQUARES,
+    UNEVEN,
     Release,
 )
 from privrank.release.survey import PairCounts, Sample
@@ -115,6 +117,7 @@ def release_of(
         settings={
             "protocol": protocol.to_json(),
             **{REJECTED + reason: number for reason, number in tally.rejected.items()},
+            **({UNEVEN: uneven} if (uneven := tally.commonest[2]) < UNLIKELY else {}),
             **settings,
         },
     )
@@ -130,11 +133,16 @@ def release_of(
 
 
 def check_tally(tally: object) -> None:
-    """Refuse what is no tally."""
+    """Refuse what is no tally, and one in which what was asked depends on what was answered."""
     if not isinstance(tally, Tally):
         raise TypeError(
             f"tally must be a protocol's tally of reports, got {type(tally).__name__}: count them "
             f"with protocol.tally(reports)."
+        )
+    if isinstance(tally.protocol, AdaptiveKwikSort):
+        raise ValueError(
+            "tally must be of assignments that no answer has influenced, and what an adaptive "
+            "protocol asks depends on the answers before: take the result() of its Curator."
         )
 
 
@@ -166,6 +174,12 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     Release
     """
     protocol = tally.protocol
+    if not isinstance(protocol, CapBorda | DuchiBall | SubRanking | RandomPairs):
+        raise ValueError(
+            f"tally must be of a protocol that asks everybody for a random part of their ranking, "
+            f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
+            f"CapBorda for a consensus."
+        )
     if tally.n < FEWEST:
         raise ValueError(
             f"tally must hold at least {FEWEST} accepted reports for estimates with standard "
@@ -175,14 +189,8 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         found = _placed(tally, protocol)
     elif isinstance(protocol, DuchiBall):
         found = _turned(tally, protocol)
-    elif isinstance(protocol, SubRanking | RandomPairs):
-        found = _asked(tally, protocol)
     else:
-        raise ValueError(
-            f"tally must be of a protocol that asks everybody for a random part of their ranking, "
-            f"and this one is of {protocol.kind}: use SubRanking, RandomPairs, DuchiBall or "
-            f"CapBorda for a consensus."
-        )
+        found = _asked(tally, protocol)
     tie_break = public_order(len(protocol.items))
     values: Values = {SCORES: fixed_point(found.scores), COVARIANCE: fixed_point(found.covariance)}
     gaps = {}

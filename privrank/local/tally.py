@@ -8,21 +8,31 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from privrank.encode.counting import distinct_codes
-from privrank.encode.reports import REPEATED, Identities, Reports, once, read_reports
+from privrank.encode.reports import (
+    REASONS,
+    REPEATED,
+    STRUCK,
+    Identities,
+    Reports,
+    once,
+    read_reports,
+)
+from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol
 from privrank.results.tables import Table
 from privrank.util.arrays import own
 
-__all__ = ["Tally"]
+__all__ = ["Tally", "archived_numbers", "archived_reasons"]
 
 IntArray = NDArray[np.int64]
 
@@ -30,6 +40,18 @@ SCHEMA = "privrank-tally/1"
 
 NUMBERED = 2**62
 """Assignment and answer are one whole number of 64 bits while there are fewer of them."""
+
+
+LARGEST_COUNT = 2**53
+"""Numbers of reports are below it, so that floats hold them exactly."""
+
+UNLIKELY = 1e-3
+"""Probability below which a tally warns that assignments are not uniform."""
+
+UNEVEN = (
+    " That is as it should be where a survey hands out assignments unevenly; where devices draw "
+    "them, look for one sender with many ids."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -48,10 +70,10 @@ class Tally:
         How many accepted reports have it.
     rejected : mapping of str to int
         Rejected reports by reason.
-    identity : ndarray of uint64, shape (n,), or None
-        64 bits that stand for the id of each report, sorted; None where they were left out.
-    cell : ndarray of int64, shape (n,), or None
-        The place of each report among the combinations.
+    identity : ndarray of uint64, shape (ids,), or None
+        64 bits that stand for each id, sorted; None where they were left out.
+    cell : ndarray of int64, shape (ids,), or None
+        The place of each report among the combinations, -1 for an id whose reports differ.
     """
 
     protocol: Protocol
@@ -102,8 +124,8 @@ class Tally:
     def __add__(self, other: object) -> Tally:
         """Return the tally of the reports of both.
 
-        Where both hold identities, a report that is in both counts once. Without them the counts
-        are added as they are.
+        Where both hold ids, a report that is in both counts once. Where neither does, the counts
+        are added as they are. In which order tallies are added makes no difference.
         """
         if not isinstance(other, Tally):
             return NotImplemented
@@ -111,6 +133,11 @@ class Tally:
             raise ValueError(
                 "tallies must be of one protocol to be added, and these have different ids: "
                 "estimate from each by itself."
+            )
+        if (self.identity is None) != (other.identity is None):
+            raise ValueError(
+                "tallies must both hold ids to be added, or neither, as what two have in common is "
+                "found by them alone: leave them out of both with to_json(ids=False)."
             )
         rejected = {
             reason: self.rejected.get(reason, 0) + other.rejected.get(reason, 0)
@@ -124,10 +151,18 @@ class Tally:
             return Tally(
                 self.protocol, cells[0][first], cells[1][first], count, rejected, None, None
             )
-        parts = [(t.identity, t.assignment[t.cell], t.answer[t.cell]) for t in (self, other)]
-        found = once(*(np.concatenate(pair) for pair in zip(*parts, strict=True)))
-        rejected[REPEATED] += self.n + other.n - len(found[0])
-        return _counted(self.protocol, Reports(*found, rejected))
+        parts = zip(self._reports, other._reports, strict=True)
+        found = Reports(*once(*(np.concatenate(pair) for pair in parts)), rejected)
+        both = _counted(self.protocol, found)
+        rejected[REPEATED] += self.n + other.n - both.n
+        return replace(both, rejected=rejected)
+
+    @property
+    def _reports(self) -> tuple[Identities, IntArray, IntArray]:
+        """What each id was asked and answered."""
+        assert self.identity is not None and self.cell is not None
+        both = (np.append(values, STRUCK)[self.cell] for values in (self.assignment, self.answer))
+        return self.identity, *both  # type: ignore[return-value]
 
     @property
     def _cells(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -140,12 +175,20 @@ class Tally:
     @property
     def _consistent(self) -> bool:
         """Whether this can be a tally of its protocol."""
+        cells = list(zip(self.assignment.tolist(), self.answer.tolist(), strict=True))
         inside = (0 <= self.assignment) & (self.assignment < self.protocol.assignments)
         inside &= (0 <= self.answer) & (self.answer < self.protocol.answers) & (self.count > 0)
+        inside &= self.count < LARGEST_COUNT
+        if len(self.count) != len(cells) or not inside.all() or cells != sorted(set(cells)):
+            return False
         if self.identity is None or self.cell is None:
-            return bool(inside.all())
-        cells = np.bincount(self.cell, minlength=len(self.count))
-        return bool(inside.all()) and np.array_equal(cells, self.count)
+            return True
+        identity, cell = self.identity, self.cell
+        if len(identity) != len(cell) or not ((cell >= STRUCK) & (cell < len(cells))).all():
+            return False
+        return bool((identity[1:] > identity[:-1]).all()) and np.array_equal(
+            np.bincount(cell[cell >= 0], minlength=len(cells)), self.count
+        )
 
     def to_json(self, *, ids: bool = True) -> str:
         """Return the tally as JSON text, from which :meth:`from_json` rebuilds it.
@@ -189,21 +232,43 @@ class Tally:
             kept = "identity" in record
             found = cls(
                 protocol,
-                np.array(record["assignment"], dtype=np.int64),
-                np.array(record["answer"], dtype=np.int64),
-                np.array(record["count"], dtype=np.int64),
-                {str(reason): int(number) for reason, number in record["rejected"].items()},
+                archived_numbers(record["assignment"]),
+                archived_numbers(record["answer"]),
+                archived_numbers(record["count"]),
+                archived_reasons(record["rejected"], REASONS),
                 _unpacked(record["identity"], "<u8") if kept else None,
                 _unpacked(record["cell"], "<i8") if kept else None,
             )
             if not found._consistent:
                 raise ValueError
             return found
-        except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError):
             raise ValueError("text must be JSON written by a tally's to_json().") from None
+
+    @property
+    def commonest(self) -> tuple[int, int, float]:
+        """The assignment that most reports have, how many do, and the probability of that.
+
+        Notes
+        -----
+        **Statistic.** Were each of n reports to draw one of A assignments uniformly, any given one
+        would have a binomial number of reports. The probability is A times its upper tail at the
+        largest number, and at most 1: a bound for that of any number as large (Bonferroni). It
+        rests on public numbers alone. Where there are far more assignments than reports, it is a
+        seed that comes again which makes it small.
+        """
+        if not self.n:
+            return 0, 0, 1.0
+        first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
+        reports = np.add.reduceat(self.count, first)
+        most, assignments = int(reports.max()), self.protocol.assignments
+        tail = float(binom.sf(most - 1, self.n, 1.0 / assignments))
+        return int(self.assignment[first[reports.argmax()]]), most, min(1.0, assignments * tail)
 
     def summary(self) -> Table:
         """Return a table of what was accepted, and of what was rejected for which reason.
+
+        Below it stands how many reports the commonest assignment has (:attr:`commonest`).
 
         Returns
         -------
@@ -212,9 +277,18 @@ class Tally:
         rows = [("accepted", self.n), *self.rejected.items()]
         total = max(sum(number for _, number in rows), 1)
         notes = [
-            "Each rejected report is counted under one reason. Of reports with one id one is "
-            "accepted, that of the smallest assignment and answer, whatever the order of rows."
+            "Each rejected report is counted under one reason. Of equal reports with one id one is "
+            "accepted, of different ones none, whatever the order of rows."
         ]
+        if self.n and not isinstance(self.protocol, AdaptiveKwikSort):
+            place, most, probability = self.commonest
+            notes.append(
+                f"The commonest of {self.protocol.assignments} assignments, number {place}, has "
+                f"{most} reports. Were assignments drawn uniformly, the probability of so many "
+                f"would be {'at most ' * (probability < 1)}{probability:.2g}."
+                + UNEVEN
+                * (probability < UNLIKELY)
+            )
         if self.identity is None:
             notes.append(
                 "This tally holds no ids: what it has in common with another is not found when "
@@ -236,15 +310,14 @@ class Tally:
 
 def _counted(protocol: Protocol, reports: Reports) -> Tally:
     """Return the tally of accepted reports."""
-    first, place = _cells_of(protocol, reports.assignment, reports.answer)
+    clear = reports.assignment != STRUCK
+    assignment, answer = reports.assignment[clear], reports.answer[clear]
+    first, place = _cells_of(protocol, assignment, answer)
+    count = np.bincount(place, minlength=len(first))
+    cell = np.full(len(clear), STRUCK, dtype=np.int64)
+    cell[clear] = place
     return Tally(
-        protocol,
-        reports.assignment[first],
-        reports.answer[first],
-        np.bincount(place, minlength=len(first)),
-        reports.rejected,
-        reports.identity,
-        place,
+        protocol, assignment[first], answer[first], count, reports.rejected, reports.identity, cell
     )
 
 
@@ -265,6 +338,23 @@ def _cells_of(
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.cumsum(new) - 1
     return order[new], place
+
+
+def archived_numbers(values: object) -> IntArray:
+    """Return a list of whole numbers from an archive, or raise ValueError."""
+    numbers = np.array(values)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind != "i"):
+        raise ValueError
+    return numbers.astype(np.int64)
+
+
+def archived_reasons(rejected: object, reasons: Collection[str]) -> dict[str, int]:
+    """Return the numbers of rejected reports by reason from an archive, or raise ValueError."""
+    if not isinstance(rejected, dict) or set(rejected) != set(reasons):
+        raise ValueError
+    if not all(type(number) is int and 0 <= number < LARGEST_COUNT for number in rejected.values()):
+        raise ValueError
+    return rejected
 
 
 def _packed(values: NDArray[Any], form: str) -> str:

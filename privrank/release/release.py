@@ -47,6 +47,7 @@ __all__ = [
     "SQUARES",
     "STATISTIC",
     "TOTALS",
+    "UNEVEN",
     "WINS",
     "WORTHS",
     "Mechanism",
@@ -81,6 +82,9 @@ non-private runs only, and squares, scores and covariance in the local model."""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
+
+UNEVEN = "uneven assignments"
+"""In the local model, the setting that is there if one assignment has improbably many reports."""
 
 GAIN = "gain"
 """The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""

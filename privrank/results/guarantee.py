@@ -19,6 +19,7 @@ from privrank.release.release import (
     NET,
     ORDER_EFFECT,
     PAIR_COUNTS,
+    UNEVEN,
     WINS,
     WORTHS,
     Part,
@@ -126,6 +127,7 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
         return (
             ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
             ("Rejected reports:", rejected or "none"),
+            *[("Assignments:", "not uniform, see the tally")] * (UNEVEN in release.plan.settings),
         )
     private = not math.isinf(release.epsilon)
     return (
