@@ -95,6 +95,10 @@ class AdaptiveKwikSort(Asking):
             "curator has handed to this respondent."
         )
 
+    def query_id(self) -> str:
+        """Draw the id that a curator hands out with a query, from the same random bits."""
+        return super().draw_id()
+
     @property
     def pivots(self) -> IntArray:
         """All items in the order in which they become pivots, a public permutation."""

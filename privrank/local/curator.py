@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from privrank.encode.reports import REASONS, REPEATED, STRUCK, hashed, read_reports
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
-from privrank.local.responses import identifier
 from privrank.local.rounds import RoundSort
 from privrank.local.sortedorder import AdaptiveOrder
 from privrank.local.tally import archived_numbers, archived_reasons
@@ -165,7 +164,7 @@ class Curator:
         pairs = pairs[self.protocol.handing(self.handed, size)]
         np.add.at(self._asked, pairs, 1)
         self.handed += size
-        names, ids = self.protocol.items, [identifier() for _ in range(size)]
+        names, ids = self.protocol.items, [self.protocol.query_id() for _ in range(size)]
         tokens = hashed(np.array(ids, dtype=object)).tolist()
         self._waiting.update(zip(tokens, pairs.tolist(), strict=True))
         return [
@@ -275,7 +274,7 @@ class Curator:
                 "lists": self._sort.lists,
                 "counts": counts.tolist(),
                 "rejected": {reason: self._rejected[reason] for reason in (*REASONS, UNASKED)},
-                "open": {f"{token:016x}": pair for token, pair in sorted(self._waiting.items())},
+                "waiting": {f"{token:016x}": pair for token, pair in sorted(self._waiting.items())},
                 "used": [f"{token:016x}" for token in self._used.tolist()],
             }
         )
@@ -309,7 +308,7 @@ class Curator:
             cells[pairs] = values
         curator._rejected = Counter(archived_reasons(record["rejected"], (*REASONS, UNASKED)))
         curator._used = np.array([_token(text) for text in record["used"]], dtype=np.uint64)
-        curator._waiting = {_token(text): pair for text, pair in record["open"].items()}
+        curator._waiting = {_token(text): pair for text, pair in record["waiting"].items()}
         curator._sort = RoundSort(
             tuple(archived_numbers(record["order"]).tolist()),
             tuple((start, end) for start, end in record["lists"]),

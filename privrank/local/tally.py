@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betainc
 
 from privrank.encode.counting import distinct_codes
 from privrank.encode.reports import (
@@ -262,7 +262,7 @@ class Tally:
         first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
         reports = np.add.reduceat(self.count, first)
         most, assignments = int(reports.max()), self.protocol.assignments
-        tail = float(binom.sf(most - 1, self.n, 1.0 / assignments))
+        tail = float(betainc(most, self.n - most + 1, 1.0 / assignments))
         return int(self.assignment[first[reports.argmax()]]), most, min(1.0, assignments * tail)
 
     def summary(self) -> Table:

@@ -15,6 +15,17 @@ from privrank.util.solvers import largest_ratio
 
 __all__ = ["fit_warnings"]
 
+BEYOND = (
+    "Warning: noise has carried the counts beyond what any answers can give, so the most extreme "
+    "worths and their errors are driven by noise: use a larger epsilon or more comparisons."
+)
+UNANIMOUS = (
+    "Warning: the answers, or the noise of the responses, have carried the counts as far as any "
+    "answers can, so the most extreme worths and their errors rest on the penalty: use more "
+    "comparisons, and a larger epsilon if it is small."
+)
+"""In the local model unanimous answers to a pair are at the limit at every epsilon."""
+
 ROUGH_SIZE = 1 / 4
 """Standard error of a released group size, over the size, beyond which it is too rough."""
 
@@ -30,11 +41,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         )
     noisy = plain and release.source != "none"
     if noisy and not attainable(equations.score, equations.pairs, equations.function):
-        messages.append(
-            "Warning: noise has carried the counts beyond what any answers can give, so the most "
-            "extreme worths and their errors are driven by noise: use a larger epsilon or more "
-            "comparisons."
-        )
+        messages.append(UNANIMOUS if release.local else BEYOND)
     if not fitted.converged:
         messages.append(UNFINISHED)
     messages += delta_notes(release) + _size_notes(equations)

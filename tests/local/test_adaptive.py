@@ -16,8 +16,14 @@ from scipy.stats import binom
 import privrank as pr
 from privrank.consensus.orders import borda, kemeny_score, kwiksort, order_of, pair_matrix
 from privrank.distributions.kendall import pair_probability
-from privrank.local import AdaptiveKwikSort, Client, Curator, Population, protocol_from_json
-from privrank.local import curator as curator_of
+from privrank.local import (
+    AdaptiveKwikSort,
+    Client,
+    Curator,
+    Population,
+    protocol_from_json,
+    protocols,
+)
 from privrank.local.predicted import (
     break_even,
     kwiksort_excess,
@@ -53,7 +59,7 @@ def same_ids(monkeypatch):
 
     def begin(start=0):
         numbers = count(start)
-        monkeypatch.setattr(curator_of, "identifier", lambda: f"{7919 * next(numbers):032x}")
+        monkeypatch.setattr(protocols, "identifier", lambda: f"{7919 * next(numbers):032x}")
 
     begin()
     return begin
@@ -253,7 +259,7 @@ def test_the_state_holds_counts_and_no_answers():
     curator = Curator(protocol, 200)
     queries = curator.next_queries()
     reports = [report(query, 1) for query in queries]
-    unused = json.loads(curator.to_json())["open"]
+    unused = json.loads(curator.to_json())["waiting"]
     assert sorted(unused.values()) == sorted(query["assignment"] for query in queries)
     curator.receive(reports)
     text = curator.to_json()
@@ -261,7 +267,7 @@ def test_the_state_holds_counts_and_no_answers():
     state = json.loads(text)
     assert sum(answers for _, _, answers, _ in state["counts"]) == len(reports)
     # sorted, so that nothing ties an id that is used to a pair or an answer
-    assert state["used"] == sorted(unused) and state["open"] == {}
+    assert state["used"] == sorted(unused) and state["waiting"] == {}
     # and yet one that comes again is found
     later = Curator.from_json(text)
     assert later.receive(reports[:3]) == {"accepted": 0, "repeated id": 3}
@@ -433,7 +439,8 @@ def test_archives_that_no_run_has_are_refused():
     ]
     spoilt += [{"lists": value} for value in ([[0, 99]], [[5, 0]], [[-3, 2]], [[0, 3], [2, 5]])]
     spoilt += [{"used": good["used"][1:]}, {"used": good["used"][::-1]}, {"used": ["zz"] * 20}]
-    spoilt += [{"open": dict.fromkeys(good["open"], 99)}, {"open": dict.fromkeys(good["used"], 1)}]
+    spoilt += [{"waiting": dict.fromkeys(good["waiting"], 99)}]
+    spoilt += [{"waiting": dict.fromkeys(good["used"], 1)}]
     spoilt += [{"late": 21}, {"quota": 101}, {"quota": 0}, {"handed": 29}, {"respondents": 29}]
     spoilt += [{"rejected": {**good["rejected"], "malformed": n}} for n in (-1, 0.5, True)]
     for change in spoilt:

@@ -248,7 +248,10 @@ BAD_TEXTS = [
     ("[1, 2]", "text must be the JSON of a protocol"),
     ("{}", "text must be the JSON of a protocol"),
     (None, "text must be the JSON of a protocol"),
+    ("[" * 100_000, "text must be the JSON of a protocol"),
     (changed(version=2), "another version than 1"),
+    (changed(version=True), "another version than 1"),
+    (changed(epsilon=10**400), "epsilon must be finite"),
     (changed(kind="telepathy"), "one of the kinds 'sub-ranking', 'random pairs'"),
     (changed(kind=["sub-ranking"]), "one of the kinds"),
     (changed(epsilon=2.0), "its id does not stand for"),
@@ -287,6 +290,9 @@ def test_other_arguments_are_checked():
     assert (
         len(Comparisons(ITEMS, 1.0, ties=True).simulate(np.ones((3, 4), int), rng)["answer"]) == 3
     )
+    for given in ([6], [-1], [0, 1], [0.0], ["0"], 0, [[0]], [10**30]):
+        with pytest.raises(ValueError, match="assignments must be whole numbers, one for each"):
+            protocol.simulate(np.array([[1, 2, 3, 4]]), rng, given)
     empty = np.empty((0, 4), dtype=int)
     for each in (protocol, DuchiBall(ITEMS, 1.0), CapBorda(ITEMS, 1.0), RandomPairs(ITEMS, 1.0, 3)):
         assert {len(column) for column in each.simulate(empty, rng).values()} == {0}
@@ -308,7 +314,7 @@ class FullDigits(RandomPairs):
 class Steered(SubRanking):
     """Asks about what the respondent likes best."""
 
-    def randomize(self, ranking, assignment=None):
+    def randomize(self, ranking, assignment=None, report_id=None):
         asked = self.asked(np.arange(self.assignments))[:, 0]
         wanted = [self.items.index(ranking[0]) in places for places in asked]
         return super().randomize(ranking, wanted.index(True))

@@ -177,6 +177,16 @@ def test_tests_of_equal_worths_keep_their_level():
     assert 0.35 < np.mean(found) < 0.65
 
 
+def test_unanimous_answers_are_not_called_noise():
+    protocol, rng = Comparisons(ITEMS, 20.0), np.random.default_rng(1)
+    tally = protocol.tally(protocol.simulate(np.tile(np.arange(1, 6), (60, 1)), rng))
+    with pytest.warns(pr.PrivrankWarning, match="have carried the counts as far as"):
+        fit = pr.PrivateBTL.from_reports(tally)
+    text = " ".join(str(fit.summary()).split())
+    assert "the answers, or the noise of the responses, have carried" in text
+    assert "noise has carried" not in text
+
+
 def test_what_cannot_be_fitted_is_refused_in_one_sentence():
     fit = pr.PrivateBTL.from_reports
     with pytest.raises(TypeError, match="tally must be a protocol's tally"):
@@ -193,5 +203,10 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence():
     one = np.zeros(1, dtype=np.int64)
     with pytest.raises(ValueError, match="must connect all items"):
         fit(Tally(protocol, one, one, one + 9, {}, None, None))
+    ties = Comparisons(ITEMS, 20.0, ties=True)
+    even = ties.tally(ties.simulate(np.ones((60, 5), dtype=int), np.random.default_rng(2)))
+    for model in (fit, lambda tally: pr.PrivateTopK.from_reports(tally, 2)):
+        with pytest.raises(ValueError, match="all of them are ties"):
+            model(even)
     with pytest.raises(ValueError, match="k must be"):
         pr.PrivateTopK.from_reports(tally_of(protocol, 300, np.random.default_rng(1)), 5)
