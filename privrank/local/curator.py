@@ -257,7 +257,8 @@ class Curator:
         """Return the state of the run as JSON text, from which :meth:`from_json` goes on.
 
         It holds counts by pair, never an answer beside the id of its report. Of ids 64 bits are
-        kept: those of open queries beside their pairs, and those that are used.
+        kept: those of open queries beside their pairs, and those that are used. Keep it from others
+        all the same, as ids with the same 64 bits can be made up, and would answer open queries.
         """
         used = np.flatnonzero(self._asked)
         counts = np.column_stack([used, self._asked[used], self._given[used], self._first[used]])
