@@ -116,6 +116,6 @@ if __name__ == "__main__":
         CELLS,
         run,
         row,
-        asked(__doc__.splitlines()[0], 200),
+        asked(__doc__.splitlines()[0], 100),
         90_000,
     )

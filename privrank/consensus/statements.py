@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import betaincinv, ndtri
 
 from privrank.consensus.intervals import (
     BordaLaw,
@@ -195,22 +195,29 @@ class PairVotes:
 
         Notes
         -----
-        **Statistic.** With z the normal quantile (Sidak's for all together), x the mean of n votes
-        and s their mean square: all t with (x - t)^2 <= z^2 (s - t^2) / n are the means it allows,
-        which is Wilson's interval of a proportion where votes are 1 or -1. A mean t is the fraction
+        **Statistic.** With z the normal quantile (Bonferroni's for all together), x the mean of n
+        votes and s their mean square: all t with (x - t)^2 <= z^2 (s - t^2) / n are the means it
+        allows, which is Wilson's interval of a proportion where votes are 1 or -1. Its errors are
+        on either side of the nominal level; of all together, where they would add up, votes of 1
+        and -1 have the exact interval of Clopper and Pearson. A mean t is the fraction
         1/2 + t / (2 gain); what is outside of [0, 1] is cut off.
         """
-        m = len(self.counts)
-        coordinates = m * (m - 1) // 2 if together else 1
-        each = -math.expm1(math.log1p(-alpha) / coordinates)
-        spread = float(ndtri(0.5 * each)) ** 2 / np.maximum(self.counts, 1.0)
-        middle = self.means / (1.0 + spread)
-        square = (self.means**2 - spread * self.squares) / (1.0 + spread)
-        half = np.sqrt(np.maximum(middle**2 - square, 0.0))
-        half[self.counts == 0] = np.inf
-        ends = (0.5 + (middle + side * half) / (2.0 * self.gain) for side in (-1.0, 1.0))
-        low, high = (np.clip(end, 0.0, 1.0) for end in ends)
-        return low, high
+        m, asked = len(self.counts), self.counts > 0
+        each = alpha / (m * (m - 1) // 2) if together else alpha
+        if together and (self.squares[asked] == 1.0).all():
+            ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
+            behind = self.counts - ahead
+            lower = np.where(ahead > 0, betaincinv(np.maximum(ahead, 1), behind + 1, 0.5 * each), 0)
+            upper = 1.0 - lower.T  # the other way round it is the other item that is ahead
+            means = [2.0 * lower - 1.0, 2.0 * upper - 1.0]
+        else:
+            spread = float(ndtri(0.5 * each)) ** 2 / np.maximum(self.counts, 1.0)
+            middle = self.means / (1.0 + spread)
+            square = (self.means**2 - spread * self.squares) / (1.0 + spread)
+            half = np.sqrt(np.maximum(middle**2 - square, 0.0))
+            means = [middle - half, middle + half]
+        low, high = (np.clip(0.5 + mean / (2.0 * self.gain), 0.0, 1.0) for mean in means)
+        return np.where(asked, low, 0.0), np.where(asked, high, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

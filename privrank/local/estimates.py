@@ -317,14 +317,18 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     leave no residual. An error of it adds its square, so the covariance errs on the large side.
 
     A pair that nobody was asked about has its fraction from the surface that the others are shrunk
-    to, with the largest variance that a fraction can have, 1/4.
+    to. Where an item has a pairs that somebody was asked about, of m - 1, the surface gives the
+    mean of their errors, to first order, to each of the others, so that residuals of the item count
+    (m - 1) / a times. Beside that the surface may be wrong about the pair, for which it has the
+    largest variance that a fraction can have, 1/4.
     """
     m, gain, counts = len(pairs.counts), pairs.gain, pairs.counts
     shrunk = shrink(pairs.fractions, pairs.largest_variance).pairs
     filled = np.where(counts > 0, pairs.fractions, shrunk)
     np.fill_diagonal(filled, 0.0)
     weight = np.divide(0.5 / gain, counts, np.zeros((m, m)), where=counts > 0)
-    covariance = votes.covariance(gain * (2.0 * shrunk - 1.0), weight)
+    reach = (m - 1) / (counts > 0).sum(axis=1)
+    covariance = votes.covariance(gain * (2.0 * shrunk - 1.0), weight) * np.outer(reach, reach)
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
     covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
     return filled.sum(axis=1), covariance, filled

@@ -167,9 +167,9 @@ def test_pairs_that_nobody_was_asked_about():
         assert low[i, j] == 0 and high[i, j] == 1
         others = ~np.isnan(stated.fractions) & ~np.eye(4, dtype=bool)
         assert (high - low)[others].max() < 1
-    # an unknown fraction has a standard error of 1/2 in both scores
+    # an unknown fraction has a standard error of 1/2 in both scores, and the errors of the others
     asked = 1 / (4 * protocol.gain**2 * 100)
-    assert stated.covariance[i, i] == pytest.approx(2 * asked + 0.25, rel=0.01)
+    assert stated.covariance[i, i] == pytest.approx(2 * asked * 1.5**2 + 0.25, rel=0.01)
     assert stated.covariance[i, j] == pytest.approx(-0.25)
     fit = pr.PrivateRankAggregation.from_release(release)
     text = " ".join(str(fit.summary()).split())
@@ -196,7 +196,7 @@ def test_protocols_for_other_questions_are_refused(protocol):
         release_consensus(tally)
 
 
-def test_wilsons_interval_of_votes():
+def test_intervals_of_votes_are_those_of_proportions():
     from statsmodels.stats.proportion import proportion_confint
 
     counts, ahead = np.array([40, 7, 300]), np.array([25, 7, 140])
@@ -205,7 +205,12 @@ def test_wilsons_interval_of_votes():
     expected = proportion_confint(ahead, counts, method="wilson")
     up = np.triu_indices(3, 1)
     np.testing.assert_allclose([low[up], high[up]], expected)
-    np.testing.assert_allclose(low + high.T, 1.0)
+    np.testing.assert_allclose((low + high.T)[up], 1.0)
+    # all at once: exact intervals, at a third of the level each
+    low, high = pairs.bounds(0.05, True)
+    expected = proportion_confint(ahead, counts, 0.05 / 3, method="beta")
+    np.testing.assert_allclose([low[up], high[up]], expected)
+    np.testing.assert_allclose((low + high.T)[up], 1.0)
 
 
 def test_the_largest_difference_is_the_studentised_range():
