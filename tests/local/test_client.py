@@ -1,7 +1,9 @@
 """The respondent's device: what it needs and refuses, and faults that enumeration finds."""
 
+import copy
 import json
 import math
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -83,6 +85,18 @@ def test_a_client_asks_and_answers_once():
     assert json.loads(json.dumps(report)) == report
     with pytest.raises(RuntimeError, match="would spend epsilon again"):
         client.randomize(list(asked))
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_client_that_could_answer_twice_is_not_made(again):
+    with pytest.raises(TypeError, match="neither copied nor pickled"):
+        again(Client(SubRanking(ITEMS, 2.5, 2)))
+
+
+def test_ranks_of_what_is_asked_are_enough():
+    protocol = SubRanking(ITEMS, 50.0, 2)
+    asked = next(a for a in range(protocol.assignments) if protocol.question(a) == [ITEMS[2:]])
+    assert protocol.randomize({ITEMS[2]: 4, ITEMS[3]: 3}, asked)["answer"] == 1
 
 
 def test_a_refused_ranking_is_no_report():
