@@ -41,12 +41,12 @@ class Nothing:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Nothing())
-started = time.perf_counter()
+started = time.process_time()
 from privrank.local.client import Client
 for text in sys.stdin.read().splitlines():
     client = Client.from_json(text)
     report = client.randomize(list(client.protocol.items))
-spent = time.perf_counter() - started
+spent = time.process_time() - started
 print(spent, *(name for name in sys.modules if name.startswith("privrank.")))
 """
 
@@ -69,8 +69,8 @@ def test_a_client_needs_numpy_and_the_standard_library_only():
 
 
 def test_a_client_starts_in_a_moment():
-    # 0.04 s on an idle machine; a busy one gets several tries
-    assert min(device(SubRanking(ITEMS, 1.0))[0] for _ in range(3)) < 0.3
+    # 0.04 s of the processor beyond NumPy; a busy machine gets several tries
+    assert min(device(SubRanking(ITEMS, 1.0))[0] for _ in range(3)) < 0.15
 
 
 def test_a_client_asks_and_answers_once():
