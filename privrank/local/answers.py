@@ -49,7 +49,7 @@ def read_ranking(
                 f"them, or use a protocol with partial='complete'."
             )
         if not ties:
-            _check_levels(sorted(levels.values()))
+            _check_levels(sorted(levels.values()), len(levels) == len(items))
     return _ranks(levels, len(items), keep=ties, random=partial == "complete")
 
 
@@ -72,13 +72,13 @@ def _named(ranking: object) -> list[tuple[str, int]]:
     return [(str(name), place) for place, name in enumerate(ranking, 1)]  # type: ignore[arg-type, var-annotated]
 
 
-def _check_levels(levels: Sequence[int]) -> None:
+def _check_levels(levels: Sequence[int], complete: bool) -> None:
     if len(set(levels)) < len(levels):
         raise ValueError(
             "ranking gives two items the same rank: order them, or use a protocol with "
             "partial='complete'."
         )
-    if levels and levels[-1] != len(levels):
+    if complete and levels[-1] != len(levels):
         raise ValueError(
             f"ranking has a gap: {len(levels)} items have the ranks 1 to {len(levels)}."
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NoReturn
 
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.protocols import VERSION, Protocol, settings_of
@@ -69,8 +70,11 @@ class Client:
     -----
     **Privacy.** One report is epsilon-private (:class:`privrank.local.responses.SubsetResponse`).
     A second one of the same respondent adds its epsilon, and the mean of many would show the answer
-    itself, whatever epsilon is: `randomize` makes one report. What is asked is drawn once, before a
-    ranking is read, and kept, so that no other question can be chosen after the answer is known.
+    itself, whatever epsilon is: `randomize` makes one report, and a client can be neither copied
+    nor pickled. That is all it can do: a survey that hands out another client asks again, and
+    respondents who answer that are protected at the sum. What is asked is drawn once, before a
+    ranking is read, and kept; a survey that chooses its questions hands in what it asks, which must
+    not depend on the ranking.
     """
 
     protocol: Protocol
@@ -83,6 +87,13 @@ class Client:
                 f"protocol must be a protocol, got {type(self.protocol).__name__}: read its JSON "
                 f"with Client.from_json(text)."
             )
+
+    def __reduce_ex__(self, version: object) -> NoReturn:
+        """Refuse to be copied or pickled: a copy would answer once more."""
+        raise TypeError(
+            "a client answers once, so it can be neither copied nor pickled: make one where the "
+            "respondent answers, with Client.from_json(text)."
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Client:

@@ -125,10 +125,12 @@ class SubsetResponse:
     def secure(self, favoured: Sequence[int]) -> int:
         """Draw one value for the sorted `favoured` ones, from the operating system's bits."""
         number, inside = below(self.total), self.favoured * self.favoured_weight
-        if number < inside:
-            return int(favoured[number // self.favoured_weight])
-        place = (number - inside) // self.other_weight
-        return place + sum(value - i <= place for i, value in enumerate(favoured))
+        kept = number < inside
+        place = number // self.favoured_weight if kept else (number - inside) // self.other_weight
+        # both are found in any case, so that the time it takes does not tell which one is reported
+        other = place + sum(value - i <= place for i, value in enumerate(favoured))
+        one = int(favoured[min(place, self.favoured - 1)])
+        return one if kept else other
 
     def simulated(self, favoured: NDArray[Any], rng: np.random.Generator) -> IntArray:
         """Draw values for many sorted sets of favoured ones along the last axis, by a generator."""

@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import permutations
 from typing import Any
 
@@ -367,9 +367,8 @@ def infer(
     if NULL not in release.values:
         raise ValueError("release must be of a UniformityTest, and this one is of another model.")
     null = Null.of_draws(release.values[NULL])
-    asked = Statistic(
-        name=release.mechanism, step=STEP, sensitivity=0, value=_unknown, null=lambda draws: null
-    )
+    kept = partial(_kept, null)
+    asked = Statistic(release.mechanism, STEP, 0, value=_unknown, null=kept)
     return read_test(
         null,
         release=release,
@@ -383,6 +382,11 @@ def infer(
         asked=asked,
         null_model=NullModel(),
     )
+
+
+def _kept(null: Null, draws: int) -> Null:
+    """Return the null distribution of a release, which holds all the draws that there are."""
+    return null
 
 
 def _unknown(ranks: IntArray, order: Order) -> int:

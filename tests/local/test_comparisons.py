@@ -1,5 +1,6 @@
 """Worths and leading items from reports of single pairs: one binomial draw, nothing added twice."""
 
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 
@@ -162,6 +163,7 @@ def test_results_say_local_and_survive_their_archive(link):
         ):
             assert words in " ".join(text.split()), words
         assert str(pr.from_json(result.to_json()).summary(details=True)) == text
+        assert str(pickle.loads(pickle.dumps(result)).summary(details=True)) == text
         assert result.plot() is not None
     assert fit.pairwise().shape == (10, 8)
     assert fit.test_homogeneity().pvalue < 0.05

@@ -1,5 +1,6 @@
 """The test of uniformity from reports: its statistic, its null distribution, level and power."""
 
+import pickle
 from collections import Counter
 from fractions import Fraction
 from itertools import permutations, product
@@ -250,6 +251,7 @@ def test_result_says_local_and_survives_its_archive():
     again = pr.from_json(result.to_json())
     assert str(again.summary(details=True)) == text
     assert (again.null().values == result.null().values).all()
+    assert str(pickle.loads(pickle.dumps(result)).summary(details=True)) == text
     assert result.plot() is not None
     with pytest.raises(ValueError, match="simulate reports with protocol.simulate"):
         result.power_curve()
