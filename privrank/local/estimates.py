@@ -192,7 +192,7 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         best = consensus_of(rule, found.filled, found.pairs.largest_variance, tie_break)
         order = best.order
         gaps = {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
-        steps = (found.step, found.step**2, 1.0)
+        steps = (found.step, found.step, 1.0)
         for name, numbers, step in zip(_SUMS, found.sums, steps, strict=True):
             values[name] = numbers, step
     values[ORDER] = order, 1.0
@@ -210,8 +210,8 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
 class _Found:
     """Borda scores, their covariance, and where there are pairs their votes and fractions.
 
-    `sums` are the exact sums of votes and of their squares, in steps, and the numbers of reports,
-    by pair; `filled` are the fractions, also of pairs that nobody was asked about.
+    `sums` are the sums of votes and of their squares, in steps, and the numbers of reports, by
+    pair; `filled` are the fractions, also of pairs that nobody was asked about.
     """
 
     scores: FloatArray
@@ -357,10 +357,10 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     for rows in _blocks(len(tally.count), pairs):
         block, count = votes(rows), tally.count[rows]
         net += count @ block
-        squares += count @ block**2
+        squares += count @ (block**2 // SCALE)
         total.add(block @ ends, count)
     counts = np.full(pairs, tally.n, dtype=np.int64)
-    table = PairVotes.of(net / SCALE, squares / SCALE**2, counts, protocol.gain)
+    table = PairVotes.of(net / SCALE, squares / SCALE, counts, protocol.gain)
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
     covariance = total.covariance(tally.n) / (2.0 * SCALE * protocol.gain) ** 2
