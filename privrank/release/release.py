@@ -26,6 +26,7 @@ __all__ = [
     "ACTIVITY",
     "DECISION",
     "BOUNDARY",
+    "CONCERNED",
     "COVARIANCE",
     "DEPENDENCE",
     "DETAILS",
@@ -75,9 +76,11 @@ STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "i
 EFFECT, BOUNDARY = "effect", "boundary"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 SQUARES, SCORES, COVARIANCE = "squares of pairs", "Borda scores", "covariance of Borda scores"
+CONCERNED = "reports about items"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
-non-private runs only, and squares, scores and covariance in the local model."""
+non-private runs only, and squares, scores, covariance and reports about items in the local model.
+"""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
