@@ -294,9 +294,9 @@ class RandomReports:
         """Return the differences of scores from which on an order is certain, for all pairs."""
         m, own = len(self.scores), np.diag(self.covariance)
         variance = np.maximum(own[:, None] + own - 2.0 * self.covariance, 0.0)
-        gaps = self._quantiles(alpha / (m * (m - 1) // 2)) * np.sqrt(variance)
-        np.fill_diagonal(gaps, 0.0)
-        return np.asarray(gaps)
+        quantiles = self._quantiles(alpha / (m * (m - 1) // 2))
+        np.fill_diagonal(quantiles, 0.0)
+        return np.asarray(quantiles * np.sqrt(variance))
 
     def _quantiles(self, alpha: float) -> FloatArray:
         """Return how many standard errors an interval has to either side, by two items."""
