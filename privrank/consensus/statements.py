@@ -32,7 +32,6 @@ from privrank.release.release import (
     PAIR_COUNTS,
     PAIRS,
     SCORES,
-    SQUARES,
     TOTALS,
     Release,
 )
@@ -139,25 +138,24 @@ class PairVotes:
     means : ndarray, shape (m, m)
         Mean votes: in expectation (2 p - 1) times the gain, p being the fraction of rankings that
         place row before column; 0 where nobody was asked.
-    squares : ndarray, shape (m, m)
-        Mean squares of votes.
     gain : float
         How much of a vote is left in a report.
+    square : float
+        Mean square of a vote, by the protocol: 1 if votes are 1 and -1.
     """
 
     counts: FloatArray
     means: FloatArray
-    squares: FloatArray
     gain: float
+    square: float
 
     @classmethod
     def of(
-        cls, net: NDArray[Any], squares: NDArray[Any], counts: NDArray[Any], gain: float
+        cls, net: NDArray[Any], counts: NDArray[Any], gain: float, square: float = 1.0
     ) -> PairVotes:
         """Return the votes with these sums and numbers of reports by pair, row by row."""
-        asked = np.maximum(counts, 1)
-        number, mean, square = (pair_table(each) for each in (counts, net / asked, squares / asked))
-        return cls(number + number.T, mean - mean.T, square + square.T, gain)
+        number, mean = (pair_table(each) for each in (counts, net / np.maximum(counts, 1)))
+        return cls(number + number.T, mean - mean.T, gain, square)
 
     @property
     def fractions(self) -> FloatArray:
@@ -176,7 +174,7 @@ class PairVotes:
         the variance (s - gain^2 (2 p - 1)^2) / n. The fraction is 1/2 plus it over 2 gain.
         """
         scale = 4.0 * self.gain**2 * self.counts
-        return np.divide(self.squares, scale, np.full_like(scale, np.inf), where=scale > 0)
+        return np.divide(self.square, scale, np.full_like(scale, np.inf), where=scale > 0)
 
     @property
     def errors(self) -> FloatArray:
@@ -186,11 +184,10 @@ class PairVotes:
         -----
         **Statistic.** The mean of n votes has the variance (s - t^2) / n, with t their expectation,
         for which the mean of n + 4 votes stands, two more for either order (Agresti and Coull
-        1998): unanimous votes, or a single one, have an error.
+        1998), which is at most the gain: unanimous votes, or a single one, have an error.
         """
-        centre = self.means * self.counts / (self.counts + 4.0)
-        share = np.divide(centre**2, self.squares, np.zeros_like(centre), where=self.squares > 0)
-        return np.asarray(np.sqrt(self.largest_variance * (1.0 - share)))
+        centre = np.clip(self.means * self.counts / (self.counts + 4.0), -self.gain, self.gain)
+        return np.asarray(np.sqrt(self.largest_variance * (1.0 - centre**2 / self.square)))
 
     def bounds(self, alpha: float, together: bool) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the fractions, one at a time or all together.
@@ -200,13 +197,13 @@ class PairVotes:
         **Statistic.** Votes of 1 and -1 have the exact interval of Clopper and Pearson, at
         Bonferroni's level for all together. It holds with at least the nominal probability, for any
         number of reports, and more often than that for few. For other votes, with z the normal
-        quantile, x the mean of n votes and s their mean square, all t with
+        quantile, x the mean of n votes and s the mean square of a vote, all t with
         (x - t)^2 <= z^2 (s - t^2) / n are the means that are allowed, as in Wilson's interval. A
         mean t is the fraction 1/2 + t / (2 gain); what is outside of [0, 1] is cut off.
         """
         m, asked = len(self.counts), self.counts > 0
         each = alpha / (m * (m - 1) // 2) if together else alpha
-        if (self.squares[asked] == 1.0).all():
+        if self.square == 1.0:
             ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
             behind = self.counts - ahead
             lower = np.where(ahead > 0, betaincinv(np.maximum(ahead, 1), behind + 1, 0.5 * each), 0)
@@ -215,7 +212,7 @@ class PairVotes:
         else:
             spread = float(ndtri(0.5 * each)) ** 2 / np.maximum(self.counts, 1.0)
             middle = self.means / (1.0 + spread)
-            square = (self.means**2 - spread * self.squares) / (1.0 + spread)
+            square = (self.means**2 - spread * self.square) / (1.0 + spread)
             half = np.sqrt(np.maximum(middle**2 - square, 0.0))
             means = [middle - half, middle + half]
         low, high = (np.clip(0.5 + mean / (2.0 * self.gain), 0.0, 1.0) for mean in means)
@@ -329,10 +326,9 @@ def _reports_of(release: Release) -> RandomReports:
     parts, m = release.parts, len(release.sample.items)
     pairs = None
     if PAIRS in parts:
-        net, squares, counts = (
-            parts[name].values * parts[name].step for name in (PAIRS, SQUARES, PAIR_COUNTS)
-        )
-        pairs = PairVotes.of(net, squares, counts, release.plan.number("gain"))
+        net, counts = (parts[name].values * parts[name].step for name in (PAIRS, PAIR_COUNTS))
+        gain, square = (release.plan.number(name) for name in ("gain", "square"))
+        pairs = PairVotes.of(net, counts, gain, square)
     scores, covariance, concerned = (
         np.asarray(parts[name].values * parts[name].step, dtype=np.float64)
         for name in (SCORES, COVARIANCE, CONCERNED)

@@ -41,7 +41,6 @@ from privrank.release.release import (
     PAIRS,
     REJECTED,
     SCORES,
-    SQUARES,
     Release,
 )
 from privrank.release.survey import PairCounts, Sample
@@ -68,8 +67,6 @@ UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
 
 _BITS = 50
-
-_SUMS = (PAIRS, SQUARES, PAIR_COUNTS)
 
 _PSEUDO = 3.0
 """Pseudo-votes of mean 0 beside the n votes on a pair, by the root of n."""
@@ -198,16 +195,14 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         best = consensus_of(rule, found.filled, found.pairs.largest_variance, tie_break)
         order = best.order
         gaps = {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
-        steps = (found.step, found.step, 1.0)
-        for name, numbers, step in zip(_SUMS, found.sums, steps, strict=True):
-            values[name] = numbers, step
+        values[PAIRS], values[PAIR_COUNTS] = (found.net, found.step), (found.counts, 1.0)
     values[ORDER] = order, 1.0
     return release_of(
         tally,
         values,
         by="PrivateRankAggregation",
         method=rule,
-        settings={"gain": protocol.gain},
+        settings={"gain": protocol.gain, "square": found.square},
         found=gaps,
     )
 
@@ -217,28 +212,31 @@ class _Found:
     """Borda scores, their covariance, and where there are pairs their votes and fractions.
 
     `concerned` are the numbers of reports that concern either of two items, or one on the diagonal;
-    `sums` the sums of votes and of their squares, in steps, and the numbers of reports, by
-    pair; `filled` are the fractions, also of pairs that nobody was asked about.
+    `net` and `counts` the sums of votes, in steps, and the numbers of reports by pair; `square` is
+    the mean square of a vote; `filled` are the fractions, also of pairs that nobody was asked
+    about.
     """
 
     scores: FloatArray
     covariance: FloatArray
     concerned: IntArray
     pairs: PairVotes | None = None
-    sums: tuple[IntArray, ...] = ()
+    net: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    counts: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     filled: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     step: float = 1.0
+    square: float = 1.0
 
 
 def _asked(tally: Tally, protocol: Asking) -> _Found:
     """Return what votes on the asked pairs say."""
     votes = Votes.of(tally, protocol)
-    net, squares, counts = votes.sums()
-    pairs = PairVotes.of(net, squares, counts, protocol.gain)
+    net, counts = votes.sums()
+    pairs = PairVotes.of(net, counts, protocol.gain)
     first, second = protocol.all_pairs[counts > 0].T
     check_connected(PairCounts(first, second, counts[counts > 0], "observed"), protocol.items)
     scores, covariance, filled = _borda(votes, pairs)
-    return _Found(scores, covariance, votes.concerned(), pairs, (net, squares, counts), filled)
+    return _Found(scores, covariance, votes.concerned(), pairs, net, counts, filled)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,14 +280,14 @@ class Votes:
         m = self.items
         return self.first * (2 * m - self.first - 1) // 2 + self.second - self.first - 1
 
-    def sums(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the exact sums over all reports, by pair: net votes, their squares and number."""
+    def sums(self) -> tuple[IntArray, IntArray]:
+        """Return the exact sums over all reports, by pair: net votes, and their number."""
         pairs, count = self.items * (self.items - 1) // 2, self.count[:, None]
-        net, squares, asked = (
+        net, asked = (
             np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
-            for weights in (count * self.vote, count * self.vote**2, count + 0 * self.vote)
+            for weights in (count * self.vote, count + 0 * self.vote)
         )
-        return net, squares, asked
+        return net, asked
 
     def concerned(self) -> IntArray:
         """Return how many reports concern either of two items, on the diagonal one of them."""
@@ -370,8 +368,10 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     Notes
     -----
     **Statistic.** A report is a vote on every pair, the signed direction, in expectation
-    gain (2 p - 1) times its length. Borda scores are sums of fractions, so each report has one
-    vector of them, and the covariance of their mean is that of the vectors over n.
+    gain (2 p - 1) times its length. A uniform direction over D pairs, turned round or not, has the
+    mean square 1 / D in each, whatever the rankings are. Borda scores are sums of fractions, so
+    each report has one vector of them, and the covariance of their mean is that of the vectors over
+    n.
     """
     m, pairs = len(protocol.items), len(protocol.all_pairs)
     ends = np.zeros((pairs, m), dtype=np.int64)
@@ -382,21 +382,20 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
         side = 1 - 2 * tally.answer[rows, None]
         return np.asarray(side * protocol.directions(tally.assignment[rows]))
 
-    net, squares = np.zeros((2, pairs), dtype=np.int64)
+    net = np.zeros(pairs, dtype=np.int64)
     total = _Moments(np.zeros(m), np.zeros((m, m)))
     for rows in _blocks(len(tally.count), pairs):
         block, count = votes(rows), tally.count[rows]
         net += count @ block
-        squares += count @ (block**2 // SCALE)
         total.add(block @ ends, count)
     counts = np.full(pairs, tally.n, dtype=np.int64)
-    table = PairVotes.of(net / SCALE, squares / SCALE, counts, protocol.gain)
+    table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
     covariance = total.covariance(tally.n) / (2.0 * SCALE * protocol.gain) ** 2
-    sums = (net, squares, counts)
     concerned = np.full((m, m), tally.n, dtype=np.int64)
-    return _Found(filled.sum(axis=1), covariance, concerned, table, sums, filled, 1.0 / SCALE)
+    scores, step = filled.sum(axis=1), 1.0 / SCALE
+    return _Found(scores, covariance, concerned, table, net, counts, filled, step, table.square)
 
 
 def _placed(tally: Tally, protocol: CapBorda) -> _Found:

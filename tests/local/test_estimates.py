@@ -201,7 +201,7 @@ def test_intervals_of_votes_are_those_of_proportions():
     from statsmodels.stats.proportion import proportion_confint
 
     counts, ahead = np.array([40, 7, 300]), np.array([25, 7, 140])
-    pairs = PairVotes.of(2 * ahead - counts, counts, counts, 1.0)
+    pairs = PairVotes.of(2 * ahead - counts, counts, 1.0)
     up = np.triu_indices(3, 1)
     for together, level in ((False, 0.05), (True, 0.05 / 3)):
         low, high = pairs.bounds(0.05, together)
@@ -212,10 +212,10 @@ def test_intervals_of_votes_are_those_of_proportions():
     more = (ahead + 2) / (counts + 4)
     np.testing.assert_allclose(pairs.errors[up], np.sqrt(more * (1 - more) / counts))
     # other votes: all means from which theirs is no farther than z standard deviations
-    net, squares = np.array([3.0, -1.5, 20.0]), np.array([10.0, 5.0, 90.0])
-    low, high = (2 * end[up] - 1 for end in PairVotes.of(net, squares, counts, 1.0).bounds(0.05, 0))
+    net, square = np.array([3.0, -1.5, 20.0]), 0.3
+    low, high = (2 * end[up] - 1 for end in PairVotes.of(net, counts, 1.0, square).bounds(0.05, 0))
     for end in (low, high):
-        variance = (squares / counts - end**2) / counts
+        variance = (square - end**2) / counts
         np.testing.assert_allclose(np.abs(net / counts - end) / np.sqrt(variance), 1.959964)
 
 
@@ -223,7 +223,7 @@ def test_intervals_of_votes_are_those_of_proportions():
 def test_intervals_of_pairs_cover_by_enumeration(gain):
     for n in (1, 2, 5, 10, 40):
         ahead = np.arange(n + 1)
-        pairs = [PairVotes.of(*np.array([[2 * a - n], [n], [n]]), gain) for a in ahead]
+        pairs = [PairVotes.of(np.array([2 * a - n]), np.array([n]), gain) for a in ahead]
         low, high = np.array([[end[0, 1] for end in one.bounds(0.05, False)] for one in pairs]).T
         assert all(one.errors[0, 1] > 0 for one in pairs)
         for p in np.linspace(0, 1, 41):
@@ -250,8 +250,7 @@ def test_the_expected_covariance_is_no_smaller_than_that_of_scores(protocol):
                 protocol, np.array(design), np.array(answers), np.ones(len(design)), {}, None, None
             )
             votes = Votes.of(tally, protocol)
-            net, squares, counts = votes.sums()
-            pairs = PairVotes.of(net, squares, counts, protocol.gain)
+            pairs = PairVotes.of(*votes.sums(), protocol.gain)
             claimed.append(votes.covariance(pairs))
             scores.append(np.nan_to_num(pairs.fractions).sum(axis=1))
             mass.append(np.prod(likely[list(design), list(answers)]))
