@@ -44,23 +44,23 @@ class Cell:
         return asked
 
 
-FEW = ((4, 6), (4, 20), (4, 50), (12, 100), (12, 400))
-FEWER = ((8, 2), (8, 5), (8, 20))
-MANY = ((5, 0.5, 5000), (10, 0.5, 500), (10, 1.0, 5000))
+FEW = ((4, 6), (4, 20), (4, 50))
 CELLS = [
     *(
         Cell("default", m, phi, n, epsilon)
         for (m, n), epsilon, phi in product(FEW, (1.0, 4.0, 8.0), (1.0, 0.5, 0.0))
     ),
-    *(Cell("3 pairs", 4, phi, 20, 4.0) for phi in (1.0, 0.5, 0.0)),
     *(
-        Cell(name, m, phi, n, 1.0)
-        for name, (m, n), phi in product(("Duchi", "cap"), FEWER, (1.0, 0.0))
+        Cell(name, 8, phi, n, 1.0)
+        for name, n, phi in product(("Duchi", "cap"), (2, 20), (1.0, 0.0))
     ),
     *(
-        Cell(name, m, phi, n, epsilon)
-        for (m, phi, n), epsilon, name in product(MANY, (0.5, 2.0), list(PROTOCOLS)[1:])
+        Cell("default", 12, phi, n, epsilon)
+        for n, epsilon, phi in product((100, 400), (1.0, 8.0), (1.0, 0.0))
     ),
+    Cell("3 pairs", 4, 1.0, 20, 4.0),
+    *(Cell(name, 10, 0.5, 500, 1.0) for name in list(PROTOCOLS)[1:]),
+    *(Cell(name, 5, 0.5, 5000, 2.0) for name in list(PROTOCOLS)[1:]),
 ]
 
 
