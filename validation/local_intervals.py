@@ -1,10 +1,11 @@
 """The local model: do intervals of pair fractions, of Borda scores and of ranks hold?
 
-Rankings are of a Mallows model; phi = 1 is uniform. For each protocol: the share of surveys in
+Rankings are of a Mallows model; phi = 1 is uniform, at 0 all are alike. A survey whose reports do
+not connect the items is refused, and drawn again. For each protocol: the share of surveys in
 which the 95 % interval of a pair's fraction holds what is true, on average and of the worst pair
 (beside it what the worst of as many exact ones falls below with probability .05), in which all
 simultaneous ones do, in which the interval of a Borda score does, and in which no order of two
-items is stated wrongly; and the share of pairs whose order is stated.
+items is stated wrongly; and the share of pairs whose order is stated. First come few reports.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ import numpy as np
 from study import asked, least, table
 
 import privrank as pr
-from privrank.local import DuchiBall, RandomPairs, SubRanking
+from privrank.local import CapBorda, DuchiBall, RandomPairs, SubRanking
 
 COMMAND = "python validation/local_intervals.py"
 PROTOCOLS = {
+    "default": SubRanking,
     "2 items": lambda items, epsilon: SubRanking(items, epsilon, size=2),
     "3 items": lambda items, epsilon: SubRanking(items, epsilon, size=3),
     "1 pair": RandomPairs,
     "3 pairs": lambda items, epsilon: RandomPairs(items, epsilon, pairs=3),
     "Duchi": DuchiBall,
+    "cap": CapBorda,
 }
 
 
@@ -41,10 +44,23 @@ class Cell:
         return asked
 
 
-SETTINGS = ((5, 1.0, 500), (5, 0.5, 5000), (10, 0.5, 500), (10, 1.0, 5000))
+FEW = ((4, 6), (4, 20), (4, 50))
 CELLS = [
-    Cell(name, m, phi, n, epsilon)
-    for (m, phi, n), epsilon, name in product(SETTINGS, (0.5, 1.0, 2.0), PROTOCOLS)
+    *(
+        Cell("default", m, phi, n, epsilon)
+        for (m, n), epsilon, phi in product(FEW, (1.0, 4.0, 8.0), (1.0, 0.5, 0.0))
+    ),
+    *(
+        Cell(name, 8, phi, n, 1.0)
+        for name, n, phi in product(("Duchi", "cap"), (2, 20), (1.0, 0.0))
+    ),
+    *(
+        Cell("default", 12, phi, n, epsilon)
+        for n, epsilon, phi in product((100, 400), (1.0, 8.0), (1.0, 0.0))
+    ),
+    Cell("3 pairs", 4, 1.0, 20, 4.0),
+    *(Cell(name, 10, 0.5, 500, 1.0) for name in list(PROTOCOLS)[1:]),
+    *(Cell(name, 5, 0.5, 5000, 2.0) for name in list(PROTOCOLS)[1:]),
 ]
 
 
@@ -54,19 +70,28 @@ def fractions(m: int, phi: float) -> np.ndarray:
     ranks = np.arange(1, m + 1)
     if phi == 1.0:
         return np.full((m, m), 0.5)
-    drawn = pr.Mallows(m, phi).rvs(400_000, np.random.default_rng(1))
+    drawn = rankings(m, phi, 400_000, np.random.default_rng(1))
     found = np.array([(drawn[:, i, None] < drawn).mean(axis=0) for i in ranks - 1])
     np.fill_diagonal(found, 0.5)
     return found
 
 
+def rankings(m: int, phi: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    if phi == 0.0:
+        return np.tile(np.arange(1, m + 1), (n, 1))
+    return pr.Mallows(m, phi).rvs(n, rng)
+
+
 def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
     protocol = PROTOCOLS[cell.protocol]([f"item {k}" for k in range(cell.m)], cell.epsilon)
-    ranks = pr.Mallows(cell.m, cell.phi).rvs(cell.n, rng)
-    fit = pr.PrivateRankAggregation.from_reports(protocol.tally(protocol.simulate(ranks, rng)))
-    true, order = fractions(cell.m, cell.phi), list(fit.places)
-    pairs, first_second = fit.pairwise(), np.triu_indices(cell.m, 1)
-    p = true[np.ix_(order, order)][first_second]
+    while True:
+        reports = protocol.simulate(rankings(cell.m, cell.phi, cell.n, rng), rng)
+        try:
+            fit = pr.PrivateRankAggregation.from_reports(protocol.tally(reports))
+            break
+        except ValueError:
+            continue
+    true = fractions(cell.m, cell.phi)
     scores = true.sum(axis=1) - 0.5
     borda = fit.borda().loc[list(fit.items)]
     intervals = fit.rank_conf_int()
@@ -74,33 +99,44 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
     right = (intervals["lower"] <= place) & (place <= intervals["upper"])
     if cell.phi == 1.0:  # all are alike, so that no order is right
         right = (intervals["lower"] == 1) & (intervals["upper"] == cell.m)
-    held = (pairs["lower"] <= p) & (p <= pairs["upper"])
-    # by pair of the list, whatever place the items have
-    number = np.zeros((cell.m, cell.m), dtype=bool)
-    number[np.array(order)[first_second[0]], np.array(order)[first_second[1]]] = held
-    return {
-        "pairs": (number | number.T)[first_second],
-        "all": np.array([((pairs["all_lower"] <= p) & (p <= pairs["all_upper"])).all()]),
+    found = {
         "scores": ((borda["lower"] <= scores) & (scores <= borda["upper"])).to_numpy(),
         "ranks": np.array([right.all()]),
         "known": np.array([(cell.m - intervals["upper"]).sum() * 2 / cell.m / (cell.m - 1)]),
     }
+    if fit.fractions is None:
+        return found
+    pairs, first_second = fit.pairwise(), np.triu_indices(cell.m, 1)
+    order = np.array(fit.places)
+    p = true[np.ix_(order, order)][first_second]
+    held = (pairs["lower"] <= p) & (p <= pairs["upper"])
+    # by pair of the list, whatever place the items have
+    number = np.zeros((cell.m, cell.m), dtype=bool)
+    number[order[first_second[0]], order[first_second[1]]] = held
+    found["pairs"] = (number | number.T)[first_second]
+    found["all"] = np.array([((pairs["all_lower"] <= p) & (p <= pairs["all_upper"])).all()])
+    return found
 
 
 def row(cell: Cell, found: list[dict[str, np.ndarray]]) -> dict[str, object]:
     held = {name: np.array([one[name] for one in found]) for name in found[0]}
-    worst, bound = least(held["pairs"])
+    about_pairs = dict.fromkeys(("pairs", "worst pair", "floor", "most", "all pairs"), "")
+    if "pairs" in held:
+        worst, bound = least(held["pairs"])
+        about_pairs = {
+            "pairs": f"{held['pairs'].mean():.3f}",
+            "worst pair": f"{worst:.3f}",
+            "floor": f"{bound:.3f}",
+            "most": f"{held['pairs'].mean(axis=0).max():.3f}",
+            "all pairs": f"{held['all'].mean():.3f}",
+        }
     return {
         "protocol": cell.protocol,
         "items": cell.m,
         "phi": cell.phi,
         "n": cell.n,
         "epsilon": cell.epsilon,
-        "pairs": f"{held['pairs'].mean():.3f}",
-        "worst pair": f"{worst:.3f}",
-        "floor": f"{bound:.3f}",
-        "most": f"{held['pairs'].mean(axis=0).max():.3f}",
-        "all pairs": f"{held['all'].mean():.3f}",
+        **about_pairs,
         "scores": f"{held['scores'].mean():.3f}",
         "worst score": f"{held['scores'].mean(axis=0).min():.3f}",
         "ranks": f"{held['ranks'].mean():.3f}",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from privrank.consensus.intervals import (
     BordaLaw,
@@ -24,33 +24,27 @@ from privrank.consensus.intervals import (
     score_interval,
 )
 from privrank.consensus.orders import pair_matrix, pair_table
-from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.release import (
+    CONCERNED,
     COVARIANCE,
     PAIR_COUNTS,
     PAIRS,
     SCORES,
-    SQUARES,
     TOTALS,
     Release,
 )
-from privrank.util.solvers import square_root
 
 __all__ = [
     "NoisyVotes",
     "PairVotes",
     "RandomReports",
     "Statements",
-    "largest_difference",
     "statements_of",
 ]
 
 FloatArray = NDArray[np.float64]
-
-_DRAWS, _CELLS = 20_000, 2**25
-"""Draws of the largest difference, and the cells of all of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,25 +138,24 @@ class PairVotes:
     means : ndarray, shape (m, m)
         Mean votes: in expectation (2 p - 1) times the gain, p being the fraction of rankings that
         place row before column; 0 where nobody was asked.
-    squares : ndarray, shape (m, m)
-        Mean squares of votes.
     gain : float
         How much of a vote is left in a report.
+    square : float
+        Mean square of a vote, by the protocol: 1 if votes are 1 and -1.
     """
 
     counts: FloatArray
     means: FloatArray
-    squares: FloatArray
     gain: float
+    square: float
 
     @classmethod
     def of(
-        cls, net: NDArray[Any], squares: NDArray[Any], counts: NDArray[Any], gain: float
+        cls, net: NDArray[Any], counts: NDArray[Any], gain: float, square: float = 1.0
     ) -> PairVotes:
         """Return the votes with these sums and numbers of reports by pair, row by row."""
-        asked = np.maximum(counts, 1)
-        number, mean, square = (pair_table(each) for each in (counts, net / asked, squares / asked))
-        return cls(number + number.T, mean - mean.T, square + square.T, gain)
+        number, mean = (pair_table(each) for each in (counts, net / np.maximum(counts, 1)))
+        return cls(number + number.T, mean - mean.T, gain, square)
 
     @property
     def fractions(self) -> FloatArray:
@@ -181,30 +174,36 @@ class PairVotes:
         the variance (s - gain^2 (2 p - 1)^2) / n. The fraction is 1/2 plus it over 2 gain.
         """
         scale = 4.0 * self.gain**2 * self.counts
-        return np.divide(self.squares, scale, np.full_like(scale, np.inf), where=scale > 0)
+        return np.divide(self.square, scale, np.full_like(scale, np.inf), where=scale > 0)
 
     @property
     def errors(self) -> FloatArray:
-        """Standard errors of the fractions; infinite where nobody was asked."""
-        rest = np.maximum(self.squares - self.means**2, 0.0)
-        share = np.divide(rest, self.squares, np.ones_like(rest), where=self.squares > 0)
-        return np.asarray(np.sqrt(self.largest_variance * share))
+        """Standard errors of the fractions; infinite where nobody was asked.
+
+        Notes
+        -----
+        **Statistic.** The mean of n votes has the variance (s - t^2) / n, with t their expectation,
+        for which the mean of n + 4 votes stands, two more for either order (Agresti and Coull
+        1998), which is at most the gain: unanimous votes, or a single one, have an error.
+        """
+        centre = np.clip(self.means * self.counts / (self.counts + 4.0), -self.gain, self.gain)
+        return np.asarray(np.sqrt(self.largest_variance * (1.0 - centre**2 / self.square)))
 
     def bounds(self, alpha: float, together: bool) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the fractions, one at a time or all together.
 
         Notes
         -----
-        **Statistic.** With z the normal quantile (Bonferroni's for all together), x the mean of n
-        votes and s their mean square: all t with (x - t)^2 <= z^2 (s - t^2) / n are the means it
-        allows, which is Wilson's interval of a proportion where votes are 1 or -1. Its errors are
-        on either side of the nominal level; of all together, where they would add up, votes of 1
-        and -1 have the exact interval of Clopper and Pearson. A mean t is the fraction
-        1/2 + t / (2 gain); what is outside of [0, 1] is cut off.
+        **Statistic.** Votes of 1 and -1 have the exact interval of Clopper and Pearson, at
+        Bonferroni's level for all together. It holds with at least the nominal probability, for any
+        number of reports, and more often than that for few. For other votes, with z the normal
+        quantile, x the mean of n votes and s the mean square of a vote, all t with
+        (x - t)^2 <= z^2 (s - t^2) / n are the means that are allowed, as in Wilson's interval. A
+        mean t is the fraction 1/2 + t / (2 gain); what is outside of [0, 1] is cut off.
         """
         m, asked = len(self.counts), self.counts > 0
         each = alpha / (m * (m - 1) // 2) if together else alpha
-        if together and (self.squares[asked] == 1.0).all():
+        if self.square == 1.0:
             ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
             behind = self.counts - ahead
             lower = np.where(ahead > 0, betaincinv(np.maximum(ahead, 1), behind + 1, 0.5 * each), 0)
@@ -213,7 +212,7 @@ class PairVotes:
         else:
             spread = float(ndtri(0.5 * each)) ** 2 / np.maximum(self.counts, 1.0)
             middle = self.means / (1.0 + spread)
-            square = (self.means**2 - spread * self.squares) / (1.0 + spread)
+            square = (self.means**2 - spread * self.square) / (1.0 + spread)
             half = np.sqrt(np.maximum(middle**2 - square, 0.0))
             means = [middle - half, middle + half]
         low, high = (np.clip(0.5 + mean / (2.0 * self.gain), 0.0, 1.0) for mean in means)
@@ -230,6 +229,8 @@ class RandomReports:
         Borda scores.
     covariance : ndarray, shape (m, m)
         Their covariance.
+    concerned : ndarray, shape (m, m)
+        How many reports concern either of two items, on the diagonal one of them.
     pairs : PairVotes or None
         Votes on pairs; None where reports are about whole rankings.
 
@@ -239,10 +240,18 @@ class RandomReports:
     variance between reports has all of it in it, and nothing is added. Intervals are for the
     population; the fractions and scores among these respondents lie in them at least as often, as
     the respondents are part of what varies.
+
+    **Statistic.** Scores, and differences of two, have Student's t intervals, by as many degrees of
+    freedom as reports concern the items, less one; all differences together at Bonferroni's level.
+    The t distribution is that of normal sums with a sample variance. Scores are sums over reports,
+    so these intervals are approximate for few of them, and `validation/local_intervals.py` measures
+    them. A variance may be estimated for any number of reports, the whole covariance would need
+    more of them than items.
     """
 
     scores: FloatArray
     covariance: FloatArray
+    concerned: FloatArray
     pairs: PairVotes | None
 
     @property
@@ -273,43 +282,27 @@ class RandomReports:
 
     def score_bounds(self, alpha: float, target: Target) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the scores, one at a time."""
-        half = -float(ndtri(0.5 * alpha)) * self.score_errors(target)
+        half = np.diag(self._quantiles(alpha)) * self.score_errors(target)
         largest = len(self.scores) - 1.0
-        return np.maximum(self.scores - half, 0.0), np.minimum(self.scores + half, largest)
+        low, high = (np.clip(self.scores + side * half, 0.0, largest) for side in (-1.0, 1.0))
+        return low, high
 
     def certain_gaps(self, alpha: float, target: Target) -> FloatArray:
         """Return the differences of scores from which on an order is certain, for all pairs."""
-        return largest_difference(self.covariance, alpha) * _difference_errors(self.covariance)
+        m, own = len(self.scores), np.diag(self.covariance)
+        variance = np.maximum(own[:, None] + own - 2.0 * self.covariance, 0.0)
+        quantiles = self._quantiles(alpha / (m * (m - 1) // 2))
+        np.fill_diagonal(quantiles, 0.0)
+        return np.asarray(quantiles * np.sqrt(variance))
 
-
-def _difference_errors(covariance: FloatArray) -> FloatArray:
-    """Return the standard deviations of all differences of two numbers."""
-    own = np.diag(covariance)
-    return np.asarray(np.sqrt(np.maximum(own[:, None] + own - 2.0 * covariance, 0.0)))
+    def _quantiles(self, alpha: float) -> FloatArray:
+        """Return how many standard errors an interval has to either side, by two items."""
+        freedom = np.maximum(self.concerned - 1.0, 1.0)
+        quantiles = -stdtrit(freedom, 0.5 * alpha)
+        return np.where(self.concerned > 1, quantiles, np.inf)
 
 
 Statements = NoisyVotes | RandomReports
-
-
-def largest_difference(covariance: FloatArray, alpha: float) -> float:
-    """Return the 1 - alpha quantile of the largest studentised difference of normal numbers.
-
-    Given their covariance: the largest of |x_i - x_j| over its standard deviation, of all pairs,
-    from public draws.
-    """
-    m = len(covariance)
-    draws = min(_DRAWS, _CELLS // m**2)
-    rng = public_generator("largest of studentised differences", m)
-    numbers = rng.standard_normal((draws, m)) @ square_root(covariance).T
-    scale = _difference_errors(covariance)
-    largest = np.zeros(draws)
-    for i in range(m - 1):
-        apart = np.abs(numbers[:, i + 1 :] - numbers[:, i, None])
-        over = np.divide(
-            apart, scale[i, i + 1 :], np.zeros_like(apart), where=scale[i, i + 1 :] > 0
-        )
-        np.maximum(largest, over.max(axis=1), out=largest)
-    return float(np.quantile(largest, 1.0 - alpha, method="higher"))
 
 
 def statements_of(release: Release) -> Statements | None:
@@ -333,12 +326,11 @@ def _reports_of(release: Release) -> RandomReports:
     parts, m = release.parts, len(release.sample.items)
     pairs = None
     if PAIRS in parts:
-        net, squares, counts = (
-            parts[name].values * parts[name].step for name in (PAIRS, SQUARES, PAIR_COUNTS)
-        )
-        pairs = PairVotes.of(net, squares, counts, release.plan.number("gain"))
-    scores, covariance = (
+        net, counts = (parts[name].values * parts[name].step for name in (PAIRS, PAIR_COUNTS))
+        gain, square = (release.plan.number(name) for name in ("gain", "square"))
+        pairs = PairVotes.of(net, counts, gain, square)
+    scores, covariance, concerned = (
         np.asarray(parts[name].values * parts[name].step, dtype=np.float64)
-        for name in (SCORES, COVARIANCE)
+        for name in (SCORES, COVARIANCE, CONCERNED)
     )
-    return RandomReports(scores, covariance.reshape(m, m), pairs)
+    return RandomReports(scores, covariance.reshape(m, m), concerned.reshape(m, m), pairs)

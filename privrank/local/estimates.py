@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +35,13 @@ from privrank.local.tally import UNLIKELY, Tally
 from privrank.release.connected import check_connected
 from privrank.release.plan import PartPlan, Plan, Setting
 from privrank.release.release import (
+    CONCERNED,
     COVARIANCE,
     ORDER,
     PAIR_COUNTS,
     PAIRS,
     REJECTED,
     SCORES,
-    SQUARES,
     UNEVEN,
     Release,
 )
@@ -69,7 +70,8 @@ UNASKED = 0.25
 
 _BITS = 50
 
-_SUMS = (PAIRS, SQUARES, PAIR_COUNTS)
+_PSEUDO = 3.0
+"""Pseudo-votes of mean 0 beside the n votes on a pair, by the root of n."""
 
 _CELLS = 2**20
 """Entries of directions that are held at a time."""
@@ -193,6 +195,7 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         found = _asked(tally, protocol)
     tie_break = public_order(len(protocol.items))
     values: Values = {SCORES: fixed_point(found.scores), COVARIANCE: fixed_point(found.covariance)}
+    values[CONCERNED] = found.concerned.ravel(), 1.0
     gaps = {}
     if found.pairs is None:
         rule, order = "Borda", by_score(found.scores, tie_break)
@@ -200,16 +203,14 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         best = consensus_of(rule, found.filled, found.pairs.largest_variance, tie_break)
         order = best.order
         gaps = {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
-        steps = (found.step, found.step, 1.0)
-        for name, numbers, step in zip(_SUMS, found.sums, steps, strict=True):
-            values[name] = numbers, step
+        values[PAIRS], values[PAIR_COUNTS] = (found.net, found.step), (found.counts, 1.0)
     values[ORDER] = order, 1.0
     return release_of(
         tally,
         values,
         by="PrivateRankAggregation",
         method=rule,
-        settings={"gain": protocol.gain},
+        settings={"gain": protocol.gain, "square": found.square},
         found=gaps,
     )
 
@@ -218,27 +219,32 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
 class _Found:
     """Borda scores, their covariance, and where there are pairs their votes and fractions.
 
-    `sums` are the sums of votes and of their squares, in steps, and the numbers of reports, by
-    pair; `filled` are the fractions, also of pairs that nobody was asked about.
+    `concerned` are the numbers of reports that concern either of two items, or one on the diagonal;
+    `net` and `counts` the sums of votes, in steps, and the numbers of reports by pair; `square` is
+    the mean square of a vote; `filled` are the fractions, also of pairs that nobody was asked
+    about.
     """
 
     scores: FloatArray
     covariance: FloatArray
+    concerned: IntArray
     pairs: PairVotes | None = None
-    sums: tuple[IntArray, ...] = ()
+    net: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    counts: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     filled: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     step: float = 1.0
+    square: float = 1.0
 
 
 def _asked(tally: Tally, protocol: Asking) -> _Found:
     """Return what votes on the asked pairs say."""
     votes = Votes.of(tally, protocol)
-    net, squares, counts = votes.sums()
-    pairs = PairVotes.of(net, squares, counts, protocol.gain)
+    net, counts = votes.sums()
+    pairs = PairVotes.of(net, counts, protocol.gain)
     first, second = protocol.all_pairs[counts > 0].T
     check_connected(PairCounts(first, second, counts[counts > 0], "observed"), protocol.items)
     scores, covariance, filled = _borda(votes, pairs)
-    return _Found(scores, covariance, pairs, (net, squares, counts), filled)
+    return _Found(scores, covariance, votes.concerned(), pairs, net, counts, filled)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,30 +288,42 @@ class Votes:
         m = self.items
         return self.first * (2 * m - self.first - 1) // 2 + self.second - self.first - 1
 
-    def sums(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the exact sums over all reports, by pair: net votes, their squares and number."""
+    def sums(self) -> tuple[IntArray, IntArray]:
+        """Return the exact sums over all reports, by pair: net votes, and their number."""
         pairs, count = self.items * (self.items - 1) // 2, self.count[:, None]
-        net, squares, asked = (
+        net, asked = (
             np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
-            for weights in (count * self.vote, count * self.vote**2, count + 0 * self.vote)
+            for weights in (count * self.vote, count + 0 * self.vote)
         )
-        return net, squares, asked
+        return net, asked
 
-    def covariance(self, expected: FloatArray, weight: FloatArray) -> FloatArray:
+    def concerned(self) -> IntArray:
+        """Return how many reports concern either of two items, on the diagonal one of them."""
+        table = self._by_item(np.ones(self.vote.shape, dtype=np.int64), 1) > 0
+        both = (table.T @ table.multiply(self.count[:, None]).tocsr()).toarray().astype(np.int64)
+        own = np.diag(both)
+        return np.asarray(own[:, None] + own - both)
+
+    def covariance(self, pairs: PairVotes) -> FloatArray:
         """Return the sum over all reports of the outer products of their residuals by item.
 
-        Given for each pair, in matrices, the expected vote and the weight of a vote. The residual
-        of a report for an item is the weighted sum of the votes for and against it, less what they
-        are expected to be.
+        The residual of a report for an item is the weighted sum of the votes for and against it,
+        each less what the other reports let expect of it (:func:`_borda`).
         """
         at = (self.first, self.second)
-        rest = weight[at] * (self.vote - expected[at])
-        cells, votes = rest.shape
+        counts = pairs.counts[at]
+        others = pairs.means[at] * counts - self.vote
+        expected = others / (counts - 1.0 + _PSEUDO * np.sqrt(counts))
+        table = self._by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
+        return np.asarray((table.T @ (table * self.count[:, None])).toarray())
+
+    def _by_item(self, numbers: NDArray[Any], sign: int) -> csr_array:
+        """Return the sums of numbers of votes by cell and item, the later items' of this sign."""
+        cells, votes = numbers.shape
         rows = np.tile(np.repeat(np.arange(cells), votes), 2)
         columns = np.concatenate((self.first.ravel(), self.second.ravel()))
-        entries = np.concatenate((rest.ravel(), -rest.ravel()))
-        table = csr_array((entries, (rows, columns)), shape=(cells, self.items))
-        return np.asarray((table.T @ (table * self.count[:, None])).toarray())
+        entries = np.concatenate((numbers.ravel(), sign * numbers.ravel()))
+        return csr_array((entries, (rows, columns)), shape=(cells, self.items))
 
 
 def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -313,30 +331,40 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
 
     Notes
     -----
-    **Statistic.** The Borda score of an item is the sum of its fractions against all others, and
-    each fraction is unbiased, whatever the numbers of reports by pair: so is the sum. Given the
-    assignments, a score is a sum over reports of weighted votes: 1 / (2 gain n) is the weight of a
-    vote on a pair with n reports. Reports are independent, so the covariance of the scores is the
-    sum over reports of E r r', where r is the report's residual by item: its weighted votes less
-    their expectation. Votes of one report are not independent. Two pairs of a sub-ranking that
-    share an item go together, and if all orders are equally likely, the variance of a score is
-    (s + 1) / 3 times that of as many separate votes; in r r' all of that is counted as it is. The
-    expectation is taken from the shrunken fractions, as the mean of a pair with one report would
-    leave no residual. An error of it adds its square, so the covariance errs on the large side.
+    **Statistic.** The Borda score of an item is the sum of its fractions against all others. Those
+    of pairs that somebody was asked about are unbiased, whatever the numbers of reports. Let A hold
+    for each vote its weight by item, 1 / (2 gain n) on a pair with n reports, with the sign of the
+    item. Given the assignments, a report adds A v to the scores, v its votes of mean mu, and
+    reports are independent, so the scores have the covariance C, the sum over reports of
+    A Cov(v) A'. Votes of one report are not independent: two pairs of a sub-ranking that share an
+    item go together, and if all orders are equally likely, the variance of a score is (s + 1) / 3
+    times that of as many separate votes.
+
+    The estimate is the sum of r r' with r = A (v - u), where u holds for each pair the sum of the
+    votes of the other reports over their number plus 3 n^(1/2), as if half as many votes were cast
+    for either order beside them. As u does not depend on v,
+
+        E r r' = A Cov(v) A' + A E (mu - u) (mu - u)' A',
+
+    and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
+    of reports and any distribution of rankings. It is C, but for a share of 1 / n, where both
+    orders are as frequent. A pair that all n reports place alike has a positive variance by it, as
+    if 9/4 contrary ones were expected: 1.96 standard errors reach to 3 of them, and to miss so many
+    has the probability exp(-3) = .05.
 
     A pair that nobody was asked about has its fraction from the surface that the others are shrunk
-    to. Where an item has a pairs that somebody was asked about, of m - 1, the surface gives the
-    mean of their errors, to first order, to each of the others, so that residuals of the item count
-    (m - 1) / a times. Beside that the surface may be wrong about the pair, for which it has the
-    largest variance that a fraction can have, 1/4.
+    to, which is unbiased only if the population lies on it. Where an item has a pairs that somebody
+    was asked about, of m - 1, the surface gives the mean of their errors, to first order, to each
+    of the others, so that residuals of the item count (m - 1) / a times. Beside that the surface
+    may be wrong about the pair, for which it has the largest variance that a fraction can have,
+    1/4.
     """
-    m, gain, counts = len(pairs.counts), pairs.gain, pairs.counts
+    m, counts = len(pairs.counts), pairs.counts
     shrunk = shrink(pairs.fractions, pairs.largest_variance).pairs
     filled = np.where(counts > 0, pairs.fractions, shrunk)
     np.fill_diagonal(filled, 0.0)
-    weight = np.divide(0.5 / gain, counts, np.zeros((m, m)), where=counts > 0)
     reach = (m - 1) / (counts > 0).sum(axis=1)
-    covariance = votes.covariance(gain * (2.0 * shrunk - 1.0), weight) * np.outer(reach, reach)
+    covariance = votes.covariance(pairs) * np.outer(reach, reach)
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
     covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
     return filled.sum(axis=1), covariance, filled
@@ -348,8 +376,10 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     Notes
     -----
     **Statistic.** A report is a vote on every pair, the signed direction, in expectation
-    gain (2 p - 1) times its length. Borda scores are sums of fractions, so each report has one
-    vector of them, and the covariance of their mean is that of the vectors over n.
+    gain (2 p - 1) times its length. A uniform direction over D pairs, turned round or not, has the
+    mean square 1 / D in each, whatever the rankings are. Borda scores are sums of fractions, so
+    each report has one vector of them, and the covariance of their mean is that of the vectors over
+    n.
     """
     m, pairs = len(protocol.items), len(protocol.all_pairs)
     ends = np.zeros((pairs, m), dtype=np.int64)
@@ -360,20 +390,20 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
         side = 1 - 2 * tally.answer[rows, None]
         return np.asarray(side * protocol.directions(tally.assignment[rows]))
 
-    net, squares = np.zeros((2, pairs), dtype=np.int64)
+    net = np.zeros(pairs, dtype=np.int64)
     total = _Moments(np.zeros(m), np.zeros((m, m)))
     for rows in _blocks(len(tally.count), pairs):
         block, count = votes(rows), tally.count[rows]
         net += count @ block
-        squares += count @ (block**2 // SCALE)
         total.add(block @ ends, count)
     counts = np.full(pairs, tally.n, dtype=np.int64)
-    table = PairVotes.of(net / SCALE, squares / SCALE, counts, protocol.gain)
+    table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
     covariance = total.covariance(tally.n) / (2.0 * SCALE * protocol.gain) ** 2
-    sums = (net, squares, counts)
-    return _Found(filled.sum(axis=1), covariance, table, sums, filled, 1.0 / SCALE)
+    concerned = np.full((m, m), tally.n, dtype=np.int64)
+    scores, step = filled.sum(axis=1), 1.0 / SCALE
+    return _Found(scores, covariance, concerned, table, net, counts, filled, step, table.square)
 
 
 def _placed(tally: Tally, protocol: CapBorda) -> _Found:
@@ -393,7 +423,8 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
         total.add(block, tally.count[rows])
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
     scores = 0.5 * (m - 1) + scale * total.sums / tally.n
-    return _Found(scores, scale**2 * total.covariance(tally.n))
+    concerned = np.full((m, m), tally.n, dtype=np.int64)
+    return _Found(scores, scale**2 * total.covariance(tally.n), concerned)
 
 
 @dataclass(slots=True, eq=False)

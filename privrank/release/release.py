@@ -26,6 +26,7 @@ __all__ = [
     "ACTIVITY",
     "DECISION",
     "BOUNDARY",
+    "CONCERNED",
     "COVARIANCE",
     "DEPENDENCE",
     "DETAILS",
@@ -44,7 +45,6 @@ __all__ = [
     "REJECTED",
     "SCORE",
     "SCORES",
-    "SQUARES",
     "STATISTIC",
     "TOTALS",
     "UNEVEN",
@@ -75,10 +75,11 @@ GROUP_SIZES, ORDER_EFFECT, ACTIVITY = "group_sizes", "order_effect", "activity"
 STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
 EFFECT, BOUNDARY = "effect", "boundary"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
-SQUARES, SCORES, COVARIANCE = "squares of pairs", "Borda scores", "covariance of Borda scores"
+SCORES, COVARIANCE = "Borda scores", "covariance of Borda scores"
+CONCERNED = "reports about items"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
-non-private runs only, and squares, scores and covariance in the local model."""
+non-private runs only, and scores, their covariance and reports about items in the local model."""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""

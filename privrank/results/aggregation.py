@@ -150,8 +150,10 @@ class AggregationResult(Result):
         The rank of an item is that of its Borda score, its mean rank, in the population or, for
         ``target="sample"``, among the units of this survey. Its interval is 1 plus the number of
         items surely before it, to m minus the number surely after it. All intervals hold at once,
-        for any distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`, and
-        in the local model :func:`privrank.consensus.statements.largest_difference`).
+        for any distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`). In
+        the local model this is approximate, by Student's t of sums over reports
+        (:class:`privrank.consensus.statements.RandomReports`), and of pairs that nobody was asked
+        about it assumes that their fractions follow from the others.
 
         Parameters
         ----------
@@ -192,7 +194,9 @@ class AggregationResult(Result):
         DataFrame
             Best first: score, standard error, interval and mean rank, which is m minus the score.
             For the population the sampling variance is bounded by the largest that such a mean
-            allows, so intervals err on the wide side; in the local model it is that of the reports.
+            allows, so intervals err on the wide side; in the local model it is that of the reports,
+            and intervals are approximate as those of :meth:`rank_conf_int` are. A score of reports
+            is unbiased and may lie outside of 0 to m - 1; its interval does not.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         stated, places = self._scores(), self.places

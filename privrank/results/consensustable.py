@@ -117,7 +117,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         notes.append("Over next: fraction of the rankings that place an item before the next one.")
     notes += _contradiction(frame, release.plan.method)
     if release.local:
-        notes += _local_notes(release)
+        notes += _local_notes(release, frame)
     if TOTALS in release.parts:
         short = "Nothing is said about single pairs: releases='pairs' would release them."
         notes.append(remedy(release) if details else short)
@@ -143,12 +143,22 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
     return notes + seed_notes([release])
 
 
-def _local_notes(release: Release) -> list[str]:
+def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
     """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
     notes = [
         "Standard errors hold sampling and random responses together, by how reports vary; no "
         "noise was added to them."
     ]
+    largest = {"borda": len(frame) - 1, "over_next": 1}
+    if any(
+        ((frame[name] < 0) | (frame[name] > top)).any()
+        for name, top in largest.items()
+        if name in frame
+    ):
+        notes.append(
+            "Estimates are unbiased, so that they may lie outside of what a fraction or a Borda "
+            "score can be; intervals do not."
+        )
     if PAIR_COUNTS not in release.parts:
         return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
     counts = release.parts[PAIR_COUNTS].values

@@ -165,7 +165,7 @@ def pairwise(
 ) -> Figure:
     """Draw win probabilities, row item over column item, as a heat map centred on one half."""
     m = len(probabilities)
-    side = 0.62 * m + 1.8
+    side = (0.62 if m <= 15 else 0.24) * m + 1.8
     figure, ax = _axes(ax, (side + 0.8, side))
     values = probabilities.to_numpy().copy()
     np.fill_diagonal(values, np.nan)

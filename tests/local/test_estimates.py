@@ -1,13 +1,14 @@
 """Estimates from reports: unbiased by exact expectation, and covariances by full enumeration."""
 
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
+from scipy.stats import binom, t
 
 import privrank as pr
-from privrank.consensus.statements import PairVotes, largest_difference, statements_of
+from privrank.consensus.statements import PairVotes, RandomReports, statements_of
 from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
 from privrank.local.estimates import Votes, fixed_point, release_consensus
 from privrank.local.tally import Tally
@@ -42,13 +43,13 @@ def every_cell(protocol, counts=None):
     return Tally(protocol, *values, {}, None, None)
 
 
-def probabilities(protocol, weights=WEIGHTS):
+def probabilities(protocol, weights=WEIGHTS, orders=ORDERS):
     """Exact probabilities of the answers to each assignment, rankings drawn by their weights."""
     response, table = protocol.response, []
     for assignment in range(protocol.assignments):
         row = [Fraction(0)] * protocol.answers
-        asked = np.full(len(ORDERS), assignment)
-        favoured = protocol.favoured_answers(ORDERS, asked)[:, :, 0]
+        asked = np.full(len(orders), assignment)
+        favoured = protocol.favoured_answers(orders, asked)[:, :, 0]
         digits = protocol.unpacked(np.arange(protocol.answers))
         for truth, weight in zip(favoured, weights.tolist(), strict=True):
             for answer, told in enumerate(digits):
@@ -200,26 +201,98 @@ def test_intervals_of_votes_are_those_of_proportions():
     from statsmodels.stats.proportion import proportion_confint
 
     counts, ahead = np.array([40, 7, 300]), np.array([25, 7, 140])
-    pairs = PairVotes.of(2 * ahead - counts, counts, counts, 1.0)
-    low, high = pairs.bounds(0.05, False)
-    expected = proportion_confint(ahead, counts, method="wilson")
+    pairs = PairVotes.of(2 * ahead - counts, counts, 1.0)
     up = np.triu_indices(3, 1)
-    np.testing.assert_allclose([low[up], high[up]], expected)
-    np.testing.assert_allclose((low + high.T)[up], 1.0)
-    # all at once: exact intervals, at a third of the level each
-    low, high = pairs.bounds(0.05, True)
-    expected = proportion_confint(ahead, counts, 0.05 / 3, method="beta")
-    np.testing.assert_allclose([low[up], high[up]], expected)
-    np.testing.assert_allclose((low + high.T)[up], 1.0)
+    for together, level in ((False, 0.05), (True, 0.05 / 3)):
+        low, high = pairs.bounds(0.05, together)
+        expected = proportion_confint(ahead, counts, level, method="beta")
+        np.testing.assert_allclose([low[up], high[up]], expected)
+        np.testing.assert_allclose((low + high.T)[up], 1.0)
+    # the error is that of two votes more for either order, also where all votes are alike
+    more = (ahead + 2) / (counts + 4)
+    np.testing.assert_allclose(pairs.errors[up], np.sqrt(more * (1 - more) / counts))
+    # other votes: all means from which theirs is no farther than z standard deviations
+    net, square = np.array([3.0, -1.5, 20.0]), 0.3
+    low, high = (2 * end[up] - 1 for end in PairVotes.of(net, counts, 1.0, square).bounds(0.05, 0))
+    for end in (low, high):
+        variance = (square - end**2) / counts
+        np.testing.assert_allclose(np.abs(net / counts - end) / np.sqrt(variance), 1.959964)
 
 
-def test_the_largest_difference_is_the_studentised_range():
-    from scipy.stats import studentized_range
+@pytest.mark.parametrize("gain", [0.2, 0.9])
+def test_intervals_of_pairs_cover_by_enumeration(gain):
+    for n in (1, 2, 5, 10, 40):
+        ahead = np.arange(n + 1)
+        pairs = [PairVotes.of(np.array([2 * a - n]), np.array([n]), gain) for a in ahead]
+        low, high = np.array([[end[0, 1] for end in one.bounds(0.05, False)] for one in pairs]).T
+        assert all(one.errors[0, 1] > 0 for one in pairs)
+        for p in np.linspace(0, 1, 41):
+            f = 0.5 + gain * (p - 0.5)
+            held = binom.pmf(ahead, n, f)[(low <= p) & (p <= high)].sum()
+            assert held >= 0.95 - 1e-9
 
-    for m in (3, 8):
-        found = largest_difference(np.eye(m), 0.05)
-        assert found == pytest.approx(studentized_range.ppf(0.95, m, np.inf) / 2**0.5, rel=0.01)
-    assert largest_difference(np.zeros((3, 3)), 0.05) == 0
+
+@pytest.mark.parametrize(
+    "protocol",
+    [SubRanking(list("abc"), 2.0, size=2), SubRanking(list("abc"), 4.0, size=3)],
+    ids=["pairs", "triples"],
+)
+def test_the_expected_covariance_is_no_smaller_than_that_of_scores(protocol):
+    """By enumeration of all answers to a few assignments, whatever their numbers."""
+    three = np.array(list(permutations(range(1, 4))))
+    weights = np.array([9, 1, 1, 1, 0, 4])
+    likely = np.array([[float(p) for p in row] for row in probabilities(protocol, weights, three)])
+    designs = [(0, 1, 2), (0, 0, 0, 1, 1)] if protocol.width == 2 else [(0,), (0, 0), (0, 0, 0)]
+    for design in designs:
+        scores, claimed, mass = [], [], []
+        for answers in product(range(protocol.answers), repeat=len(design)):
+            tally = Tally(
+                protocol, np.array(design), np.array(answers), np.ones(len(design)), {}, None, None
+            )
+            votes = Votes.of(tally, protocol)
+            pairs = PairVotes.of(*votes.sums(), protocol.gain)
+            claimed.append(votes.covariance(pairs))
+            scores.append(np.nan_to_num(pairs.fractions).sum(axis=1))
+            mass.append(np.prod(likely[list(design), list(answers)]))
+        mass, scores = np.array(mass), np.array(scores)
+        rest = scores - mass @ scores
+        exact, expected = (mass[:, None] * rest).T @ rest, np.tensordot(mass, claimed, 1)
+        assert mass.sum() == pytest.approx(1)
+        assert np.linalg.eigvalsh(expected - exact).min() > -1e-12
+        assert np.trace(expected) < 3 * np.trace(exact)
+
+
+@pytest.mark.parametrize("protocol", [SubRanking(ITEMS, 3.0, size=3), RandomPairs(ITEMS, 1.0, 3)])
+def test_reports_that_concern_two_items_are_counted(protocol):
+    tally = protocol.tally(protocol.simulate(ORDERS, np.random.default_rng(2)))
+    asked = np.repeat(protocol.asked(tally.assignment), tally.count, axis=0).reshape(24, -1)
+    stated = statements_of(release_consensus(tally))
+    for i, j in product(range(4), repeat=2):
+        assert stated.concerned[i, j] == ((asked == i) | (asked == j)).any(axis=1).sum()
+
+
+def test_intervals_are_by_students_t():
+    covariance = np.array([[2.0, -1.0, -1.0], [-1.0, 2.0, -1.0], [-1.0, -1.0, 2.0]]) / 100
+    concerned = np.array([[1, 4, 4], [4, 3, 4], [4, 4, 9]])
+    stated = RandomReports(np.array([1.0, -3.0, 1.9]), covariance, concerned, None)
+    low, high = stated.score_bounds(0.05, "population")
+    half = t.ppf(0.975, 8) * 0.02**0.5
+    # one report has no error that could be told, and no score is below 0 or above 2
+    np.testing.assert_allclose([low, high], [[0, 0, 1.9 - half], [2, 0, 2]])
+    gaps = stated.certain_gaps(0.05, "population")
+    np.testing.assert_allclose(gaps[0, 1:], t.ppf(1 - 0.025 / 3, 3) * 0.06**0.5)
+    assert np.isfinite(gaps).all() and (gaps == gaps.T).all()
+
+
+def test_unanimous_rankings_are_no_certain_scores():
+    protocol = SubRanking(ITEMS, 8.0)
+    tally = protocol.tally(protocol.simulate(np.tile(ORDERS[0], (20, 1)), np.random.default_rng(0)))
+    fit = pr.PrivateRankAggregation.from_reports(tally)
+    borda = fit.borda()
+    assert (borda["lower"] <= [3, 2, 1, 0]).all() and (borda["upper"] >= [3, 2, 1, 0]).all()
+    assert borda["std_err"].min() > 0.03 and fit.pairwise()["std_err"].min() > 0.01
+    text = " ".join(str(fit.summary()).split())
+    assert "may lie outside of what a fraction or a Borda score can be" in text
 
 
 def test_fixed_point_numbers_are_exact_to_fifty_bits():
