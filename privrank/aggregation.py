@@ -15,7 +15,8 @@ from privrank.consensus.intervals import Target
 from privrank.consensus.statements import statements_of
 from privrank.encode.ranks import Missing
 from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
-from privrank.local.estimates import check_tally, release_consensus
+from privrank.local.estimates import release_consensus
+from privrank.local.releases import check_tally
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.planning.aggregation import (

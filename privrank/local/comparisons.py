@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privrank.local import estimates
+from privrank.local import releases
 from privrank.local.protocols import Asking
 from privrank.local.tally import Tally
 from privrank.release.connected import check_connected
@@ -43,7 +43,7 @@ def release_of(tally: Tally, by: str) -> Release:
     count = np.bincount(edge, tally.count, minlength=len(asked))
     pairs = PairCounts(first, second, count, "observed")
     check_connected(pairs, items)
-    return estimates.release_of(
+    return releases.release_of(
         tally,
         {WINS: (np.concatenate(wins).astype(np.int64), 1.0)},
         by=by,
@@ -55,7 +55,7 @@ def release_of(tally: Tally, by: str) -> Release:
 
 def _check(tally: Tally) -> Asking:
     """Return the protocol of a tally of single pairs, or refuse."""
-    estimates.check_tally(tally)
+    releases.check_tally(tally)
     protocol = tally.protocol
     if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
         raise ValueError(

@@ -14,7 +14,6 @@ ranking and its response are drawn anew. So the vote is a single binomial draw, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,42 +24,28 @@ from scipy.sparse import csr_array
 from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
-from privrank.hypotheses.nulltables import public_generator
-from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
-from privrank.local.tally import UNLIKELY, Tally
+from privrank.local.releases import fixed_point, public_order, release_of
+from privrank.local.tally import Tally
 from privrank.release.connected import check_connected
-from privrank.release.plan import PartPlan, Plan, Setting
 from privrank.release.release import (
     CONCERNED,
     COVARIANCE,
     ORDER,
     PAIR_COUNTS,
     PAIRS,
-    REJECTED,
     SCORES,
-    UNEVEN,
     Release,
 )
-from privrank.release.survey import PairCounts, Sample
+from privrank.release.survey import PairCounts
 
-__all__ = [
-    "FEWEST",
-    "Votes",
-    "check_tally",
-    "fixed_point",
-    "public_order",
-    "release_consensus",
-    "release_of",
-]
+__all__ = ["FEWEST", "Votes", "release_consensus"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Values = dict[str, tuple[NDArray[np.int64], float]]
-"""Released numbers by name: whole numbers, and the size of their step."""
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
@@ -68,96 +53,11 @@ FEWEST = 2
 UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
 
-_BITS = 50
-
 _PSEUDO = 3.0
 """Pseudo-votes of mean 0 beside the n votes on a pair, by the root of n."""
 
 _CELLS = 2**20
 """Entries of directions that are held at a time."""
-
-
-def release_of(
-    tally: Tally,
-    values: Mapping[str, tuple[NDArray[np.int64], float]],
-    *,
-    by: str,
-    method: str,
-    settings: Mapping[str, Setting],
-    survey: object = None,
-    found: Mapping[str, float] | None = None,
-) -> Release:
-    """Return the release that holds these numbers, computed from a tally.
-
-    Parameters
-    ----------
-    tally : Tally
-        Accepted reports, and how many were rejected.
-    values : mapping of str to (ndarray of int64, float)
-        The parts: whole numbers, and the size of their step.
-    by, method : str
-        The class that infers, and the key by which it finds how to read the release.
-    settings : mapping
-        Public constants beside the protocol and the numbers of rejected reports.
-    survey : Design or Sample, optional
-        Public facts; by default rankings of the protocol's items, one of each respondent.
-    found : mapping of str to float, optional
-        Numbers found in the values.
-
-    Returns
-    -------
-    Release
-    """
-    protocol = tally.protocol
-    plan = Plan(
-        by=by,
-        mechanism=protocol.kind,
-        method=method,
-        epsilon=protocol.epsilon,
-        delta=0.0,
-        parts={name: PartPlan(None, 0, 0.0, step) for name, (_, step) in values.items()},
-        settings={
-            "protocol": protocol.to_json(),
-            **{REJECTED + reason: number for reason, number in tally.rejected.items()},
-            **({UNEVEN: uneven} if (uneven := tally.commonest[2]) < UNLIKELY else {}),
-            **settings,
-        },
-    )
-    facts = Sample("rankings", protocol.items, tally.n, "respondent", 1)
-    return Release(
-        plan=plan,
-        survey=facts if survey is None else survey,  # type: ignore[arg-type]
-        source="respondents",
-        values={name: numbers for name, (numbers, _) in values.items()},
-        tie_break=public_order(len(protocol.items)),
-        found=found or {},
-    )
-
-
-def check_tally(tally: object) -> None:
-    """Refuse what is no tally, and one in which what was asked depends on what was answered."""
-    if not isinstance(tally, Tally):
-        raise TypeError(
-            f"tally must be a protocol's tally of reports, got {type(tally).__name__}: count them "
-            f"with protocol.tally(reports)."
-        )
-    if isinstance(tally.protocol, AdaptiveKwikSort):
-        raise ValueError(
-            "tally must be of assignments that no answer has influenced, and what an adaptive "
-            "protocol asks depends on the answers before: take the result() of its Curator."
-        )
-
-
-def public_order(items: int) -> tuple[int, ...]:
-    """Return the public random order in which equal items stand."""
-    return tuple(public_generator("order of equal items", items).permutation(items).tolist())
-
-
-def fixed_point(numbers: FloatArray) -> tuple[IntArray, float]:
-    """Return real numbers as whole numbers of a step that is a power of two, to 50 bits."""
-    largest = float(np.abs(numbers).max(initial=0.0))
-    step = 2.0 ** (math.frexp(largest)[1] - _BITS) if largest else 1.0
-    return np.rint(numbers.ravel() / step).astype(np.int64), step
 
 
 def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
@@ -194,7 +94,10 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     else:
         found = _asked(tally, protocol)
     tie_break = public_order(len(protocol.items))
-    values: Values = {SCORES: fixed_point(found.scores), COVARIANCE: fixed_point(found.covariance)}
+    values: dict[str, tuple[IntArray, float]] = {
+        SCORES: fixed_point(found.scores),
+        COVARIANCE: fixed_point(found.covariance),
+    }
     values[CONCERNED] = found.concerned.ravel(), 1.0
     gaps = {}
     if found.pairs is None:

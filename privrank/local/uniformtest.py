@@ -49,10 +49,10 @@ from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.nulltables import FULL, fingerprint, public_generator
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.client import protocol_from_json
-from privrank.local.estimates import check_tally, release_of
 from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import PairBits
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
+from privrank.local.releases import check_tally, release_of
 from privrank.local.tally import Tally
 from privrank.release.release import GAIN, STATISTIC, Release
 from privrank.results.ranktest import RankTestResult, read_test

@@ -10,7 +10,8 @@ from scipy.stats import binom, t
 import privrank as pr
 from privrank.consensus.statements import PairVotes, RandomReports, statements_of
 from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
-from privrank.local.estimates import Votes, fixed_point, release_consensus
+from privrank.local.estimates import Votes, release_consensus
+from privrank.local.releases import fixed_point
 from privrank.local.tally import Tally
 
 ITEMS = list("abcd")
