@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from privrank.hypotheses.nulltables import public_generator
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.tally import UNLIKELY, Tally
-from privrank.release.plan import PartPlan, Plan, Setting
-from privrank.release.release import REJECTED, UNEVEN, Release
+from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.release import ORDER, REJECTED, UNEVEN, Release
 from privrank.release.survey import Sample
 
 __all__ = ["Values", "check_tally", "fixed_point", "public_order", "release_of"]
@@ -63,7 +63,10 @@ def release_of(
         method=method,
         epsilon=protocol.epsilon,
         delta=0.0,
-        parts={name: PartPlan(None, 0, 0.0, step) for name, (_, step) in values.items()},
+        parts={
+            name: PartPlan(None if name == ORDER else QUIET, 0, 0.0, step)
+            for name, (_, step) in values.items()
+        },
         settings={
             "protocol": protocol.to_json(),
             **{REJECTED + reason: number for reason, number in tally.rejected.items()},

@@ -18,7 +18,7 @@ from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.release.plan import QUIET, Noise, PartPlan, Plan
+from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import own
 
@@ -141,15 +141,13 @@ class Part:
 
     @property
     def laplace(self) -> DiscreteLaplace:
-        """The discrete Laplace noise of the part, that of scale 0 where there is no noise.
+        """The discrete Laplace noise of the part.
 
         Raises
         ------
         ValueError
             If the noise has another distribution.
         """
-        if self.law is None:
-            return QUIET
         if not isinstance(self.law, DiscreteLaplace):
             raise ValueError("release must have discrete Laplace noise, and this one has another.")
         return self.law
