@@ -11,6 +11,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,9 @@ _LIGHT, _HEAVY = 2**25, 2**27
 
 BLOCK = 64
 """Draws that share a generator."""
+
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""What tells linear algebra in a process of its own to use one core."""
 
 _MEMORY: dict[str, IntArray] = {}
 
@@ -138,23 +142,44 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
 
 
 def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
-    """Draw the blocks here while that is quick, then on all cores; long work shows a bar."""
+    """Draw the blocks here and, where that takes long, on the other cores too; with a bar."""
     bar = Progress(f"null table of the {name}", len(numbers))
-    blocks = []
+    blocks = {}
     for number in numbers:
-        blocks.append(_block(name, sizes, draw, number))
-        if bar.spent > PATIENCE and bar.spent / len(blocks) * len(numbers) > 2 * PATIENCE:
+        blocks[number] = _block(name, sizes, draw, number)
+        bar.show(len(blocks))
+        if len(blocks) > 1 and bar.spent / len(blocks) * len(numbers) > PATIENCE:
             break
-    rest = numbers[len(blocks) :]
+    rest = [number for number in numbers if number not in blocks]
     if rest:
-        import joblib
+        _share(partial(_block, name, sizes, draw), rest, blocks, bar)
+    return np.concatenate([blocks[number] for number in numbers])
 
-        run = joblib.Parallel(n_jobs=-1, return_as="generator")
-        jobs = (joblib.delayed(_block)(name, sizes, draw, number) for number in rest)
-        for block in run(jobs):
-            blocks.append(block)
-            bar.show(len(blocks))
-    return np.concatenate(blocks)
+
+def _share(
+    block: Callable[[int], IntArray], rest: list[int], blocks: dict[int, IntArray], bar: Progress
+) -> None:
+    """Draw the rest from both ends: other processes from the first on, this one from the last."""
+    from joblib import cpu_count
+    from joblib.externals.loky import ProcessPoolExecutor
+    from threadpoolctl import threadpool_limits
+
+    with ProcessPoolExecutor(max(1, cpu_count() - 1), env=_ONE_THREAD) as others:
+        waiting = {number: others.submit(block, number) for number in rest}
+        try:
+            with threadpool_limits(1):
+                for number in reversed(rest):
+                    if not waiting[number].cancel():  # it is being drawn, and so are all before it
+                        break
+                    blocks[number] = block(number)
+                    bar.show(len(blocks))
+            for number in rest:
+                if number not in blocks:
+                    blocks[number] = waiting[number].result()
+                    bar.show(len(blocks))
+        finally:  # an interrupted call leaves no work behind
+            for asked in waiting.values():
+                asked.cancel()
 
 
 def _folder() -> Path:

@@ -11,6 +11,7 @@ from privrank.kernels.compiling import compiled
 
 __all__ = [
     "differing_bits",
+    "differing_pairs",
     "discordance_counts",
     "distance_pmf",
     "insertion_ranks",
@@ -208,7 +209,7 @@ def _packed(ranks: IntArray, own: NDArray[Any]) -> NDArray[np.uint64]:
     count = (m * (m - 1) // 2 + 63) // 64
     out = np.zeros((n, count), np.uint64)
     behind = np.zeros(64 * count, np.uint8)  # one byte for every pair
-    eights, gather = behind.view(np.uint64), np.uint64(0x0102040810204080)
+    eights = behind.view(np.uint64)
     for row in range(n):
         place = 0
         own[:] = ranks[row]
@@ -218,17 +219,17 @@ def _packed(ranks: IntArray, own: NDArray[Any]) -> NDArray[np.uint64]:
             for j in range(len(later)):
                 here[j] = rank > later[j]
             place += m - 1 - i
-        for word in range(count):
-            bits = np.uint64(0)
-            for k in range(8 * word, 8 * word + 8):  # the product's first byte holds eight bits
-                bits = (bits << np.uint64(8)) | ((eights[k] * gather) >> np.uint64(56))
-            out[row, word] = bits
+        words = out[row]
+        for bit in range(8):  # a byte of a word takes this bit of eight parts of the pairs
+            part = eights[bit * count : (bit + 1) * count]
+            for word in range(count):
+                words[word] |= part[word] << np.uint64(bit)
     return out
 
 
 @compiled
-def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> IntArray:
-    """Return in how many bits each row of `first` differs from each row of `second`.
+def _differing(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> np.int64:
+    """Return in how many bits two rows differ.
 
     The bits of a word are counted in parallel: in twos, in fours, in eights, then summed by one
     multiplication modulo 2^64. Compilers know these lines, and put the processor's own
@@ -236,17 +237,35 @@ def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Int
     """
     twos, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
     eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+    total = np.uint64(0)
+    for word in range(len(first)):
+        x = first[word] ^ second[word]
+        x -= (x >> np.uint64(1)) & twos
+        x = (x & fours) + ((x >> np.uint64(2)) & fours)
+        x = (x + (x >> np.uint64(4))) & eights
+        total += (x * ones) >> np.uint64(56)
+    return np.int64(total)
+
+
+@compiled
+def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> IntArray:
+    """Return in how many bits each row of `first` differs from each row of `second`."""
     out = np.empty((len(first), len(second)), np.int64)
     for a in range(len(first)):
         for b in range(len(second)):
-            total = np.uint64(0)
-            for word in range(first.shape[1]):
-                x = first[a, word] ^ second[b, word]
-                x -= (x >> np.uint64(1)) & twos
-                x = (x & fours) + ((x >> np.uint64(2)) & fours)
-                x = (x + (x >> np.uint64(4))) & eights
-                total += (x * ones) >> np.uint64(56)
-            out[a, b] = np.int64(total)
+            out[a, b] = _differing(first[a], second[b])
+    return out
+
+
+@compiled
+def differing_pairs(words: NDArray[np.uint64]) -> IntArray:
+    """Return in how many bits each row differs from each later row, one after the other."""
+    n, place = len(words), 0
+    out = np.empty(n * (n - 1) // 2, np.int64)
+    for a in range(n):
+        for b in range(a + 1, n):
+            out[place] = _differing(words[a], words[b])
+            place += 1
     return out
 
 
@@ -258,7 +277,7 @@ def discordance_counts(
 
     Given the packed pairs of n rankings, one column each, shape (words, n), and their n weights,
     returns the sums of the products of the weights of two different columns, each pair once. The
-    bits are counted as in `differing_bits`, along the columns, many at a time.
+    bits are counted as in `_differing`, along the columns, many at a time.
     """
     twos, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
     eights, ones = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)

@@ -177,16 +177,17 @@ class CappedNorm:
         x = _records(ranks)
         w = self._fixed_point(x)
         value, weights = self._evaluate(x, w)
-        basis = None
+        gap = self._vector_gap(x, w[:, 0], weights)
+        if gap <= GAP * self.sensitivity:
+            return value, w, gap
+        found = None
         if x.shape[1] > len(x):  # the maximum lies in the span of the records
             found = attempt(lambda: qr(x.T, mode="economic", check_finite=False), lambda: None)
-            if found is not None:
-                basis, triangle = found
-                x, w = triangle.T, basis.T @ w
-        gap = self._vector_gap(x, w[:, 0], weights)
-        if not gap <= GAP * self.sensitivity:
-            value, w, gap = self._maximise(x, w)
-        return value, w if basis is None else basis @ w, gap
+        if found is None:
+            return self._maximise(x, w)
+        basis, triangle = found
+        value, w, gap = self._maximise(triangle.T, basis.T @ w)
+        return value, basis @ w, gap
 
     def _gradient(self, x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return g and M."""
@@ -194,11 +195,24 @@ class CappedNorm:
         return weights @ x, scaled.T @ scaled
 
     def _vector_gap(self, x: FloatArray, u: FloatArray, weights: FloatArray) -> float:
-        """Return the bound on f - F at U = u u', infinite unless u is close to the maximum."""
-        g, matrix = self._gradient(x, weights)
-        here = float(u @ matrix @ u)
+        """Return the bound on f - F at U = u u', infinite unless u is close to the maximum.
+
+        It is mu + g'(mu I - M)^-1 g / 4 - g'u - u'Mu. With fewer records than items, M = S'S and
+        g = S'c for S the scaled records and c = 2 sqrt(B psi'), and (mu I - S'S)^-1 S' is
+        S'(mu I - SS')^-1: a system as small as the number of records.
+        """
+        g, along = weights @ x, x @ u
+        here = float(weights @ (along * along)) / (4 * self.bias)
         mu = float(g @ u) / 2 + here
-        above = mu + float(g @ solve(mu * np.eye(len(u)) - matrix, g)) / 4
+        if x.shape[1] > len(x):
+            c = 2 * np.sqrt(self.bias * weights)
+            scaled = x * (c / (4 * self.bias))[:, None]
+            matrix = scaled @ scaled.T
+            quadratic = float((matrix @ c) @ solve(mu * np.eye(len(c)) - matrix, c))
+        else:
+            matrix = self._gradient(x, weights)[1]
+            quadratic = float(g @ solve(mu * np.eye(len(u)) - matrix, g))
+        above = mu + quadratic / 4
         return math.inf if math.isnan(above) else above - float(g @ u) - here
 
     def _maximise(self, x: FloatArray, w: FloatArray) -> tuple[float, FloatArray, float]:

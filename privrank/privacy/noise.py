@@ -63,12 +63,15 @@ def source_of(rng: np.random.Generator | None, epsilon: float) -> NoiseSource:
 @lru_cache(maxsize=1024)
 def _private_scale(sensitivity: int, target: float) -> float:
     """Return sensitivity / target, raised until the privacy map is at most `target`."""
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
     scale = sensitivity / target
-    make: Any = dp.m.make_laplace
+    make: Any = make_laplace
     while make(*space, scale=scale).map(sensitivity) > target:
         scale = math.nextafter(scale, math.inf)
     return scale

@@ -183,9 +183,7 @@ def _each_distance(ranks: IntArray) -> IntArray:
     n, m = ranks.shape
     if 8 * n * math.log2(m) < m:
         return kernels.pairwise_distances(ranks)
-    words = kernels.packed_pairs(ranks)
-    rows = [kernels.differing_bits(words[a : a + 1], words[a + 1 :])[0] for a in range(n - 1)]
-    return np.concatenate(rows)
+    return kernels.differing_pairs(kernels.packed_pairs(ranks))
 
 
 @lru_cache(maxsize=MOST_ITEMS)
