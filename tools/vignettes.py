@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 600  # seconds that a cell may take
 
 sys.path.insert(0, str(ROOT))  # the checkout that this file belongs to, installed or not
-from privrank.report.examples import heading  # noqa: E402
-from privrank.report.pages import page  # noqa: E402
+from privrank.reporting.examples import heading  # noqa: E402
+from privrank.reporting.pages import page  # noqa: E402
 
 STYLE = """
 div.input { margin: 1.2rem 0 .4rem; }

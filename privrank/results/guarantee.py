@@ -377,7 +377,7 @@ def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
         ("unit", survey.unit),
         ("design" if isinstance(survey, Design) else "data", survey.kind),
         ("mechanism", release.mechanism),
-        ("noise", release.source),
+        ("noise source", release.source),
         ("N", str(survey.nobs)),
     )
 

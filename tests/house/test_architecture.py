@@ -33,7 +33,7 @@ ROOMS = (
     "results",
     "local",
     "doors",
-    "report",
+    "reporting",
 )
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
 DOORS = {"aggregation", "archive", "btl", "closeness", "contributions", "datasets", "identity"}
@@ -51,7 +51,7 @@ ONLY_IMPORTER = {
     "statsmodels": {"results.tables"},
     "patsy": {"encode.formula"},
     "cvxpy": {"bradley_terry.fit"},
-    "matplotlib": {"results.plots", "report.contents"},
+    "matplotlib": {"results.plots", "reporting.pages"},
 }
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
 
@@ -389,7 +389,7 @@ def test_a_fit_spends_in_one_place():
     # the report enters what its archived releases spent when they were made
     assert {module for module in MODULES if "reserve" in attributes(module)} == {
         "mechanisms.spend",
-        "report.spending",
+        "reporting.spending",
     }
 
 

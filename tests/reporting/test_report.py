@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.report import __main__ as report
-from privrank.report import examples, spending
+from privrank.reporting import __main__ as report
+from privrank.reporting import examples, spending
 
 ROOT = Path(__file__).parents[2]
 SURVEYS = {"university": pr.datasets.load_university, "immigration": pr.datasets.load_immigration}
@@ -20,7 +20,7 @@ EPSILONS = ("0.5", "1", "2")
 
 
 def run(out, *arguments):
-    command = [sys.executable, "-m", "privrank.report", "--out", str(out), "--no-vignettes"]
+    command = [sys.executable, "-m", "privrank.reporting", "--out", str(out), "--no-vignettes"]
     return subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
@@ -260,7 +260,7 @@ def test_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     process = run(file / "report")
     assert process.returncode == 1
     (line,) = process.stderr.splitlines()
-    assert line.startswith("privrank.report: cannot write to ") and line.endswith(".")
+    assert line.startswith("privrank.reporting: cannot write to ") and line.endswith(".")
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "inf", "nan", "much"])

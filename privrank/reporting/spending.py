@@ -15,10 +15,10 @@ from privrank import datasets
 from privrank.aggregation import PrivateRankAggregation
 from privrank.archive import from_json
 from privrank.btl import PrivateBTL
-from privrank.results.ledger import Budget
-from privrank.util.checks import PrivrankWarning
 from privrank.results import AggregationResult, BTLResult, TopKResult
+from privrank.results.ledger import Budget
 from privrank.topk import PrivateTopK
+from privrank.util.checks import PrivrankWarning
 
 __all__ = ["CHAPTERS", "MULTIPLES", "TOP", "Chapter", "Findings", "investigate", "stop", "write"]
 
@@ -74,7 +74,8 @@ class Findings:
 
 
 def stop(sentence: str) -> NoReturn:
-    raise SystemExit(f"privrank.report: {sentence}")
+    """End the program with a sentence that says why."""
+    raise SystemExit(f"privrank.reporting: {sentence}")
 
 
 def _plain(epsilon: float) -> str:

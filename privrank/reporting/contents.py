@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privrank import __version__
-from privrank.report.pages import page
-from privrank.report.spending import MULTIPLES, TOP, Findings, write
+from privrank.reporting.pages import page
+from privrank.reporting.spending import MULTIPLES, TOP, Findings, write
 from privrank.results import BTLResult, summary_col
 from privrank.results.guarantee import column_heads
 from privrank.results.tables import Table
@@ -21,7 +21,7 @@ from privrank.topk import PrivateTopK
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["chapter_html", "index", "overview", "save_table"]
+__all__ = ["chapter_html", "index", "overview", "pair_table", "save_table"]
 
 
 def save_table(table: Table, out: Path, name: str, csv: str | None = None) -> str:
@@ -89,7 +89,7 @@ def chapter_html(found: Findings, out: Path) -> str:
     level = f"{100 * (1 - fit.alpha):g} %"
     tables: dict[str, tuple[Table, str | None]] = {
         "worths": (fit.summary(), fit.to_frame().to_csv()),
-        "pairwise": (_pair_table(fit), fit.pairwise().to_csv(index=False)),
+        "pairwise": (pair_table(fit), fit.pairwise().to_csv(index=False)),
         "top": (top.summary(), top.to_frame().to_csv()),
         "precision": (_precision_table(found.fits), None),
         "epsilons": (summary_col(found.fits), None),
@@ -138,13 +138,21 @@ def chapter_html(found: Findings, out: Path) -> str:
     )
 
 
-def _pair_table(fit: BTLResult) -> Table:
+def pair_table(fit: BTLResult) -> Table:
+    """Return every pair's difference of worths, probability, interval and p-value."""
     frame = fit.pairwise()
     names = frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str)
     cells = frame.map("{:.3f}".format).to_numpy().tolist()
     rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
     bounds = (f"[{fit.alpha / 2:.3g}", f"{1 - fit.alpha / 2:.4g}]")
-    heads = ("first : second", "difference", "std err", "P(first)", *bounds, column_heads(fit.release)[1])
+    heads = (
+        "first : second",
+        "difference",
+        "std err",
+        "P(first)",
+        *bounds,
+        column_heads(fit.release)[1],
+    )
     note = "The interval is that of P(first), the probability that the first is preferred."
     return Table("Pairwise comparisons", (), heads, rows, (note,))
 
@@ -168,6 +176,7 @@ def _precision_table(fits: Sequence[BTLResult]) -> Table:
 
 
 def overview(findings: Sequence[Findings]) -> Table:
+    """Return a row for each survey: its size, its leading items, what was spent."""
     rows = tuple(
         (
             found.survey.name.capitalize(),
@@ -189,6 +198,7 @@ def overview(findings: Sequence[Findings]) -> Table:
 
 
 def index(findings: Sequence[Findings], overview: str, chapters: str, examples: str) -> str:
+    """Return the page, given its parts as HTML."""
     epsilon, multiples = findings[0].main.epsilon, ", ".join(f"{m:g}" for m in MULTIPLES)
     body = f"""<h1>Two preference surveys under differential privacy</h1>
 <p>Paired comparisons from two published surveys, analysed with privrank {__version__} as if they
