@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from privrank.encode.forms.conversion import as_rankings as as_rankings
     from privrank.encode.forms.preflib import read_preflib as read_preflib
     from privrank.identity import IdentityTest as IdentityTest
+    from privrank.pooling import pool as pool
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
     from privrank.results import AggregationResult as AggregationResult
     from privrank.results import BTLResult as BTLResult
     from privrank.results import ClosenessResult as ClosenessResult
+    from privrank.results import PooledResult as PooledResult
     from privrank.results import RankTestResult as RankTestResult
     from privrank.results import TopKResult as TopKResult
     from privrank.results import summary_col as summary_col
@@ -51,6 +53,7 @@ _HOME = {
     "Link": "privrank.distributions.links",
     "Mallows": "privrank.distributions.mallows",
     "PlackettLuce": "privrank.distributions.simulate",
+    "PooledResult": "privrank.results",
     "PrivateBTL": "privrank.btl",
     "PrivateRankAggregation": "privrank.aggregation",
     "PrivateTopK": "privrank.topk",
@@ -63,6 +66,7 @@ _HOME = {
     "contribution_tradeoff": "privrank.contributions",
     "as_rankings": "privrank.encode.forms.conversion",
     "from_json": "privrank.archive",
+    "pool": "privrank.pooling",
     "read_preflib": "privrank.encode.forms.preflib",
     "summary_col": "privrank.results",
     "tolerance_to_phi": "privrank.distributions.mallows",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from privrank import aggregation, btl, closeness, identity, topk, uniformity
+from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
 from privrank.release.release import Release, archived_link
 from privrank.results.base import Result
+from privrank.results.pooled import PooledResult
 
 __all__ = ["from_json"]
 
@@ -21,7 +22,7 @@ _REBUILD = {
 }
 
 
-def from_json(text: str, *, link: Link | None = None) -> Result:
+def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     """Rebuild the result that ``to_json()`` of a result wrote.
 
     Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
@@ -44,6 +45,9 @@ def from_json(text: str, *, link: Link | None = None) -> Result:
     """
     try:
         record = json.loads(text)
+        if record["result"] == PooledResult.model:
+            texts = [json.dumps(each) for each in record["results"]]
+            return pooling.pool([from_json(each, link=link) for each in texts], **record["settings"])
         archived, settings = record["release"], dict(record["settings"])
     except (TypeError, ValueError, KeyError):
         archived, settings = None, {}

@@ -5,6 +5,7 @@ from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.closeness import ClosenessResult
 from privrank.results.columns import summary_col
+from privrank.results.pooled import PooledResult
 from privrank.results.ranktest import RankTestResult
 from privrank.results.topk import TopKResult
 
@@ -13,6 +14,7 @@ __all__ = [
     "BTLResult",
     "ClosenessResult",
     "HomogeneityResult",
+    "PooledResult",
     "RankTestResult",
     "TopKResult",
     "summary_col",

@@ -37,11 +37,11 @@ ROOMS = (
 )
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
 DOORS = {"aggregation", "archive", "btl", "closeness", "contributions", "datasets", "identity"}
-DOORS |= {"topk", "uniformity"}
+DOORS |= {"pooling", "topk", "uniformity"}
 
 # Rooms mirror each other by family; else no two modules have one name.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
-FAMILIES |= {"contributions", "details", "dependence", "topk"}
+FAMILIES |= {"contributions", "details", "dependence", "pooling", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {

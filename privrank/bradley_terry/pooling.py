@@ -1,0 +1,454 @@
+"""Pooling of several releases about the same numbers, by their estimating equations.
+
+Every result is read as equations: its residual at any value of the p numbers has mean zero at the
+true one, slope -G, and two errors, that of sampling and that of privacy noise. Numbers may come in
+blocks between which nothing is known of covariances: worths are one block of contrasts, pair
+fractions as many blocks of one number as there are pairs. Arrays have results first, blocks second.
+
+**Statistic.** With D_k what differs between results (noise alone if all are of one survey, whose
+sampling error they share; else sampling and noise), the pooled value x solves
+
+    sum_k G_k D_k^-1 residual_k(x) = 0,
+
+the best combination of unbiased equations (Godambe 1960, https://doi.org/10.1214/aoms/1177705693),
+which is generalised least squares in one step. All G_k and D_k are taken at one point, the pooled
+value, and never at a result's own estimate, in which its noise would choose its weight. Of one
+survey G is common: its average, with the public precision of each release's counts as weights.
+
+**Errors.** With J = sum_k G_k D_k^-1 G_k the covariance is J^-1 for several surveys, and for one
+J^-1 + G^-1 C G^-1, C the covariance of its one sampling error, of which every result that measured
+it has an estimate; they are averaged with public weights. **Never wider than the best.** By itself
+result k has G_k^-1 D_k G_k^-1, plus G^-1 C G^-1 in one survey. J - G_k D_k^-1 G_k is positive
+semidefinite, being a sum of such matrices, so J^-1 <= G_k^-1 D_k G_k^-1, in the direction of every
+contrast (where G_k is singular, what result k says of some contrast has no bound at all). This
+holds with the same G, C and D for all, those that are reported here; the standard error that a
+result printed by itself has its own estimates in it, and its shrinkage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from privrank.bradley_terry.errors import Components, NoisyErrors, from_normal, to_normal
+from privrank.hypotheses.nulltables import public_generator
+from privrank.util.solvers import inverse, solve_each, square_root
+
+__all__ = ["Moments", "Pooled", "Source", "pool"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+DRAWS = 9_999
+"""Draws of the null distribution of a test of heterogeneity."""
+
+_FAREST = 2.0
+"""Longest step of a number in the search for the pooled value, in units of its prior spread."""
+
+_ROUNDS, _CLOSE, _HALVINGS, _BLOCK = 200, 1e-11, 40, 512
+
+_FAR_SHARE = 0.01
+"""Share of the draws beyond which a tail is exponential."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """One result at one point: residual of its equations, their slope, and covariances of errors.
+
+    Parameters
+    ----------
+    residual : ndarray, shape (blocks, p)
+        Observed less expected.
+    information, sampling, noise : ndarray, shape (blocks, p, p)
+        Slope of what is expected; covariances of the residual by sampling and by privacy noise.
+    """
+
+    residual: FloatArray
+    information: FloatArray
+    sampling: FloatArray
+    noise: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """One result as estimating equations.
+
+    Parameters
+    ----------
+    at : callable
+        From a point, shape (blocks, p), to its :class:`Moments` there.
+    draws : ndarray, shape (draws, p), or None
+        Public draws of the noise of the residual of any block; None where noise is taken as normal.
+    freedom : ndarray, shape (blocks,)
+        Degrees of freedom with which the sampling covariance is known, infinite if it is given.
+    side : callable or None
+        From combinations of the residual, shape (rows, p), to the variances of what noise does to
+        the estimates of their sampling variance.
+    counts, measured : float
+        Weights of the information and of the sampling covariance in the averages of one survey.
+    """
+
+    at: Callable[[FloatArray], Moments]
+    draws: FloatArray | None
+    freedom: FloatArray
+    side: Callable[[FloatArray], FloatArray] | None = None
+    counts: float = 1.0
+    measured: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stacked:
+    """All results at one point, and how they are weighted there; arrays by result and block."""
+
+    residual: FloatArray
+    information: FloatArray
+    sampling: FloatArray
+    noise: FloatArray
+    same: bool
+
+    @classmethod
+    def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> _Stacked:
+        found = [source.at(point) for source in sources]
+        names = ("residual", "information", "sampling", "noise")
+        residual, information, sampling, noise = (
+            np.array([getattr(each, name) for each in found]) for name in names
+        )
+        if same:
+            information = _average(information, [source.counts for source in sources])
+            sampling = _average(sampling, [source.measured for source in sources])
+        return cls(residual, information, sampling, noise, same)
+
+    @property
+    def apart(self) -> FloatArray:
+        """Covariances of what differs between results."""
+        return self.noise if self.same else self.sampling + self.noise
+
+    def weights(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return D_k^-1, J^-1, and W_k = J^-1 G_k D_k^-1, which takes a residual to the pooled."""
+        precision = _inverses(self.apart)
+        slopes = self.information @ precision
+        covariance = _inverses((slopes @ self.information).sum(axis=0))
+        return precision, covariance, covariance @ slopes
+
+    def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sampling and the noise part of the covariance of the pooled value."""
+        noise = _through(weights, self.noise).sum(axis=0)
+        if self.same:
+            return _through(weights.sum(axis=0), self.sampling[0]), noise
+        return _through(weights, self.sampling).sum(axis=0), noise
+
+
+def _average(matrices: FloatArray, weights: Sequence[float]) -> FloatArray:
+    return np.broadcast_to(np.tensordot(_shares(weights), matrices, 1), matrices.shape)
+
+
+def _shares(weights: Sequence[float]) -> FloatArray:
+    """Return weights that add up to 1: these, or equal ones where all are 0."""
+    found = np.asarray(weights, dtype=np.float64)
+    return found / found.sum() if found.sum() > 0 else np.full(len(found), 1.0 / len(found))
+
+
+def _through(weights: FloatArray, covariance: FloatArray) -> FloatArray:
+    return np.asarray(weights @ covariance @ weights.swapaxes(-1, -2))
+
+
+def _inverses(matrices: FloatArray) -> FloatArray:
+    """Return the inverses of positive definite matrices, NaN where there is none."""
+    p = matrices.shape[-1]
+    if p == 1:
+        return np.divide(1.0, matrices, np.full_like(matrices, np.nan), where=matrices > 0)
+    each = [inverse(matrix) for matrix in matrices.reshape(-1, p, p)]
+    return np.array(each).reshape(matrices.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """A pooled value with its errors.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        What was pooled.
+    point : ndarray, shape (blocks, p)
+        The pooled value.
+    same : bool
+        Whether all results are of one survey.
+    """
+
+    sources: Sequence[Source] = field(repr=False)
+    point: FloatArray
+    same: bool
+
+    @cached_property
+    def _here(self) -> _Stacked:
+        return _Stacked.of(self.sources, self.point, self.same)
+
+    @cached_property
+    def _weights(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self._here.weights()
+
+    @cached_property
+    def parts(self) -> tuple[FloatArray, FloatArray]:
+        """Covariances of sampling and of noise, shape (blocks, p, p) each."""
+        return self._here.split(self._weights[2])
+
+    @cached_property
+    def single(self) -> FloatArray:
+        """Covariances that each result would have by itself, shape (results, blocks, p, p)."""
+        here = self._here
+        back = _inverses(here.information)
+        return np.asarray(back @ (here.sampling + here.noise) @ back)
+
+    @property
+    def shares(self) -> FloatArray:
+        """Mean weights of the results, which add up to 1."""
+        shares = self._weights[2] @ self._here.information
+        return np.asarray(np.trace(shares, axis1=-2, axis2=-1).mean(axis=1) / self.point.shape[1])
+
+    @cached_property
+    def _noise(self) -> FloatArray:
+        """Draws of the noise of all results side by side, shape (draws, results p).
+
+        Draws are rolled against each other: results of one plan have the same public ones.
+        """
+        p = self.point.shape[1]
+        known = [source.draws for source in self.sources if source.draws is not None]
+        length = min((len(each) for each in known), default=1)
+        found = np.zeros((length, len(self.sources), p))
+        for k, source in enumerate(self.sources):
+            if source.draws is not None:
+                found[:, k] = np.roll(source.draws[:length], k * length // len(self.sources), 0)
+        return found.reshape(length, -1)
+
+    @property
+    def _drawn(self) -> NDArray[np.bool_]:
+        return np.array([source.draws is not None for source in self.sources])
+
+    def errors(
+        self, rows: FloatArray, blocks: IntArray, point: FloatArray | None = None
+    ) -> tuple[Components, FloatArray]:
+        """Return the errors of combinations of the pooled value, and their degrees of freedom.
+
+        Given the combinations, shape (rows, p), the block of each, and, if the sampling error is to
+        be that of another value, this. Degrees of freedom are Satterthwaite's.
+        """
+        here = self._here if point is None else _Stacked.of(self.sources, point, self.same)
+        along = np.einsum("rp,krpq->krq", rows, self._weights[2][:, blocks])
+        one = along.sum(axis=0)
+        sampling = _forms(one[None] if self.same else along, here.sampling[:, blocks])
+        noise = _forms(along, here.noise[:, blocks])
+        side, freedom = np.zeros_like(sampling), np.full_like(sampling, np.inf)
+        measured = _shares([source.measured for source in self.sources])
+        for k, source in enumerate(self.sources):
+            if source.side is not None:
+                given = measured[k] ** 2 if self.same else 1.0
+                side[k % len(side)] += given * source.side(one if self.same else along[k])
+            freedom[k % len(side)] = np.minimum(freedom[k % len(side)], source.freedom[blocks])
+        variance = sampling.sum(axis=0) + noise[~self._drawn].sum(axis=0)
+        drawn = noise[self._drawn].sum(axis=0)
+        flat = along.transpose(1, 0, 2).reshape(len(rows), -1)
+        p = self._noise.shape[1]
+        shape = NoisyErrors(np.zeros((p, p)), self._noise).components(flat)
+        size = np.sqrt(np.maximum(shape.noise**2 @ shape.share, 1e-300))
+        sizes = shape.noise * (np.sqrt(drawn) / size)[:, None]
+        parts = Components(np.maximum(variance, 1e-300), side.sum(axis=0), sizes, shape.share)
+        total = parts.total**2
+        lost = 0.5 * side.sum(axis=0) / total**2 + ((sampling / total) ** 2 / freedom).sum(axis=0)
+        return parts, np.divide(1.0, lost, np.full_like(lost, np.inf), where=lost > 0)
+
+    def pvalues(
+        self, rows: FloatArray, blocks: IntArray, away: FloatArray, point: FloatArray | None = None
+    ) -> FloatArray:
+        """Return how probable errors of combinations beyond `away` are, shape (rows,)."""
+        return _tail(np.abs(away), *self.errors(rows, blocks, point))
+
+    def half_widths(self, rows: FloatArray, blocks: IntArray, alpha: float) -> FloatArray:
+        """Return the errors of combinations that are as improbable as `alpha`, shape (rows,)."""
+        parts, freedom = self.errors(rows, blocks)
+        total = parts.total
+        low = np.zeros(len(total))
+        high = parts.noise[:, -1] - float(ndtri(0.5 * alpha)) * np.sqrt(parts.variance)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            beyond = parts.tail(middle) > alpha
+            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+        return np.asarray(total * from_normal(0.5 * (low + high) / total, freedom))
+
+    def inverted(self, alpha: float, largest: float) -> tuple[FloatArray, FloatArray]:
+        """Return all values between 0 and `largest` that are not rejected, for blocks of one.
+
+        With the sampling error that there is at each value, as in Wilson's interval.
+        """
+        rows, blocks = np.ones((len(self.point), 1)), np.arange(len(self.point))
+        centre = np.clip(self.point[:, 0], 0.0, largest)
+        ends = []
+        for edge in (0.0, largest):
+            near, far = centre.copy(), np.full(len(centre), edge)
+            for _ in range(_HALVINGS):
+                middle = 0.5 * (near + far)
+                kept = self.pvalues(rows, blocks, centre - middle, middle[:, None]) > alpha
+                near, far = np.where(kept, middle, near), np.where(kept, far, middle)
+            ends.append(far)
+        return ends[0], ends[1]
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the test of heterogeneity, of one block."""
+        return (len(self.sources) - 1) * self.point.shape[1]
+
+    def heterogeneity(self) -> tuple[FloatArray, FloatArray]:
+        """Test that all results are about the same value: statistics and p-values by block.
+
+        **Statistic.** Cochran's Q in several dimensions, sum_k r_k' D_k^-1 r_k with r_k the
+        residuals at the pooled value, less what their pooled error takes: with g the sum of
+        G_k D_k^-1 r_k, g' J^-1 g. **Null.** Normal sampling error and noise by its distribution,
+        from a public counter seed; the farthest draws of the root of Q stand for an exponential
+        tail of their mean excess, as all noise here has such a tail or a lighter one.
+        """
+        here, (precision, covariance, _) = self._here, self._weights
+        found = _cochran(here.residual[:, None], here.information, precision, covariance)
+        blocks = [self._null(block) for block in range(len(self.point))]
+        values = np.sqrt(np.maximum(found[0], 0.0))
+        pairs = zip(values, blocks, strict=True)
+        return found[0], np.array([_beyond(float(value), null) for value, null in pairs])
+
+    @cached_property
+    def _standard(self) -> tuple[FloatArray, FloatArray]:
+        """Draws of normal errors, shape (draws, results, p), and of the noise, as many."""
+        k, p = len(self.sources), self.point.shape[1]
+        normal = public_generator("heterogeneity", k, p).standard_normal((DRAWS, k, p))
+        noise = np.resize(self._noise, (DRAWS, k * p)).reshape(DRAWS, k, p)
+        return normal, noise
+
+    def _null(self, block: int) -> FloatArray:
+        """Return draws of the root of Q of one block under the hypothesis."""
+        here, (precision, covariance, _) = self._here, self._weights
+        normal, drawn = self._standard
+        errors = np.empty_like(normal)
+        for k, source in enumerate(self.sources):
+            known, noise = here.sampling[k, block] * (not self.same), here.noise[k, block]
+            size = source.freedom[block]
+            stretch = np.ones((DRAWS, 1))
+            if not self.same and math.isfinite(size):
+                generator = public_generator("heterogeneity, freedom", k)
+                stretch = np.sqrt(size / generator.chisquare(size, (DRAWS, 1)))
+            errors[:, k] = stretch * (normal[:, k] @ square_root(known).T)
+            if source.draws is None:
+                generator = public_generator("heterogeneity, noise", k)
+                errors[:, k] += generator.standard_normal(drawn[:, k].shape) @ square_root(noise).T
+            else:
+                size = np.mean(drawn[:, k] ** 2, axis=0)
+                scale = np.sqrt(np.diag(noise) / np.maximum(size, 1e-300))
+                errors[:, k] += drawn[:, k] * scale
+        one = slice(block, block + 1)
+        draws = _cochran(
+            errors.transpose(1, 0, 2)[:, :, None],
+            here.information[:, one],
+            precision[:, one],
+            covariance[one],
+        )
+        return np.sqrt(np.maximum(draws[:, 0], 0.0))
+
+
+def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Return the quadratic forms of rows, shape (results, rows, p), in their matrices."""
+    matrices = matrices[: len(rows)]
+    return np.maximum(np.einsum("krp,krpq,krq->kr", rows, matrices, rows), 0.0)
+
+
+def _cochran(
+    residual: FloatArray, information: FloatArray, precision: FloatArray, covariance: FloatArray
+) -> FloatArray:
+    """Return Cochran's Q of residuals, shape (results, draws, blocks, p), by draw and block."""
+    weighted = np.einsum("kbpq,kdbq->kdbp", precision, residual)
+    total = np.einsum("kdbp,kdbp->db", weighted, residual)
+    common = np.einsum("kbpq,kdbq->dbp", information, weighted)
+    return np.asarray(total - np.einsum("dbp,bpq,dbq->db", common, covariance, common))
+
+
+def _beyond(value: float, draws: FloatArray) -> float:
+    """Return how probable a value is to be exceeded, by draws and an exponential tail."""
+    draws = np.sort(draws)
+    last = int(_FAR_SHARE * len(draws))
+    start = draws[-last - 1]
+    if not value > start:
+        return float((1 + np.count_nonzero(draws >= value)) / (1 + len(draws)))
+    excess = float((draws[-last:] - start).mean())
+    return last / len(draws) * math.exp(-(value - start) / max(excess, 1e-300))
+
+
+def _tail(size: FloatArray, parts: Components, freedom: FloatArray) -> FloatArray:
+    out = np.empty(len(size))
+    for first in range(0, len(size), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        here = Components(parts.variance[rows], parts.side[rows], parts.noise[rows], parts.share)
+        total = here.total
+        out[rows] = here.tail(total * to_normal(size[rows] / total, freedom[rows]))
+    return out
+
+
+def pool(
+    sources: Sequence[Source], start: FloatArray, *, same: bool, spread: float = math.inf
+) -> Pooled:
+    """Return the pooled value.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        What is pooled.
+    start : ndarray, shape (blocks, p)
+        A value that depends on no release.
+    same : bool
+        Whether all results are of one survey.
+    spread : float
+        Standard deviation that the numbers are taken to have about `start`, infinite for none.
+
+    Notes
+    -----
+    Equations that noise has carried beyond what answers can give have no finite solution, so a
+    ridge, the precision of the prior, is added, and its bias taken off again as in a fit of one
+    release (:func:`privrank.bradley_terry.estimate.estimate`): once more, now towards the first
+    solution. Weights are those at `start`, then those at the solution with them.
+    """
+    ridge = spread**-2.0
+    first = _solve(sources, start, start, start, ridge, same)
+    second = _solve(sources, first, first, start, ridge, same)
+    if ridge > 0:
+        second = _solve(sources, second, second, second, ridge, same)
+    return Pooled(sources, second, same)
+
+
+def _solve(
+    sources: Sequence[Source],
+    weighed: FloatArray,
+    start: FloatArray,
+    anchor: FloatArray,
+    ridge: float,
+    same: bool,
+) -> FloatArray:
+    """Solve the pooled equations with the weights at one value and a ridge towards another."""
+    there = _Stacked.of(sources, weighed, same)
+    weights = there.weights()[2]
+    sampling, noise = there.split(weights)
+    # the ridge counts against the whole error, sampling included
+    shrink, point = ridge * (sampling + noise), start
+    for _ in range(_ROUNDS):
+        here = _Stacked.of(sources, point, same)
+        moved = np.einsum("kbpq,kbq->bp", weights, here.residual)
+        moved = moved - np.einsum("bpq,bq->bp", shrink, point - anchor)
+        step = solve_each((weights @ here.information).sum(axis=0) + shrink, moved)
+        longest = np.abs(step).max(initial=0.0)
+        if not np.isfinite(longest):
+            return np.full_like(point, np.nan)
+        if ridge > 0:
+            step = step * min(1.0, _FAREST / math.sqrt(ridge) / max(longest, 1e-300))
+        point = point + step
+        if longest <= _CLOSE * (1.0 + np.abs(point).max(initial=0.0)):
+            break
+    return np.asarray(point)
