@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from privrank import datasets as datasets
     from privrank import local as local
+    from privrank import power as power
     from privrank.aggregation import PrivateRankAggregation as PrivateRankAggregation
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
@@ -71,6 +72,7 @@ _HOME = {
 _MODULES = {
     "datasets": "privrank.datasets",
     "local": "privrank.local",
+    "power": "privrank.power",
     "simulate": "privrank.distributions.simulate",
 }
 

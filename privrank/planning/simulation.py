@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,17 @@ from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.progress import Progress
+from privrank.util.workers import Workers
 
-__all__ = ["Chance", "Curve", "Sampler", "chance"]
+__all__ = ["Chance", "Curve", "Sampler", "chance", "mean_of"]
 
 IntArray = NDArray[np.int64]
 
 _LEAST = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
+
+BLOCK = 10
+"""Replicates that are simulated together."""
 
 Chance = Callable[[Any, Order], float]
 Sampler = Callable[[float, np.random.Generator], Any]
@@ -43,6 +48,25 @@ def chance(asked: Statistic | RandomBit, law: DiscreteLaplace, threshold: int | 
         return float(law.tail(np.array(threshold - value(data, order))))
 
     return reject
+
+
+def mean_of(
+    one: Callable[[int], float], replicates: int, workers: Workers, label: str
+) -> tuple[float, float]:
+    """Return the mean of one(r) over replicates r = 0, 1, ... and its standard error.
+
+    What a replicate is must depend on r alone, so that the mean is the same for any number of
+    workers and replicates r are alike from one mean to the next.
+    """
+    blocks = range(-(-replicates // BLOCK))
+    found = workers.map(partial(_block, one, replicates), blocks, label)
+    values = np.concatenate(found)
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(replicates))
+
+
+def _block(one: Callable[[int], float], replicates: int, number: int) -> NDArray[np.float64]:
+    last = min(BLOCK * (number + 1), replicates)
+    return np.array([one(replicate) for replicate in range(BLOCK * number, last)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ __all__ = [
     "group_worths",
     "null_law",
     "pairwise",
+    "planned",
     "power",
     "win_rates",
     "worth",
@@ -314,5 +315,46 @@ def power(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
     ax.set_ylim(0.0, 1.02)
     ax.set_xlabel("1 - phi of the Mallows model" if rankings else "total variation from H0")
     ax.set_ylabel("power")
+    _finish(ax, caption)
+    return figure
+
+
+_AXES = {"nobs": "respondents", "epsilon": "epsilon", "effect": "effect"}
+
+
+def planned(
+    frame: pd.DataFrame,
+    across: str,
+    outcome: str,
+    caption: str,
+    *,
+    words: str = "",
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw what a design predicts against one of nobs, epsilon and effect.
+
+    `frame` has ``nobs``, ``epsilon``, ``effect``, the column `outcome` and ``std err``; a line for
+    each value of the other that varies, two standard errors of the simulation as a band. `words`
+    name the axis of an effect.
+    """
+    figure, ax = _axes(ax, (6.4, 3.4))
+    other = [name for name in _AXES if name != across and frame[name].nunique() > 1]
+    values = frame[other[0]].unique().tolist() if other else [None]
+    for number, value in enumerate(values):
+        rows = frame if value is None else frame[frame[other[0]] == value]
+        shade = 0.75 * number / max(len(values) - 1, 1)
+        color = (0.11 + shade, 0.23 + 0.7 * shade, 0.29 + 0.65 * shade)
+        label = f"{_AXES[other[0]]} {value:g}" if value is not None else None
+        low, high = (rows[outcome] + side * rows["std err"] for side in (-2, 2))
+        if frame[outcome].between(0, 1).all():
+            low, high = low.clip(0, 1), high.clip(0, 1)
+        ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0)
+        ax.plot(rows[across], rows[outcome], color=color, marker="o", ms=4, label=label)
+    if across == "epsilon":
+        ax.set_xscale("log")
+    ax.set_xlabel(words if across == "effect" and words else _AXES[across])
+    ax.set_ylabel(outcome)
+    if other:
+        ax.legend(frameon=False)
     _finish(ax, caption)
     return figure

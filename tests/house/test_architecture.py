@@ -33,6 +33,7 @@ ROOMS = (
     "results",
     "local",
     "doors",
+    "power",
     "report",
 )
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
@@ -41,7 +42,7 @@ DOORS |= {"topk", "uniformity"}
 
 # Rooms mirror each other by family; else no two modules have one name.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
-FAMILIES |= {"contributions", "details", "dependence", "topk"}
+FAMILIES |= {"base", "contributions", "details", "dependence", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
@@ -414,6 +415,11 @@ def test_no_class_inherits():
     assert found.pop(("results.base", "Result")) == ["ABC"]
     # a protocol says what is asked and which values a ranking favours; the response is one
     assert found.pop(("local.protocols", "Protocol")) == ["ABC"]
+    # a number that says its error; a design whose one answer is found from all others
+    assert found.pop(("power.base", "Estimate")) == ["float"]
+    assert found.pop(("power.base", "Power")) == ["ABC"]
+    designs = {name: found.pop(name) for name in list(found) if name[0].startswith("power.")}
+    assert {tuple(bases) for bases in designs.values()} <= {("Power",)}
     protocols = {name: found.pop(name) for name in list(found) if name[0].startswith("local.")}
     assert {tuple(bases) for bases in protocols.values()} <= {("Protocol",), ("Asking",)}
     assert {module.partition(".")[0] for module, _ in found} == {"results"}
