@@ -29,6 +29,7 @@ __all__ = [
     "curve_of",
     "detectable_between",
     "effect_at",
+    "family",
 ]
 
 IntArray = NDArray[np.int64]
@@ -138,7 +139,7 @@ def _dispersed(
     return np.asarray(model.rvs(sample.nobs, rng))
 
 
-def _family(
+def family(
     sample: Sample, null: NullModel, falling: bool = False
 ) -> tuple[simulation.Sampler, float, float]:
     """Return the sampler, an effect to start from and the largest effect.
@@ -172,7 +173,7 @@ def curve_of(
 
     Of two categories it is exact, and of two items if rankings are not too many to be listed.
     """
-    sampler, start, most = _family(sample, null, falling)
+    sampler, start, most = family(sample, null, falling)
     choices = sample.kind == "choices"
     few = len(sample.items) == 2 and (choices or sample.nobs <= _LISTED)
     if few and isinstance(asked, Statistic):
@@ -317,7 +318,7 @@ def curve_between(
     sizes = sample.sizes
     small = sizes.index(min(sizes))
     alone = replace(sample, nobs=sizes[small], groups=())
-    _, start, most = _family(alone, null)
+    _, start, most = family(alone, null)
     drawn = partial(_drawn_groups, sample=sample, null=null, small=small)
     label = "comparison of groups"
     return simulation.Curve(reject, drawn, len(sample.items), label), alone, null, start, most
@@ -329,7 +330,7 @@ def _drawn_groups(
     groups = []
     for number, size in enumerate(sample.sizes):
         one, away = replace(sample, nobs=size, groups=()), effect * (number == small)
-        groups.append(_family(one, null)[0](away, rng))
+        groups.append(family(one, null)[0](away, rng))
     return groups, rng
 
 

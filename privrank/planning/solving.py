@@ -19,8 +19,8 @@ FEWEST = 20
 _LOOK = 8
 """Of so many replicates a first look takes one."""
 
-_STEP, _NEAR = 3.0, 1.3
-"""By which factor a bracket is looked for, and within which one all replicates are taken."""
+_SHORT, _LONG, _NEAR = 1.25, 4.0, 1.3
+"""By which factors a bracket is looked for, and within which one all replicates are taken."""
 
 _ROUNDS, _HALVINGS = 5, 60
 """Points that take all replicates at most, and points of an exact curve."""
@@ -118,12 +118,12 @@ def solve(search: Search, start: float) -> Solved | None:
 
     Notes
     -----
-    An eighth of the replicates brackets the number by factors of three and, by secants on the
-    straight scale, within a factor of 1.3. All replicates are then taken at the crossing so found
-    and at the next ones, until the value is within half a standard error of the target; what is
-    left is one step along the line. The error of the answer is that of the value over the slope of
-    the line. An exact curve is followed until two neighbours, whole numbers or within 1e-6,
-    enclose the target.
+    An eighth of the replicates brackets the number, by factors between 1.25 and 4 that grow with
+    the distance from the target, and by secants on the straight scale within a factor of 1.3. All
+    replicates are then taken at the crossing so found and at the next ones, until the value is
+    within half a standard error of the target; what is left is one step along the line. The error
+    of the answer is that of the value over the slope of the line. An exact curve is followed until
+    two neighbours, whole numbers or within 1e-6, enclose the target.
     """
     bracket = _bracket(search, min(max(start, search.least), search.most))
     if bracket is None:
@@ -142,19 +142,20 @@ def _bracket(search: Search, start: float) -> tuple[Point | None, Point] | None:
     """Return a point below the target and one that reaches it, the first None at the least."""
     few = _few(search)
     point = search.look(start, few)
-    if point[1] < 0:
-        low = point
-        while point[1] < 0:
-            if math.exp(point[0]) >= search.most * (1 - 1e-12):
-                return None
-            low, point = point, search.look(min(_STEP * math.exp(point[0]), search.most), few)
-        return low, point
-    high = point
-    while point[1] >= 0:
-        if math.exp(point[0]) <= search.least * (1 + 1e-12):
+    upward = point[1] < 0
+    while True:
+        at = math.exp(point[0])
+        if upward and at >= search.most * (1 - 1e-12):
+            return None
+        if not upward and at <= search.least * (1 + 1e-12):
             return None, point
-        high, point = point, search.look(max(math.exp(point[0]) / _STEP, search.least), few)
-    return point, high
+        factor = min(max(math.exp(abs(point[1])), _SHORT), _LONG)
+        if search.whole:  # the next whole number at least
+            factor = max(factor, (at + 1.0) / at)
+        at = at * factor if upward else at / factor
+        last, point = point, search.look(min(max(at, search.least), search.most), few)
+        if (point[1] < 0) != upward:
+            return (last, point) if upward else (point, last)
 
 
 def _between(low: Point, high: Point) -> float:

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privrank.power.base import Estimate as Estimate
+    from privrank.power.onesample import IdentityPower as IdentityPower
+    from privrank.power.onesample import UniformityPower as UniformityPower
+    from privrank.power.severalsamples import ClosenessPower as ClosenessPower
 
 _HOME = {
+    "ClosenessPower": "privrank.power.severalsamples",
     "Estimate": "privrank.power.base",
+    "IdentityPower": "privrank.power.onesample",
+    "UniformityPower": "privrank.power.onesample",
 }
 
 __all__ = list(_HOME)
