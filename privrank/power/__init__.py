@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privrank.power.base import Estimate as Estimate
+    from privrank.power.comparisons import BTLPower as BTLPower
+    from privrank.power.selection import TopKPower as TopKPower
 
 _HOME = {
+    "BTLPower": "privrank.power.comparisons",
     "Estimate": "privrank.power.base",
+    "TopKPower": "privrank.power.selection",
 }
 
 __all__ = list(_HOME)
