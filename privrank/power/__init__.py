@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privrank.power.base import Estimate as Estimate
+    from privrank.power.comparisons import BTLPower as BTLPower
     from privrank.power.onesample import IdentityPower as IdentityPower
     from privrank.power.onesample import UniformityPower as UniformityPower
+    from privrank.power.selection import TopKPower as TopKPower
     from privrank.power.severalsamples import ClosenessPower as ClosenessPower
 
 _HOME = {
+    "BTLPower": "privrank.power.comparisons",
     "ClosenessPower": "privrank.power.severalsamples",
     "Estimate": "privrank.power.base",
     "IdentityPower": "privrank.power.onesample",
+    "TopKPower": "privrank.power.selection",
     "UniformityPower": "privrank.power.onesample",
 }
 

@@ -8,9 +8,10 @@ a release then tells the errors of a fit that nobody has made yet.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from numbers import Real
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +22,21 @@ from privrank.bradley_terry.estimate import covariance, estimate, response
 from privrank.bradley_terry.fit import fit_ridge
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts
-from privrank.bradley_terry.moments import independent_scores
+from privrank.bradley_terry.moments import (
+    degrees_of_freedom,
+    floored_moments,
+    independent_scores,
+)
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
-from privrank.local.protocols import Asking
+from privrank.local.protocols import LARGEST_EPSILON, SMALLEST_EPSILON, Asking
+from privrank.local.protocols_orders import Comparisons
 from privrank.mechanisms.comparisons import plan_comparisons
 from privrank.mechanisms.dependence import Expected as Rounded
 from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.planning.choice import Choice
+from privrank.power.base import LARGEST, SMALLEST, Point, Range
+from privrank.privacy.budget import Unit
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.plan import QUIET, PartPlan, Plan
 from privrank.release.release import (
@@ -43,17 +51,53 @@ from privrank.release.release import (
     Release,
 )
 from privrank.release.survey import Design, DesignKind, PairCounts
-from privrank.privacy.budget import Unit
+from privrank.util.checks import check_choice, check_count, check_flag, check_items
+from privrank.util.solvers import square_root
 
-__all__ = ["Expected", "Survey"]
+__all__ = [
+    "Expected",
+    "Mode",
+    "PairsKnown",
+    "Survey",
+    "check_protocol",
+    "item_names",
+    "least_and_most",
+    "survey_of",
+]
 
 FloatArray = NDArray[np.float64]
 
-_SURVEYS, _RESPONDENTS, _CELLS = 48, 400, 2**22
+Mode = Literal["central", "local"]
+PairsKnown = Literal["release", "equal"]
+
+_SURVEYS, _RESPONDENTS, _CELLS = 48, 400, 2**20
 """Surveys, respondents of each and answers of all that are simulated for the design effect."""
 
 _NOISES = 512
 """Draws of the noise of a design effect."""
+
+
+class _Asked(Protocol):
+    """What objects that plan a survey of comparisons have."""
+
+    @property
+    def items(self) -> int | Sequence[str]: ...
+    @property
+    def max_rows(self) -> int: ...
+    @property
+    def unit(self) -> Unit: ...
+    @property
+    def design(self) -> DesignKind: ...
+    @property
+    def pair_counts(self) -> PairsKnown: ...
+    @property
+    def ties(self) -> bool: ...
+    @property
+    def design_effect(self) -> float: ...
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def protocol(self) -> Asking | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +108,8 @@ class Survey:
     ----------
     items : tuple of str
         The items.
-    max_rows : int
-        Comparisons that each respondent makes.
+    rows : int
+        Comparisons that each unit makes, of different pairs.
     unit : {"respondent", "row"}
         What one unit is.
     kind : {"private", "public"}
@@ -74,49 +118,115 @@ class Survey:
         What is known of the comparisons per pair under a private design.
     ties : bool
         Whether ties are allowed.
-    design_effect : float
-        How many times independent answers' variance that of a respondent's answers is.
+    effect : float
+        Design effect of a respondent's answers.
+    protocol : Asking or None
+        Of reports in the local model.
     """
 
     items: tuple[str, ...]
-    max_rows: int
+    rows: int
     unit: Unit
     kind: DesignKind
-    pair_counts: Literal["release", "equal"]
+    pair_counts: PairsKnown
     ties: bool
-    design_effect: float
+    effect: float
+    protocol: Asking | None
 
-    def design(self, nobs: int, *, exact: bool = False) -> Design:
-        """Return the design with so many units, pairs asked for equally often."""
-        rows = self.max_rows if self.unit == "respondent" else 1
-        design = Design(
-            self.items, nobs, self.unit, rows, True, self.ties, self.kind, None
-        )
-        each = nobs * design.reach.effective_rows / design.reach.pairs
-        pairs = PairCounts.equal(len(self.items), each)
-        if self.kind == "public" or exact:
-            pairs = PairCounts(pairs.first, pairs.second, pairs.count, "observed")
-        elif self.pair_counts == "release":
-            return design
-        return replace(design, pairs=pairs)
+    def design(self, nobs: int, epsilon: float) -> Design:
+        """Return the public facts of so many units, pairs asked for equally often."""
+        items, ties, public = self.items, self.ties, self.kind == "public"
+        design = Design(items, nobs, self.unit, self.rows, True, ties, self.kind, None)
+        pairs = PairCounts.equal(len(items), nobs * self.rows / design.reach.pairs)
+        if public or math.isinf(epsilon):
+            return replace(design, pairs=replace(pairs, origin="observed"))
+        return replace(design, pairs=pairs) if self.pair_counts == "equal" else design
 
     def expected(
-        self, design: Design, choice: Choice, epsilon: float, delta: float, worths: FloatArray
+        self, at: Point, choose: Callable[[Design, float, float], Choice], worths: FloatArray
     ) -> Expected:
         """Return what a fit is expected to release, if these are the worths."""
-        plan = plan_comparisons(design, choice, epsilon, delta, by="power")
-        found = _released(design, plan, worths)
-        return Expected.of(found, worths, self.design_effect)
+        if self.protocol is not None:
+            return self._reports(at, worths)
+        design = self.design(at.nobs, at.epsilon)
+        choice = choose(design, at.epsilon, at.delta)
+        plan = plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
+        if math.isinf(at.epsilon):
+            design = self.design(at.nobs, at.epsilon)
+        return Expected.of(_released(design, plan, worths), worths, self.effect)
 
-    def reports(self, protocol: Asking, nobs: int, worths: FloatArray) -> Expected:
-        """Return what reports of the local model are expected to tell, if these are the worths."""
-        each = nobs / len(protocol.all_pairs)
-        first, second = protocol.all_pairs.T
-        pairs = PairCounts(first, second, np.full(len(first), each), "observed")
-        design = Design(self.items, nobs, "respondent", 1, True, self.ties, "public", pairs)
+    def _reports(self, at: Point, worths: FloatArray) -> Expected:
+        """Return what reports of the local model are expected to tell."""
+        if at.delta > 0:
+            raise ValueError("delta must be 0 in the local model, whose reports are pure: leave it out.")
+        assert self.protocol is not None
+        protocol = replace(self.protocol, epsilon=at.epsilon)
+        pairs = PairCounts.equal(len(self.items), at.nobs / len(protocol.all_pairs))
+        pairs = replace(pairs, origin="observed")
+        design = Design(self.items, at.nobs, "respondent", 1, True, self.ties, "public", pairs)
         parts, settings = {WINS: PartPlan(QUIET, 0, 0.0)}, {GAIN: protocol.gain}
-        plan = Plan("power", protocol.kind, "", protocol.epsilon, 0.0, parts, settings)
+        plan = Plan("power", protocol.kind, "", at.epsilon, 0.0, parts, settings)
         return Expected.of(_released(design, plan, worths, protocol.gain), worths, 1.0)
+
+
+def survey_of(asked: _Asked) -> Survey:
+    """Return the survey that is asked about, or refuse."""
+    for name, value, literal in (
+        ("unit", asked.unit, Unit),
+        ("design", asked.design, DesignKind),
+        ("pair_counts", asked.pair_counts, PairsKnown),
+        ("mode", asked.mode, Mode),
+    ):
+        check_choice(name, value, literal)
+    items = item_names(asked.items)
+    rows = check_count("max_rows", asked.max_rows, high=len(items) * (len(items) - 1) // 2)
+    effect = asked.design_effect
+    if isinstance(effect, bool) or not isinstance(effect, Real) or not 1 <= effect < math.inf:
+        raise ValueError(
+            f"design_effect must be a number of at least 1, got {effect!r}: 1 is that of "
+            f"independent answers."
+        )
+    protocol = asked.protocol
+    if protocol is None and asked.mode == "local":
+        protocol = Comparisons(items, 1.0, ties=asked.ties)
+    if protocol is not None:
+        check_protocol(protocol, len(items))
+    if rows > 1 and (protocol is not None or asked.unit == "row"):
+        raise ValueError(
+            "max_rows must be 1 in the local model and where a row is the unit: leave it out."
+        )
+    ties = check_flag("ties", asked.ties)
+    unit, kind, known = asked.unit, asked.design, asked.pair_counts
+    return Survey(items, rows, unit, kind, known, ties, float(effect), protocol)
+
+
+def item_names(items: object) -> tuple[str, ...]:
+    """Return the names of the items, or refuse; numbers stand for those of a number of items."""
+    if isinstance(items, int) and not isinstance(items, bool):
+        return tuple(str(k + 1) for k in range(check_count("items", items, low=2)))
+    return tuple(str(name) for name in check_items(items))
+
+
+def check_protocol(protocol: object, items: int) -> None:
+    """Refuse what is no protocol of single pairs of so many items."""
+    if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
+        raise TypeError(
+            "protocol must ask each respondent for one pair, as privrank.local.Comparisons does: "
+            "leave it out and use mode='local'."
+        )
+    if len(protocol.items) != items:
+        raise ValueError(
+            f"protocol must be of the {items} items of the plan, got {len(protocol.items)}."
+        )
+
+
+def least_and_most(name: str, local: bool) -> Range:
+    """Return where a number of units, or an epsilon, is looked for."""
+    if name == "nobs":
+        return Range(200.0, 10.0, 1e8)
+    if local:
+        return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
+    return Range(1.0, SMALLEST, LARGEST)
 
 
 def _scores(design: Design, worths: FloatArray) -> tuple[PairCounts, FloatArray, FloatArray]:
@@ -176,6 +286,51 @@ class Expected:
     inference: Inference
     effect: float
     measured: FloatArray
+
+    @property
+    def measures(self) -> bool:
+        """Whether a fit measures how much more than independent answers those given vary."""
+        return DEPENDENCE in self.inference.release.plan.parts
+
+    @property
+    def known(self) -> float:
+        """What independent answers' variances are to be multiplied by, where no fit measures it."""
+        return 1.0 if self.measures else self.effect
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the fit's variances; the non-private fit has cluster-robust ones."""
+        release = self.inference.release
+        if release.source == "none" and release.design.unit == "respondent":
+            return max(release.design.nobs - 1.0, 1.0)
+        return degrees_of_freedom(release)
+
+    @property
+    def independent(self) -> FloatArray:
+        """Covariance of the scores if answers are independent, shape (m, m)."""
+        inference = self.inference
+        return independent_scores(inference.equations, inference.release, self.worths)
+
+    def floored(self, draws: int) -> FloatArray:
+        """Return draws of the covariance of the scores as released second moments show it.
+
+        Shape (draws, m, m). Sampling moves sums of squares as it does those of normal variables.
+        """
+        equations, release = self.inference.equations, self.inference.release
+        n, m, alone = release.design.nobs, len(self.worths), self.independent
+        part, root = release.plan.parts[DEPENDENCE], square_root(self.effect * alone)
+        rng = public_generator("second moments", n, m)
+        assert isinstance(part.noise, DiscreteLaplace)
+        noise = part.noise.simulate((draws, m * (m - 1) // 2), rng)
+        found = []
+        for row in noise:
+            each = rng.standard_normal((m, m)) / math.sqrt(2.0 * n)
+            scores = root @ (np.eye(m) + each + each.T) @ root.T
+            near = _with_pairs(release, equations, scores, self.worths)
+            values = {**near.values, DEPENDENCE: near.values[DEPENDENCE] + row}
+            shown = replace(near, values=values)
+            found.append(floored_moments(equations, shown, self.worths, alone))
+        return np.array(found)
 
     @classmethod
     def of(cls, release: Release, worths: FloatArray, effect: float) -> Expected:
