@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from privrank.identity import IdentityTest as IdentityTest
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
+    from privrank.reporting.document import report as report
     from privrank.results import AggregationResult as AggregationResult
     from privrank.results import BTLResult as BTLResult
     from privrank.results import ClosenessResult as ClosenessResult
@@ -64,6 +65,7 @@ _HOME = {
     "as_rankings": "privrank.encode.forms.conversion",
     "from_json": "privrank.archive",
     "read_preflib": "privrank.encode.forms.preflib",
+    "report": "privrank.reporting.document",
     "summary_col": "privrank.results",
     "tolerance_to_phi": "privrank.distributions.mallows",
 }
