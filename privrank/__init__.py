@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from privrank.pooling import pool as pool
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
+    from privrank.reporting.document import report as report
     from privrank.results import AggregationResult as AggregationResult
     from privrank.results import BTLResult as BTLResult
     from privrank.results import ClosenessResult as ClosenessResult
@@ -69,6 +70,7 @@ _HOME = {
     "from_json": "privrank.archive",
     "pool": "privrank.pooling",
     "read_preflib": "privrank.encode.forms.preflib",
+    "report": "privrank.reporting.document",
     "summary_col": "privrank.results",
     "tolerance_to_phi": "privrank.distributions.mallows",
 }

@@ -35,10 +35,10 @@ from privrank.reporting.pages import page  # noqa: E402
 
 STYLE = """
 div.input { margin: 1.2rem 0 .4rem; }
-.highlight pre { background: #f5f7f8; border-left: 3px solid #8fb3c7; }
+.highlight pre { color: #1f2933; background: #f5f7f8; border-left: 3px solid #8fb3c7; }
 .prompt, a.anchor-link { display: none; }
 .output_text pre, .output_stream pre { padding-left: .9rem; white-space: pre-wrap; }
-.output_stderr pre { background: #fbf1ef; }
+.output_stderr pre { background: var(--warned); }
 """
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from privrank import __version__
+from privrank.reporting.figures import Drawing, draw
 from privrank.reporting.pages import page
 from privrank.reporting.spending import MULTIPLES, TOP, Findings, write
 from privrank.results import BTLResult, summary_col
 from privrank.results.guarantee import column_heads
 from privrank.results.tables import Table
 from privrank.topk import PrivateTopK
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["chapter_html", "index", "overview", "pair_table", "save_table"]
 
@@ -31,22 +26,12 @@ def save_table(table: Table, out: Path, name: str, csv: str | None = None) -> st
     return table.as_html()
 
 
-def _save_figure(figure: Figure, out: Path, name: str, caption: str) -> str:
+def _save_figure(drawing: Drawing, out: Path, name: str) -> str:
     """Write a figure as PNG, and return it as HTML with the picture inside."""
-    from matplotlib import pyplot
-
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=160)
-    pyplot.close(figure)
     path = out / "figures" / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(picture.getvalue())
-    data = base64.b64encode(picture.getvalue()).decode("ascii")
-    width = round(105 * figure.get_size_inches()[0])  # CSS has 96 to the inch; a bit larger
-    return (
-        f'<figure><img src="data:image/png;base64,{data}" width="{width}" '
-        f'alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
-    )
+    path.write_bytes(drawing.png)
+    return drawing.as_html()
 
 
 _CHAPTER = """
@@ -86,7 +71,6 @@ knows of this folder only.</p>
 def chapter_html(found: Findings, out: Path) -> str:
     """Write the tables and figures of a survey, and return its chapter as HTML."""
     survey, fit, top, agreed = found.survey, found.main, found.top, found.consensus
-    level = f"{100 * (1 - fit.alpha):g} %"
     tables: dict[str, tuple[Table, str | None]] = {
         "worths": (fit.summary(), fit.to_frame().to_csv()),
         "pairwise": (pair_table(fit), fit.pairwise().to_csv(index=False)),
@@ -97,23 +81,10 @@ def chapter_html(found: Findings, out: Path) -> str:
         "consensus": (agreed.summary(), agreed.to_frame().to_csv()),
     }
     figures = {
-        "worths": (
-            fit.plot_worth(),
-            f"Worths with {level} intervals. Dark: sampling error alone; light: privacy noise "
-            f"included. At the right, the ranks that cannot be ruled out.",
-        ),
-        "pairwise": (
-            fit.plot_pairwise(),
-            "Probability under the model that the row is preferred to the column.",
-        ),
-        "top": (
-            top.plot(),
-            f"Win rates with {level} intervals; the {TOP} selected items in the other colour.",
-        ),
-        "consensus": (
-            agreed.plot_consensus(),
-            f"Ranks by Borda score, with {level} intervals that hold for all items at once.",
-        ),
+        "worths": draw(fit),
+        "pairwise": draw(fit, "plot_pairwise"),
+        "top": draw(top),
+        "consensus": draw(agreed),
     }
     files = {name: f"{survey.name}-{name}{TOP if name == 'top' else ''}" for name in tables}
     written = {
@@ -121,8 +92,9 @@ def chapter_html(found: Findings, out: Path) -> str:
         for name, (table, csv) in tables.items()
     }
     written |= {
-        f"{name}_figure": _save_figure(figure, out, files[name], words)
-        for name, (figure, words) in figures.items()
+        f"{name}_figure": _save_figure(drawing, out, files[name])
+        for name, drawing in figures.items()
+        if drawing is not None
     }
     return _CHAPTER.format(
         **written,

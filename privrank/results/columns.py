@@ -12,7 +12,7 @@ from privrank.results.labels import check_labels, codes
 from privrank.results.tables import RANK_OF, Column, Table
 from privrank.util.checks import check_count
 
-__all__ = ["summary_col"]
+__all__ = ["label_all", "summary_col"]
 
 _ESTIMATE = "estimate"
 
@@ -68,15 +68,15 @@ def summary_col(
     if not results:
         raise TypeError("results must be a list of at least one result.")
     check_count("digits", digits, low=0, high=12)
-    known = {} if labels is None else check_labels(labels, _all_codes(results))
-    columns = [_labelled(result, known)._column() for result in results]
+    shown = results if labels is None else label_all(results, labels)
+    columns = [result._column() for result in shown]
     _check_shared(results, columns)
     headings = [column_name(result.release) for result in results] if names is None else names
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     spans = () if groups is None else _spans(groups, len(results))
     families = list(dict.fromkeys(result.family for result in results))
-    asked = None if rows is None else _asked(columns, [_label(row, known) for row in rows])
+    asked = None if rows is None else _asked(columns, [_label(row, labels or {}) for row in rows])
     estimates = _estimate_rows(columns, asked, digits)
     facts = _fact_rows(columns, asked, [release_facts(one.release) for one in results], digits)
     errors = "Standard errors in parentheses, sampling and privacy noise together."
@@ -92,14 +92,22 @@ def summary_col(
     )
 
 
-def _all_codes(results: Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(chain.from_iterable(codes(one.release) for one in results)))
+def label_all(results: Sequence[Result], labels: object) -> list[Result]:
+    """Return results, each with those of the labels that are for something in it.
 
-
-def _labelled(result: Result, labels: Mapping[str, str]) -> Result:
-    """Return the result with those of the labels that are for something in it."""
-    own = {code: labels[code] for code in codes(result.release) if code in labels}
-    return result.with_labels(own) if own else result
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no mapping to texts, a code is in no result, or two codes of one would have one
+        label.
+    """
+    own = [codes(result.release) for result in results]
+    known = check_labels(labels, list(dict.fromkeys(chain.from_iterable(own))))
+    found = []
+    for result, theirs in zip(results, own, strict=True):
+        given = {code: known[code] for code in theirs if code in known}
+        found.append(result.with_labels(given) if given else result)
+    return found
 
 
 def _label(term: str, labels: Mapping[str, str]) -> str:

@@ -52,7 +52,7 @@ ONLY_IMPORTER = {
     "statsmodels": {"results.tables"},
     "patsy": {"encode.formula"},
     "cvxpy": {"bradley_terry.fit"},
-    "matplotlib": {"results.plots", "reporting.pages"},
+    "matplotlib": {"results.plots", "reporting.figures"},
 }
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
 
