@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
@@ -45,11 +46,10 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     """
     try:
         record = json.loads(text)
-        if record["result"] == PooledResult.model:
-            texts = [json.dumps(each) for each in record["results"]]
-            return pooling.pool([from_json(each, link=link) for each in texts], **record["settings"])
+        if members := record.get("results"):
+            return _pooled(members, record["settings"], link)
         archived, settings = record["release"], dict(record["settings"])
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, KeyError, AttributeError, json.JSONDecodeError):
         archived, settings = None, {}
     chosen = archived_link(archived, link)
     try:
@@ -59,3 +59,9 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
         raise ValueError("text must be JSON written by a result's to_json().") from None
     result: Result = rebuild(release, **settings)  # type: ignore[operator]
     return result
+
+
+def _pooled(members: Any, settings: dict[str, Any], link: Link | None) -> PooledResult:
+    """Rebuild a pooled result from the archives of what was pooled."""
+    results: list[Any] = [from_json(json.dumps(each), link=link) for each in members]
+    return pooling.pool(results, **settings)

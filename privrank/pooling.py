@@ -18,9 +18,7 @@ __all__ = ["pool"]
 Poolable = BTLResult | AggregationResult
 
 
-def pool(
-    results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05
-) -> PooledResult:
+def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) -> PooledResult:
     """Pool results of several releases: of one survey, or of several surveys or sites.
 
     Nothing but the releases is read, so that sites need to share their results' JSON only:
@@ -88,8 +86,8 @@ def _check_releases(results: Sequence[Poolable]) -> None:
     drawn = [_drawn(each) for each in results]
     if any(one == other for one, other in combinations(drawn, 2)):
         raise ValueError(
-            "results must be of different releases, and one release is there twice: its noise would "
-            "count as independent; leave one of them out."
+            "results must be of different releases, and one is there twice: leave one of them out, "
+            "as the same noise would count as independent."
         )
 
 
@@ -105,7 +103,7 @@ def _check_facts(results: Sequence[Poolable], survey: Survey) -> None:
     if any(each.items != first.items for each in results):
         raise ValueError("results must have the same items, in the same order.")
     if len({release.survey.unit for release in releases}) > 1:
-        raise ValueError("results must have one unit of privacy, and some are of rows: fit anew.")
+        raise ValueError("results must have one unit of privacy: fit those of rows with respondent=.")
     for each in results:
         if isinstance(each, BTLResult) and each.release.design.covariates is not None:
             raise ValueError("results must have no covariates: pool fits to each group instead.")

@@ -40,39 +40,24 @@ from privrank.bradley_terry.errors import Components, NoisyErrors, from_normal, 
 from privrank.hypotheses.nulltables import public_generator
 from privrank.util.solvers import inverse, solve_each, square_root
 
-__all__ = ["Moments", "Pooled", "Source", "pool"]
+__all__ = ["Pooled", "Source", "pool"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-DRAWS = 9_999
-"""Draws of the null distribution of a test of heterogeneity."""
+_MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 1_000_000
+"""Draws of the null distribution of a test of heterogeneity, fewer where there are many blocks."""
 
 _FAREST = 2.0
 """Longest step of a number in the search for the pooled value, in units of its prior spread."""
 
-_ROUNDS, _CLOSE, _HALVINGS, _BLOCK = 200, 1e-11, 40, 512
+_ROUNDS, _CLOSE, _HALVINGS = 200, 1e-10, 30
+
+_SHAPES = 5_000
+"""Draws of noise at most: what is pooled is nearer to normal than what is not."""
 
 _FAR_SHARE = 0.01
 """Share of the draws beyond which a tail is exponential."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moments:
-    """One result at one point: residual of its equations, their slope, and covariances of errors.
-
-    Parameters
-    ----------
-    residual : ndarray, shape (blocks, p)
-        Observed less expected.
-    information, sampling, noise : ndarray, shape (blocks, p, p)
-        Slope of what is expected; covariances of the residual by sampling and by privacy noise.
-    """
-
-    residual: FloatArray
-    information: FloatArray
-    sampling: FloatArray
-    noise: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,8 +66,11 @@ class Source:
 
     Parameters
     ----------
-    at : callable
-        From a point, shape (blocks, p), to its :class:`Moments` there.
+    equations : callable
+        From a point, shape (blocks, p), to the residual there, observed less expected, of this
+        shape, and the slope of what is expected, shape (blocks, p, p).
+    covariances : callable
+        From a point to the covariances of the residual by sampling and by privacy noise.
     draws : ndarray, shape (draws, p), or None
         Public draws of the noise of the residual of any block; None where noise is taken as normal.
     freedom : ndarray, shape (blocks,)
@@ -94,7 +82,8 @@ class Source:
         Weights of the information and of the sampling covariance in the averages of one survey.
     """
 
-    at: Callable[[FloatArray], Moments]
+    equations: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    covariances: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
     draws: FloatArray | None
     freedom: FloatArray
     side: Callable[[FloatArray], FloatArray] | None = None
@@ -114,13 +103,10 @@ class _Stacked:
 
     @classmethod
     def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> _Stacked:
-        found = [source.at(point) for source in sources]
-        names = ("residual", "information", "sampling", "noise")
-        residual, information, sampling, noise = (
-            np.array([getattr(each, name) for each in found]) for name in names
-        )
+        residual, information = _equations(sources, point, same)
+        found = [source.covariances(point) for source in sources]
+        sampling, noise = (np.array(each) for each in zip(*found, strict=True))
         if same:
-            information = _average(information, [source.counts for source in sources])
             sampling = _average(sampling, [source.measured for source in sources])
         return cls(residual, information, sampling, noise, same)
 
@@ -144,6 +130,17 @@ class _Stacked:
         return _through(weights, self.sampling).sum(axis=0), noise
 
 
+def _equations(
+    sources: Sequence[Source], point: FloatArray, same: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the residuals and the slopes of all results at one point."""
+    found = [source.equations(point) for source in sources]
+    residual, information = (np.array(each) for each in zip(*found, strict=True))
+    if same:
+        information = _average(information, [source.counts for source in sources])
+    return residual, information
+
+
 def _average(matrices: FloatArray, weights: Sequence[float]) -> FloatArray:
     return np.broadcast_to(np.tensordot(_shares(weights), matrices, 1), matrices.shape)
 
@@ -151,7 +148,8 @@ def _average(matrices: FloatArray, weights: Sequence[float]) -> FloatArray:
 def _shares(weights: Sequence[float]) -> FloatArray:
     """Return weights that add up to 1: these, or equal ones where all are 0."""
     found = np.asarray(weights, dtype=np.float64)
-    return found / found.sum() if found.sum() > 0 else np.full(len(found), 1.0 / len(found))
+    found = found if found.sum() > 0 else np.ones(len(found))
+    return np.asarray(found / found.sum())
 
 
 def _through(weights: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -165,6 +163,32 @@ def _inverses(matrices: FloatArray) -> FloatArray:
         return np.divide(1.0, matrices, np.full_like(matrices, np.nan), where=matrices > 0)
     each = [inverse(matrix) for matrix in matrices.reshape(-1, p, p)]
     return np.array(each).reshape(matrices.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Along:
+    """Combinations of a pooled value, of one block each, and the noise in them.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (rows, p)
+        The combinations.
+    blocks : ndarray, shape (rows,)
+        The block of each.
+    residuals : ndarray, shape (results, rows, p)
+        The same as combinations of the residuals.
+    normal : ndarray, shape (rows,)
+        Variances of noise that is taken as normal.
+    sizes, share : ndarray, shapes (rows, sizes) and (sizes,)
+        Sizes of all other noise, with their probabilities.
+    """
+
+    rows: FloatArray
+    blocks: IntArray
+    residuals: FloatArray
+    normal: FloatArray
+    sizes: FloatArray
+    share: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +222,11 @@ class Pooled:
         """Covariances of sampling and of noise, shape (blocks, p, p) each."""
         return self._here.split(self._weights[2])
 
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariances of both, shape (blocks, p, p)."""
+        return np.asarray(self.parts[0] + self.parts[1])
+
     @cached_property
     def single(self) -> FloatArray:
         """Covariances that each result would have by itself, shape (results, blocks, p, p)."""
@@ -220,6 +249,7 @@ class Pooled:
         p = self.point.shape[1]
         known = [source.draws for source in self.sources if source.draws is not None]
         length = min((len(each) for each in known), default=1)
+        length = min(length, _SHAPES)
         found = np.zeros((length, len(self.sources), p))
         for k, source in enumerate(self.sources):
             if source.draws is not None:
@@ -230,47 +260,55 @@ class Pooled:
     def _drawn(self) -> NDArray[np.bool_]:
         return np.array([source.draws is not None for source in self.sources])
 
-    def errors(
-        self, rows: FloatArray, blocks: IntArray, point: FloatArray | None = None
-    ) -> tuple[Components, FloatArray]:
-        """Return the errors of combinations of the pooled value, and their degrees of freedom.
-
-        Given the combinations, shape (rows, p), the block of each, and, if the sampling error is to
-        be that of another value, this. Degrees of freedom are Satterthwaite's.
-        """
-        here = self._here if point is None else _Stacked.of(self.sources, point, self.same)
+    def along(self, rows: FloatArray, blocks: IntArray) -> Along:
+        """Return combinations of the pooled value, given the block of each, with their noise."""
         along = np.einsum("rp,krpq->krq", rows, self._weights[2][:, blocks])
-        one = along.sum(axis=0)
-        sampling = _forms(one[None] if self.same else along, here.sampling[:, blocks])
-        noise = _forms(along, here.noise[:, blocks])
-        side, freedom = np.zeros_like(sampling), np.full_like(sampling, np.inf)
-        measured = _shares([source.measured for source in self.sources])
-        for k, source in enumerate(self.sources):
-            if source.side is not None:
-                given = measured[k] ** 2 if self.same else 1.0
-                side[k % len(side)] += given * source.side(one if self.same else along[k])
-            freedom[k % len(side)] = np.minimum(freedom[k % len(side)], source.freedom[blocks])
-        variance = sampling.sum(axis=0) + noise[~self._drawn].sum(axis=0)
-        drawn = noise[self._drawn].sum(axis=0)
+        variance = _forms(along, self._here.noise[:, blocks])
         flat = along.transpose(1, 0, 2).reshape(len(rows), -1)
-        p = self._noise.shape[1]
+        p = flat.shape[1]
         shape = NoisyErrors(np.zeros((p, p)), self._noise).components(flat)
         size = np.sqrt(np.maximum(shape.noise**2 @ shape.share, 1e-300))
-        sizes = shape.noise * (np.sqrt(drawn) / size)[:, None]
-        parts = Components(np.maximum(variance, 1e-300), side.sum(axis=0), sizes, shape.share)
+        sizes = shape.noise * (np.sqrt(variance[self._drawn].sum(axis=0)) / size)[:, None]
+        normal = variance[~self._drawn].sum(axis=0)
+        return Along(rows, blocks, along, normal, sizes, shape.share)
+
+    def errors(
+        self, shown: Along, point: FloatArray | None = None
+    ) -> tuple[Components, FloatArray]:
+        """Return the errors of combinations, and their degrees of freedom by Satterthwaite's rule.
+
+        With the sampling error that there is at the pooled value, or at another one.
+        """
+        sampling = self._here.sampling
+        if point is not None:
+            sampling = _Stacked.of(self.sources, point, self.same).sampling
+        one = shown.residuals.sum(axis=0)
+        variance = _forms(one[None] if self.same else shown.residuals, sampling[:, shown.blocks])
+        side, freedom = np.zeros_like(variance), np.full_like(variance, np.inf)
+        measured = _shares([source.measured for source in self.sources])
+        for k, source in enumerate(self.sources):
+            row = 0 if self.same else k
+            if source.side is not None:
+                given = measured[k] ** 2 if self.same else 1.0
+                side[row] += given * source.side(one if self.same else shown.residuals[k])
+            freedom[row] = np.minimum(freedom[row], source.freedom[shown.blocks])
+        whole = np.maximum(variance.sum(axis=0) + shown.normal, 1e-300)
+        parts = Components(whole, side.sum(axis=0), shown.sizes, shown.share)
         total = parts.total**2
-        lost = 0.5 * side.sum(axis=0) / total**2 + ((sampling / total) ** 2 / freedom).sum(axis=0)
+        lost = 0.5 * parts.side / total**2 + ((variance / total) ** 2 / freedom).sum(axis=0)
         return parts, np.divide(1.0, lost, np.full_like(lost, np.inf), where=lost > 0)
 
     def pvalues(
-        self, rows: FloatArray, blocks: IntArray, away: FloatArray, point: FloatArray | None = None
+        self, shown: Along, away: FloatArray, point: FloatArray | None = None
     ) -> FloatArray:
         """Return how probable errors of combinations beyond `away` are, shape (rows,)."""
-        return _tail(np.abs(away), *self.errors(rows, blocks, point))
+        parts, freedom = self.errors(shown, point)
+        total = parts.total
+        return parts.tail(total * to_normal(np.abs(away) / total, freedom))
 
-    def half_widths(self, rows: FloatArray, blocks: IntArray, alpha: float) -> FloatArray:
+    def half_widths(self, shown: Along, alpha: float) -> FloatArray:
         """Return the errors of combinations that are as improbable as `alpha`, shape (rows,)."""
-        parts, freedom = self.errors(rows, blocks)
+        parts, freedom = self.errors(shown)
         total = parts.total
         low = np.zeros(len(total))
         high = parts.noise[:, -1] - float(ndtri(0.5 * alpha)) * np.sqrt(parts.variance)
@@ -285,14 +323,15 @@ class Pooled:
 
         With the sampling error that there is at each value, as in Wilson's interval.
         """
-        rows, blocks = np.ones((len(self.point), 1)), np.arange(len(self.point))
+        blocks = np.arange(len(self.point))
+        shown = self.along(np.ones((len(blocks), 1)), blocks)
         centre = np.clip(self.point[:, 0], 0.0, largest)
         ends = []
         for edge in (0.0, largest):
             near, far = centre.copy(), np.full(len(centre), edge)
             for _ in range(_HALVINGS):
                 middle = 0.5 * (near + far)
-                kept = self.pvalues(rows, blocks, centre - middle, middle[:, None]) > alpha
+                kept = self.pvalues(shown, centre - middle, middle[:, None]) > alpha
                 near, far = np.where(kept, middle, near), np.where(kept, far, middle)
             ends.append(far)
         return ends[0], ends[1]
@@ -300,7 +339,7 @@ class Pooled:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of the test of heterogeneity, of one block."""
-        return (len(self.sources) - 1) * self.point.shape[1]
+        return (len(self.sources) - 1) * int(self.point.shape[1])
 
     def heterogeneity(self) -> tuple[FloatArray, FloatArray]:
         """Test that all results are about the same value: statistics and p-values by block.
@@ -321,10 +360,10 @@ class Pooled:
     @cached_property
     def _standard(self) -> tuple[FloatArray, FloatArray]:
         """Draws of normal errors, shape (draws, results, p), and of the noise, as many."""
-        k, p = len(self.sources), self.point.shape[1]
-        normal = public_generator("heterogeneity", k, p).standard_normal((DRAWS, k, p))
-        noise = np.resize(self._noise, (DRAWS, k * p)).reshape(DRAWS, k, p)
-        return normal, noise
+        (blocks, p), k = self.point.shape, len(self.sources)
+        draws = max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // blocks))
+        normal = public_generator("heterogeneity", k, p).standard_normal((draws, k, p))
+        return normal, np.resize(self._noise, (draws, k * p)).reshape(draws, k, p)
 
     def _null(self, block: int) -> FloatArray:
         """Return draws of the root of Q of one block under the hypothesis."""
@@ -334,10 +373,10 @@ class Pooled:
         for k, source in enumerate(self.sources):
             known, noise = here.sampling[k, block] * (not self.same), here.noise[k, block]
             size = source.freedom[block]
-            stretch = np.ones((DRAWS, 1))
+            stretch = np.ones((len(normal), 1))
             if not self.same and math.isfinite(size):
                 generator = public_generator("heterogeneity, freedom", k)
-                stretch = np.sqrt(size / generator.chisquare(size, (DRAWS, 1)))
+                stretch = np.sqrt(size / generator.chisquare(size, (len(normal), 1)))
             errors[:, k] = stretch * (normal[:, k] @ square_root(known).T)
             if source.draws is None:
                 generator = public_generator("heterogeneity, noise", k)
@@ -353,7 +392,7 @@ class Pooled:
             precision[:, one],
             covariance[one],
         )
-        return np.sqrt(np.maximum(draws[:, 0], 0.0))
+        return np.asarray(np.sqrt(np.maximum(draws[:, 0], 0.0)))
 
 
 def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
@@ -381,16 +420,6 @@ def _beyond(value: float, draws: FloatArray) -> float:
         return float((1 + np.count_nonzero(draws >= value)) / (1 + len(draws)))
     excess = float((draws[-last:] - start).mean())
     return last / len(draws) * math.exp(-(value - start) / max(excess, 1e-300))
-
-
-def _tail(size: FloatArray, parts: Components, freedom: FloatArray) -> FloatArray:
-    out = np.empty(len(size))
-    for first in range(0, len(size), _BLOCK):
-        rows = slice(first, first + _BLOCK)
-        here = Components(parts.variance[rows], parts.side[rows], parts.noise[rows], parts.share)
-        total = here.total
-        out[rows] = here.tail(total * to_normal(size[rows] / total, freedom[rows]))
-    return out
 
 
 def pool(
@@ -439,10 +468,10 @@ def _solve(
     # the ridge counts against the whole error, sampling included
     shrink, point = ridge * (sampling + noise), start
     for _ in range(_ROUNDS):
-        here = _Stacked.of(sources, point, same)
-        moved = np.einsum("kbpq,kbq->bp", weights, here.residual)
+        residual, information = _equations(sources, point, same)
+        moved = np.einsum("kbpq,kbq->bp", weights, residual)
         moved = moved - np.einsum("bpq,bq->bp", shrink, point - anchor)
-        step = solve_each((weights @ here.information).sum(axis=0) + shrink, moved)
+        step = solve_each((weights @ information).sum(axis=0) + shrink, moved)
         longest = np.abs(step).max(initial=0.0)
         if not np.isfinite(longest):
             return np.full_like(point, np.nan)

@@ -10,7 +10,7 @@ from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import times
 from privrank.bradley_terry.moments import degrees_of_freedom
-from privrank.bradley_terry.pooling import Moments, Source
+from privrank.bradley_terry.pooling import Source
 from privrank.release.release import DEPENDENCE
 
 __all__ = ["contrast_basis", "worth_source"]
@@ -34,18 +34,22 @@ def worth_source(inference: Inference) -> Source:
     basis = contrast_basis(facts.items)
     added = facts.response_covariance
 
-    def at(point: FloatArray) -> Moments:
+    def reduced(matrix: FloatArray) -> FloatArray:
+        return np.asarray((basis @ matrix @ basis.T)[None])
+
+    def equations(point: FloatArray) -> tuple[FloatArray, FloatArray]:
         b = basis.T @ point[0]
         mean = facts.function.mean(facts.linear.predict(b))
         residual = facts.score - facts.linear.scores(facts.released_count * mean)
-        information = facts.information(b)
+        return (basis @ residual)[None], reduced(facts.information(b))
+
+    def covariances(point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        b = basis.T @ point[0]
         noise = facts.noise_covariance(b) + added
         if facts.output_variance > 0:
-            hessian = information + times(inference.fitted.ridge, facts.linear.identity)
+            hessian = facts.information(b) + times(inference.fitted.ridge, facts.linear.identity)
             noise = noise + facts.output_variance * (hessian @ hessian)
-        sampling = score_covariance(facts, release, b) - added
-        matrices = (basis @ matrix @ basis.T for matrix in (information, sampling, noise))
-        return Moments((basis @ residual)[None], *(matrix[None] for matrix in matrices))
+        return reduced(score_covariance(facts, release, b) - added), reduced(noise)
 
     errors, draws, side = inference.score_errors(), None, None
     if errors is not None and errors.noise is not None:
@@ -57,7 +61,8 @@ def worth_source(inference: Inference) -> Source:
 
     spent = release.parts[DEPENDENCE].epsilon if DEPENDENCE in release.parts else 0.0
     return Source(
-        at,
+        equations,
+        covariances,
         draws,
         np.array([degrees_of_freedom(release)]),
         side,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.pooling import Moments, Source
+from privrank.bradley_terry.pooling import Source
 from privrank.consensus.intervals import Target
 from privrank.consensus.statements import NoisyVotes, RandomReports, Statements
 from privrank.hypotheses.nulltables import public_generator
@@ -37,17 +37,15 @@ def _means(
     """
     blocks, ones = len(values), np.ones((len(values), 1, 1))
 
-    def at(point: FloatArray) -> Moments:
+    def equations(point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return values[:, None] - point, ones
+
+    def covariances(point: FloatArray) -> tuple[FloatArray, FloatArray]:
         inside = np.clip(point[:, 0], 0.0, largest)
         sampling = inside * (largest - inside) / units * sampled
-        return Moments(
-            values[:, None] - point,
-            ones,
-            np.reshape(sampling, (blocks, 1, 1)),
-            np.reshape(noise, (blocks, 1, 1)),
-        )
+        return np.reshape(sampling, (blocks, 1, 1)), np.reshape(noise, (blocks, 1, 1))
 
-    return Source(at, draws, freedom)
+    return Source(equations, covariances, draws, freedom)
 
 
 def fraction_source(stated: Statements, target: Target) -> Source:

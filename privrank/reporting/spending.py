@@ -123,9 +123,13 @@ def _read_fit(path: Path, survey: datasets.Survey, epsilon: float, kind: type[Re
         result = from_json(path.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError):
         stop(f"{path} is not a release any more: restore it, or spend anew with --fresh.")
-    facts = (result.items, result.nobs, result.epsilon, result.release.source)
     expected = (survey.items, len(survey.students), epsilon, "secure")
-    if not isinstance(result, kind) or facts != expected:
+    if not isinstance(result, kind) or expected != (
+        result.items,
+        result.nobs,
+        result.epsilon,
+        result.release.source,
+    ):
         stop(
             f"{path} holds another release than its name says: restore it, or spend anew with "
             f"--fresh."

@@ -34,7 +34,9 @@ FloatArray = NDArray[np.float64]
 Survey = Literal["same", "different"]
 
 
-def pooled(results: Sequence[BTLResult | AggregationResult], survey: Survey, alpha: float) -> Any:
+def pooled(
+    results: Sequence[BTLResult | AggregationResult], survey: Survey, alpha: float
+) -> PooledResult:
     """Return results as pooled: the same numbers of several releases, checked to be the same."""
     same, m = survey == "same", len(results[0].items)
     fits = [each for each in results if isinstance(each, BTLResult)]
@@ -170,7 +172,7 @@ class PooledResult:
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
-        return self._named(self._errors(sum(self.by_item.parts)), "std err")
+        return self._named(self._errors(self.by_item.covariance), "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -214,16 +216,18 @@ class PooledResult:
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for an average item: a worth of 0, or the middle Borda score."""
-        away = (self.params - self._middle).to_numpy()
+        away = np.asarray(self.params - self._middle)
         null = None if self._worths else np.full_like(self.by_item.point, self._middle)
-        return self._named(self.by_item.pvalues(*self._rows, away, null), "P>|z|")
+        return self._named(
+            self.by_item.pvalues(self.by_item.along(*self._rows), away, null), "P>|z|"
+        )
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the worths."""
         if not self._worths:
             raise ValueError("the covariances between Borda scores are not known: use bse.")
         rows, names = self._rows[0], list(self.items)
-        return pd.DataFrame(rows @ sum(self.by_item.parts)[0] @ rows.T, names, names)
+        return pd.DataFrame(rows @ self.by_item.covariance[0] @ rows.T, names, names)
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals, columns ``lower`` and ``upper``.
@@ -234,8 +238,9 @@ class PooledResult:
             One minus the confidence level; by default the result's own, as in all methods.
         """
         if self._worths:
-            half = self.by_item.half_widths(*self._rows, self._level(alpha))
-            limits = self.params.to_numpy() - half, self.params.to_numpy() + half
+            values, shown = np.asarray(self.params), self.by_item.along(*self._rows)
+            half = self.by_item.half_widths(shown, self._level(alpha))
+            limits = values - half, values + half
         else:
             limits = self.by_item.inverted(self._level(alpha), len(self.items) - 1.0)
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
@@ -243,7 +248,7 @@ class PooledResult:
     def ranks(self) -> pd.Series[Any]:
         """Return ranks, 1 = best; equal estimates are ordered by the first release's coin."""
         tie = np.argsort(self.results[0].release.tie_break)
-        place = np.lexsort((tie, -self.params.to_numpy()))
+        place = np.lexsort((tie, -np.asarray(self.params)))
         return self._named(np.argsort(place) + 1, "rank")
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
@@ -258,7 +263,7 @@ class PooledResult:
         apart = self.pairwise()["pvalue"].to_numpy() <= self._level(alpha) / len(first)
         beyond = np.full((len(self.items),) * 2, np.inf)
         beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)
-        low, high = rank_sets(self.params.to_numpy(), beyond)
+        low, high = rank_sets(np.asarray(self.params), beyond)
         return pd.DataFrame({"lower": low, "upper": high}, index=self.params.index)
 
     def _about_pairs(self) -> Pooled:
@@ -286,29 +291,31 @@ class PooledResult:
         if isinstance(self.results[0], BTLResult):
             link, rows, block = self.results[0].link, self._pair_rows, np.zeros_like(first)
             away = rows @ self.by_item.point[0]
-            half = self.by_item.half_widths(rows, block, level)
+            shown = self.by_item.along(rows, block)
+            half = self.by_item.half_widths(shown, level)
             return pd.DataFrame(
                 pair
                 | {
                     "difference": away,
-                    "std_err": standard_errors(rows, sum(self.by_item.parts)[0]),
+                    "std_err": standard_errors(rows, self.by_item.covariance[0]),
                     "probability": link.probability(away),
                     "lower": link.probability(away - half),
                     "upper": link.probability(away + half),
-                    "pvalue": self.by_item.pvalues(rows, block, away),
+                    "pvalue": self.by_item.pvalues(shown, away),
                 }
             )
         found = self._about_pairs()
         lower, upper = found.inverted(level, 1.0)
-        even, ones = np.full_like(found.point, 0.5), np.ones((len(first), 1))
+        even = np.full_like(found.point, 0.5)
+        shown = found.along(np.ones((len(first), 1)), np.arange(len(first)))
         return pd.DataFrame(
             pair
             | {
                 "fraction": found.point[:, 0],
-                "std_err": np.sqrt(sum(found.parts)[:, 0, 0]),
+                "std_err": np.sqrt(found.covariance[:, 0, 0]),
                 "lower": lower,
                 "upper": upper,
-                "pvalue": found.pvalues(ones, np.arange(len(first)), found.point[:, 0] - 0.5, even),
+                "pvalue": found.pvalues(shown, found.point[:, 0] - 0.5, even),
             }
         )
 
@@ -323,19 +330,19 @@ class PooledResult:
         Series
             Of worths Cochran's Q as ``statistic``, its ``df``, ``pvalue``, and ``I2``, the share of
             Q beyond its degrees of freedom (Higgins and Thompson 2002,
-            https://doi.org/10.1002/sim.1186). Of rankings these are of the pair, or of the item, in
-            which surveys differ most surely, and the p-value is adjusted for their number
-            (Bonferroni), as nothing is known of how pairs go together.
+            https://doi.org/10.1002/sim.1186). Of rankings the statistic is that of the pair, or of
+            the item, in which surveys differ most surely, the p-value is adjusted for their number
+            (Bonferroni), as nothing is known of how pairs go together, and I2 is that of the sum.
         """
         found = self.by_item if self.by_pair is None else self.by_pair
         statistics, pvalues = found.heterogeneity()
         worst = int(np.argmin(pvalues))
-        value, df = float(statistics[worst]), found.freedom
+        value, df, total = float(statistics[worst]), found.freedom, float(statistics.sum())
         numbers = {
             "statistic": value,
             "df": df,
             "pvalue": min(1.0, float(pvalues[worst]) * len(pvalues)),
-            "I2": max(0.0, 1.0 - df / value) if value > 0 else 0.0,
+            "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
         }
         return pd.Series(numbers, name="heterogeneity", dtype=object)
 
@@ -379,9 +386,7 @@ class PooledResult:
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
         caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} in all"
         link = self.results[0].link.name if isinstance(self.results[0], BTLResult) else "Borda"
-        figure = plots.group_worths(
-            pd.concat(parts), ["release"], self.alpha, caption, link, ax=ax
-        )
+        figure = plots.group_worths(pd.concat(parts), ["release"], self.alpha, caption, link, ax=ax)
         if not self._worths:
             level = f"{100 * (1 - self.alpha):g} % intervals, privacy noise included"
             (ax or figure.axes[0]).set_xlabel(f"Borda score; {level}")
