@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
+from privrank.consensus.intervals import binomial_lower
 from privrank.consensus.orders import pair_matrix
 from privrank.consensus.rules import consensus_of
 from privrank.local.adaptive import AdaptiveKwikSort
@@ -19,27 +19,13 @@ from privrank.local.predicted import break_even
 from privrank.local.protocols_orders import SubRanking, pair_factor
 from privrank.results.tables import Table
 
-__all__ = ["AdaptiveOrder", "binomial_interval", "rival_variance"]
+__all__ = ["AdaptiveOrder", "rival_variance"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 STEP = 0.5
 """Distance of neighbours in the scores that a search starts from."""
-
-
-def binomial_interval(
-    hits: IntArray, trials: IntArray, alpha: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the exact intervals of Clopper and Pearson for probabilities.
-
-    Each end is the probability at which as many hits, or more extreme numbers, have probability
-    alpha / 2: so the intervals cover with probability at least 1 - alpha.
-    """
-    hits, misses = np.asarray(hits, dtype=np.float64), np.asarray(trials - hits, dtype=np.float64)
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, alpha / 2), 0.0)
-    high = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1 - alpha / 2), 1.0)
-    return low, high
 
 
 def rival_variance(rival: SubRanking, n: float) -> float:
@@ -145,9 +131,11 @@ class AdaptiveOrder:
         """
         used = np.flatnonzero(self.answers)
         hits, trials, gain = self.first[used], self.answers[used], self.protocol.gain
-        ends = binomial_interval(hits, trials, self.alpha / self.protocol.assignments)
+        tail = 0.5 * self.alpha / self.protocol.assignments
+        low = binomial_lower(hits, trials - hits, tail, exact=True)
+        high = 1.0 - binomial_lower(trials - hits, hits, tail, exact=True)
         fraction, lower, upper = (
-            0.5 + (share - 0.5) / gain for share in (hits / trials, ends[0], ends[1])
+            0.5 + (share - 0.5) / gain for share in (hits / trials, low, high)
         )
         names = np.array(self.protocol.items, dtype=object)[self.protocol.all_pairs[used]]
         return pd.DataFrame(
