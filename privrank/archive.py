@@ -6,12 +6,14 @@ import json
 
 from privrank import aggregation, btl, closeness, identity, topk, uniformity
 from privrank.distributions.links import Link
+from privrank.local import sortedorder
 from privrank.release.release import Release, archived_link
 from privrank.results.base import Result
 
 __all__ = ["from_json"]
 
 _REBUILD = {
+    "AdaptiveOrder": sortedorder.infer,
     "AggregationResult": aggregation.infer,
     "BTLResult": btl.infer,
     "ClosenessResult": closeness.infer,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,9 @@ _FARTHEST = 7.0
 """Standard deviations out to which a normal variable is integrated; half of one at a step."""
 
 
-def binomial_lower(hits: FloatArray, misses: FloatArray, tail: float, *, exact: bool) -> FloatArray:
+def binomial_lower(
+    hits: NDArray[Any], misses: NDArray[Any], tail: float, *, exact: bool
+) -> FloatArray:
     """Return the lower ends of Clopper and Pearson's intervals for probabilities, or mid-p ends.
 
     The upper end is 1 less the lower end with hits and misses exchanged.
