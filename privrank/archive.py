@@ -7,6 +7,7 @@ from typing import Any
 
 from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
+from privrank.local import sortedorder
 from privrank.release.release import Release, archived_link
 from privrank.results.base import Result
 from privrank.results.pooled import PooledResult
@@ -14,6 +15,7 @@ from privrank.results.pooled import PooledResult
 __all__ = ["from_json"]
 
 _REBUILD = {
+    "AdaptiveOrder": sortedorder.infer,
     "AggregationResult": aggregation.infer,
     "BTLResult": btl.infer,
     "ClosenessResult": closeness.infer,

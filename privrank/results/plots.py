@@ -22,6 +22,7 @@ __all__ = [
     "differences",
     "effect",
     "group_worths",
+    "neighbours",
     "null_law",
     "pairwise",
     "planned",
@@ -207,6 +208,28 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
         ax.set_xlabel("place in the consensus; the order alone was released")
     ax.locator_params(axis="x", integer=True)
     _finish(ax, f"Consensus, {caption}")
+    return figure
+
+
+def neighbours(
+    frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None
+) -> Figure:
+    """Draw an order, best on top: between two items the fraction that places them so."""
+    m = len(frame)
+    figure, ax = _axes(ax, (6.4, (0.42 if m <= 20 else 0.24) * m + 1.5))
+    rows = np.arange(m)[::-1]
+    ax.set_yticks(rows, [f"{place}  {item}" for item, place in frame["place"].items()])
+    ax.set_ylim(-0.6, m - 0.4)
+    ax.axvline(0.5, color="0.75", lw=0.8, zorder=0)
+    known = frame["over_next"].notna().to_numpy()
+    shown, between = frame[known], rows[known] - 0.5
+    _bars(ax, between, shown, "over_next", color=_FULL, lw=2.5, zorder=1)
+    ax.scatter(shown["over_next"], between, color=_INK, s=32 if m <= 20 else 16, zorder=3)
+    ax.set_xlabel(
+        f"fraction that places an item before the one below it, where they were\n"
+        f"compared; {100 * (1 - alpha):g} % intervals that hold at once"
+    )
+    _finish(ax, f"Order, {caption}")
     return figure
 
 
