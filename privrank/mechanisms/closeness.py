@@ -213,7 +213,7 @@ def release_comparison(
     sample = encoded.sample
     # public, and computed before anything is spent: that may be interrupted
     public = _public(asked, sample, plan.number("scale"))
-    spend(budget, plan, sample)
+    spend(budget, plan, sample, rng)
     encoded = completed_groups(encoded, rng)
     data = _data(encoded, asked)
     measures = [_measure(data, asked, sample, public)]
