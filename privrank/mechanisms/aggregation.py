@@ -82,7 +82,7 @@ def release_votes(
     permutation of the items, and the source of noise.
     """
     sample = encoded.sample
-    spend(budget, plan, sample)
+    spend(budget, plan, sample, rng)
     tie_break = draw_permutation(len(sample.items), rng)
     steps = int(plan.number("steps"))
     values, found = find(plan, _votes(encoded, steps), sample.nobs * steps, tie_break, rng)

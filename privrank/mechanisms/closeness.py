@@ -213,7 +213,7 @@ def release_comparison(
     sample = encoded.sample
     # public, and computed before anything is spent: that may be interrupted
     public = public_quantiles(asked, sample, plan.number("scale"))
-    spend(budget, plan, sample)
+    spend(budget, plan, sample, rng)
     encoded = completed_groups(encoded, rng)
     found = permuted(encoded, asked, plan, public, rng)
     name = PVALUE if asked.decision is None else DECISION

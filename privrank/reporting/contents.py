@@ -215,6 +215,7 @@ their dependent answers allowed for, and <code>privacy</code>, from the noise. T
 <h2>Files</h2>
 <p><code>tables/</code> has each table as text and as comma-separated values, <code>figures/</code>
 each figure as PNG. <code>releases/</code> has the archive: <code>privrank.from_json</code> turns a
-release back into its result, <code>privrank.Budget.from_json</code> a ledger into its budget. Keep
-the ledgers: what they list cannot be taken back, even if the releases are deleted.</p>"""
+release back into its result, <code>privrank.Budget</code> opens a ledger by its path. Keep
+the ledgers, each with its seal beside it: what they list cannot be taken back, even if the
+releases are deleted.</p>"""
     return page("privrank report", body)

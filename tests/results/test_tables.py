@@ -63,7 +63,7 @@ def all_tables():
     top = pr.PrivateTopK(CEMS.comparisons, 2, items=CEMS.items, respondent=None, ties=True).fit(
         0.5, rng=np.random.default_rng(1)
     )
-    budget = pr.Budget(2.0, 1e-6, unit="respondent")
+    budget = pr.Budget(epsilon=2.0, delta=1e-6, unit="respondent")
     budget.reserve("a fit with a long name", 0.5, 0.0, unit="respondent")
     return {
         "worths": cems.summary(),
