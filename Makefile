@@ -11,7 +11,7 @@ TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report quick test chain tables oldest vignettes validate bench clean
+.PHONY: help report quick test chain tables oldest vignettes docs validate bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
@@ -22,6 +22,7 @@ help:
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
 	@echo "                oldest Python, in .venv-oldest (a quarter of an hour or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (a minute or two)"
+	@echo "make docs       make the documentation site in build/site/, its links followed (three minutes)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (three minutes)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
@@ -60,6 +61,9 @@ oldest:
 vignettes: $(RUN) $(VENV)/.installed-docs
 	$(RUN) tools/vignettes.py vignettes/*.py --out build/vignettes
 
+docs: $(RUN) $(VENV)/.installed-site
+	$(THREADS) $(RUN) tools/website.py --out build/site
+
 validate: $(RUN) $(VENV)/.installed-docs
 	$(RUN) validation/run_all.py
 
@@ -84,6 +88,11 @@ $(VENV)/.installed-docs: setup.cfg pyproject.toml
 	@echo "Installing privrank and its dependencies into $(VENV) (one to three minutes) ..."
 	@$(INSTALL) ".[docs]"
 	@touch $@
+
+$(VENV)/.installed-site: setup.cfg pyproject.toml
+	@echo "Installing privrank, its dependencies and Sphinx into $(VENV) (one to three minutes) ..."
+	@$(INSTALL) ".[site]"
+	@touch $@ $(VENV)/.installed-docs
 
 $(VENV)/.installed-dev: setup.cfg pyproject.toml
 	@echo "Installing privrank, its dependencies and the test tools into $(VENV) (one to three minutes) ..."

@@ -37,8 +37,11 @@ STYLE = """
 div.input { margin: 1.2rem 0 .4rem; }
 .highlight pre { color: #1f2933; background: #f5f7f8; border-left: 3px solid #8fb3c7; }
 .prompt, a.anchor-link { display: none; }
-.output_text pre, .output_stream pre { padding-left: .9rem; white-space: pre-wrap; }
-.output_stderr pre { background: var(--warned); }
+.output_text pre, .output_stream pre { padding-left: .9rem; }
+.output_html, math[display="block"] { overflow-x: auto; overflow-y: hidden; max-width: 100%; }
+:not(pre) > code { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { body { margin-top: 1rem; padding: 0 .9rem; } pre { font-size: .72rem; } }
+.output_stderr pre { background: var(--warned); white-space: pre-wrap; }
 """
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -28,12 +28,13 @@ def test_public_classes_have_examples():
         assert any(test.examples for test in finder.find(public)), public.__name__
 
 
-def test_readme_code_runs(capsys, monkeypatch):
+def test_code_of_the_first_pages_runs(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+    for page in ("README.md", "docs/index.md"):
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
+        assert blocks
+        for block in blocks:
+            exec(compile(block, page, "exec"), {})
     shown = capsys.readouterr().out
     assert "Private Bradley-Terry Results" in shown
     assert "Private Top-2 Results" in shown
