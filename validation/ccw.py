@@ -23,6 +23,7 @@ SMALL_RIDGE = "CCW estimate, ridge 1/epsilon"
 THEIR_RIDGE = "CCW estimate, authors' ridge"
 COUNTING = "CCW counting"
 PRIVATE = "privrank, private design"
+RELEASED = "privrank, private design, counts released"
 PUBLIC = "privrank, public design"
 RESPONDENT = "privrank, respondents"
 NO_PRIVACY = "no privacy"
@@ -34,6 +35,7 @@ COLOURS = {
     THEIR_RIDGE: "#D55E00",
     COUNTING: "#CC79A7",
     PRIVATE: "#0072B2",
+    RELEASED: "#56B4E9",
     PUBLIC: "#009E73",
     RESPONDENT: "#56B4E9",
     NO_PRIVACY: "#000000",

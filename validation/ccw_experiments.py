@@ -14,8 +14,10 @@ Their ridge is 2 sqrt(n p log n); the least that their proof of privacy has room
 Both are shown, with the epsilon that they really spend. privrank's worths correct the bias of its
 ridge, so that intervals cover; dotted lines and a column of the table show the ridge fit. Raw wins
 (theirs) stand beside win rates (privrank): at p < 1 raw wins also count how often an item was
-compared. Where privrank warns that its ridge exceeds the information in the answers (epsilon 0.5 at
-p = 0.1, and 0.2 at p = 0.25), it is drawn all the same.
+compared. Under the private design the numbers of comparisons per pair are declared, as those of the
+experiment are known to be equal or equally likely, or, as is the default, released with a share of
+epsilon; their algorithms state no standard errors and do without. Where privrank warns that its
+ridge exceeds the information in the answers, it is drawn all the same.
 
 Tables go to docs/validation/, figures to build/validation/.
 """
@@ -31,6 +33,7 @@ from ccw import (
     NO_PRIVACY,
     PRIVATE,
     PUBLIC,
+    RELEASED,
     SMALL_RIDGE,
     THEIR_RIDGE,
     Tally,
@@ -65,6 +68,8 @@ METHODS = (
     COUNTING,
     PRIVATE,
     f"{PRIVATE}, counting",
+    RELEASED,
+    f"{RELEASED}, counting",
     PUBLIC,
     f"{PUBLIC}, counting",
     NO_PRIVACY,
@@ -93,9 +98,13 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
     frame = pr.simulate.bradley_terry(theta, share=share, rng=rng)
     tally = Tally(*(frame[name].to_numpy() for name in ("item1", "item2", "outcome")), items)
     facts = {"items": range(items), "respondent": None, "ties": False}
-    private = pr.PrivateBTL(frame, **facts)
+    private = pr.PrivateBTL(frame, pair_counts="equal", **facts)
+    released = pr.PrivateBTL(frame, **facts)
     public = pr.PrivateBTL(frame, design="public", **facts)
-    private_counts = pr.PrivateTopK(frame, k, **facts)
+    by_counting = {
+        PRIVATE: pr.PrivateTopK(frame, k, pair_counts="equal", **facts),
+        RELEASED: pr.PrivateTopK(frame, k, **facts),
+    }
     out = np.full((len(epsilons), len(METHODS), len(MEASURES)), np.nan)
 
     def overlap(scores: np.ndarray) -> float:
@@ -112,13 +121,15 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
             measured[method] = distance(worths), distance(worths), overlap(worths), spent
         counts = overlap(noisy_wins(rng, tally, epsilon))
         measured[COUNTING] = np.nan, np.nan, counts, epsilon
-        fits = {NO_PRIVACY: public} if np.isinf(epsilon) else {PRIVATE: private, PUBLIC: public}
+        fits = {PRIVATE: private, RELEASED: released, PUBLIC: public}
+        if np.isinf(epsilon):
+            fits = {NO_PRIVACY: public}
         for method, model in fits.items():
             fit = model.fit(epsilon=epsilon, rng=rng)
             errors = distance(fit.params.to_numpy()), distance(fit.estimate.first)
             measured[method] = *errors, overlap(fit.params.to_numpy()), epsilon
-            if method == PRIVATE:
-                top = private_counts.fit(epsilon=epsilon, rng=rng)
+            if method in by_counting:
+                top = by_counting[method].fit(epsilon=epsilon, rng=rng)
             else:
                 top = pr.PrivateTopK.from_release(fit.release, k)
             measured[f"{method}, counting"] = np.nan, np.nan, overlap(top.win_rate), epsilon
@@ -179,8 +190,8 @@ def judge(found: dict[tuple, np.ndarray]) -> list[dict]:
 
 
 def figures(rows: list[dict]) -> None:
-    estimates = (SMALL_RIDGE, THEIR_RIDGE, PRIVATE, PUBLIC, NO_PRIVACY)
-    counts = (COUNTING, PRIVATE, PUBLIC, NO_PRIVACY)
+    estimates = (SMALL_RIDGE, THEIR_RIDGE, PRIVATE, RELEASED, PUBLIC, NO_PRIVACY)
+    counts = (COUNTING, PRIVATE, RELEASED, PUBLIC, NO_PRIVACY)
 
     def panels(some: list[dict]) -> list[dict]:
         # one measure per line of panels: overlap by worths, and overlap by counting
