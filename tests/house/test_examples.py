@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,9 @@ def test_public_classes_have_examples():
         assert any(test.examples for test in finder.find(public)), public.__name__
 
 
-def test_readme_code_runs(capsys, monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_readme_code_runs(capsys, monkeypatch, tmp_path):
+    shutil.copytree(ROOT / "data", tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
     assert blocks
     for block in blocks:
@@ -38,6 +40,7 @@ def test_readme_code_runs(capsys, monkeypatch):
     assert "Private Bradley-Terry Results" in shown
     assert "Private Top-2 Results" in shown
     assert "Privacy budget" in shown
+    assert "Crime rate" in (tmp_path / "fears.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
