@@ -125,8 +125,10 @@ def pair_table(fit: BTLResult) -> Table:
         *bounds,
         column_heads(fit.release)[1],
     )
-    note = "The interval is that of P(first), the probability that the first is preferred."
-    return Table("Pairwise comparisons", (), heads, rows, (note,))
+    notes = ["The interval is that of P(first), the probability that the first is preferred."]
+    if fit.release.design.covariates is not None:
+        notes.append("In the reference group: first levels, numbers in the middle of their bounds.")
+    return Table("Pairwise comparisons", (), heads, rows, tuple(notes))
 
 
 def _precision_table(fits: Sequence[BTLResult]) -> Table:

@@ -17,7 +17,6 @@ from privrank.reporting.spending import write
 from privrank.results import BTLResult
 from privrank.results.base import Result
 from privrank.results.columns import label_all
-from privrank.results.guarantee import noise_source
 from privrank.results.tables import Table
 
 __all__ = ["report"]
@@ -173,24 +172,14 @@ def _target(path: object) -> Path:
 
 def _opening(entries: Mapping[str, Any]) -> list[str]:
     """Return what comes first: what to be warned of, and a line on each result."""
-    fits = {name: entry for name, entry in entries.items() if isinstance(entry, Result)}
-    sources = {entry.release.source for entry in fits.values()}
+    fits = {name: dict(one._public()) for name, one in entries.items() if isinstance(one, Result)}
+    sources = " ".join(public["noise source"] for public in fits.values())
     found = [_SEEDED] * ("seeded" in sources) + [_BARE] * ("none" in sources)
     if len(fits) < 2:
         return found
-    rows = tuple(
-        (
-            name,
-            str(entry.nobs),
-            entry.release.survey.unit,
-            f"{entry.epsilon:g}",
-            f"{entry.delta:g}",
-            noise_source(entry.release),
-        )
-        for name, entry in fits.items()
-    )
-    heads = ("result", "N", "unit", "epsilon", "delta", "noise source")
-    return [*found, Table("Results on this page", (), heads, rows).as_html()]
+    heads = ("N", "unit", "epsilon", "delta", "noise source")
+    rows = tuple((name, *(public[head] for head in heads)) for name, public in fits.items())
+    return [*found, Table("Results on this page", (), ("result", *heads), rows).as_html()]
 
 
 def _chapter(name: str, entry: Any, number: int) -> str:

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from privrank.results import BTLResult
+
 __all__ = ["Drawing", "draw"]
 
-_WORTHS = (
-    "Worths with {level} intervals. Dark: sampling error alone; light: privacy noise included. At "
-    "the right, the ranks that cannot be ruled out."
-)
 _CAPTIONS = {
-    ("BTLResult", "plot"): _WORTHS,
+    (
+        "BTLResult",
+        "plot",
+    ): "Worths with {level} intervals. Dark: sampling error alone; light: privacy "
+    "noise included. At the right, the ranks that cannot be ruled out.",
     ("BTLResult", "plot_pairwise"): "Probability under the model that the row is preferred to the "
     "column.",
     ("TopKResult", "plot"): "Win rates with {level} intervals; the selected items in the other "
@@ -29,6 +31,11 @@ _CAPTIONS = {
     ("ClosenessResult", "plot"): "Distance between the groups, with its {level} interval.",
     ("ClosenessResult", "plot_details"): "What differs between the groups, with {level} intervals "
     "that hold all at once.",
+}
+_BY_GROUP = {
+    "plot": "Worths by group with {level} intervals, privacy noise included.",
+    "plot_pairwise": "Probability under the model that the row is preferred to the column, in the "
+    "reference group.",
 }
 _CAPTIONS["IdentityTest", "plot"] = _CAPTIONS["UniformityTest", "plot"]
 
@@ -81,6 +88,6 @@ def draw(result: Any, method: str = "plot") -> Drawing | None:
 
 def _caption(result: Any, method: str) -> str:
     words = _CAPTIONS.get((getattr(result, "model", ""), method), "")
-    if words is _WORTHS and result.release.design.covariates is not None:
-        words = "Worths by group with {level} intervals, privacy noise included."
+    if isinstance(result, BTLResult) and result.release.design.covariates is not None:
+        words = _BY_GROUP[method]
     return words.format(level=f"{100 * (1 - result.alpha):g} %") if words else ""

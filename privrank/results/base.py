@@ -14,7 +14,9 @@ import pandas as pd
 
 from privrank import __version__
 from privrank.release.release import Release
-from privrank.results.labels import labelled
+from privrank.results import broom
+from privrank.results.guarantee import column_name, release_facts
+from privrank.results.labels import codes, labelled
 from privrank.results.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -25,27 +27,6 @@ __all__ = ["Result", "once"]
 
 Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
-
-_WORDS = {
-    **dict.fromkeys(("worth", "coef", "win_rate", "borda", "effect"), "estimate"),
-    "std_err": "std_error",
-    **dict.fromkeys(("statistic", "z"), "statistic"),
-    "pvalue": "p_value",
-    "lower": "conf_low",
-    "upper": "conf_high",
-}
-"""The words of ``tidy()`` for the columns of frames."""
-
-_HEADLINES = {
-    "k": "k",
-    "statistic": "statistic",
-    "threshold": "threshold",
-    "p_value": "pvalue",
-    "reject": "reject",
-    "effect": "effect",
-    "proven": "proven",
-}
-"""What ``glance()`` says of a result that has it, and the name it has there."""
 
 
 def once(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
@@ -153,48 +134,12 @@ class Result(ABC):
             }
         )
 
-    def tidy(self) -> pd.DataFrame:
-        """Return a row per term in the words of R's broom, the same columns for all results.
-
-        Returns
-        -------
-        DataFrame
-            ``term``, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
-            ``conf_high``, missing where there is none; the order and numbers of :meth:`to_frame`,
-            which has what else is known. The estimate of a test is the effect it measures.
-        """
-        frame = self.to_frame().rename(columns=_WORDS)
-        frame = frame.reindex(columns=list(dict.fromkeys(_WORDS.values()))).astype(np.float64)
-        frame.insert(0, "term", frame.index.astype(str))
-        return frame.reset_index(drop=True)
-
-    def glance(self) -> pd.DataFrame:
-        """Return one row on the whole result in the words of R's broom.
-
-        Returns
-        -------
-        DataFrame
-            What was analysed, under which guarantee: ``model``, ``nobs``, ``items``, ``unit``,
-            ``epsilon``, ``delta``, ``mechanism``, ``noise_source`` and ``alpha``; of tests, and of
-            results with one, ``statistic``, ``p_value`` and what else they have.
-        """
-        release = self.release
-        facts = {
-            "model": self.model,
-            "nobs": self.nobs,
-            "items": len(self.items),
-            "unit": release.survey.unit,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "mechanism": release.mechanism,
-            "noise_source": release.source,
-            "alpha": self.alpha,
-        }
-        return pd.DataFrame({**facts, **self._glance()}, index=[0])
+    tidy = broom.tidy
+    glance = broom.glance
 
     def _glance(self) -> dict[str, Any]:
-        known = {word: name for word, name in _HEADLINES.items() if hasattr(type(self), name)}
-        return {word: getattr(self, name) for word, name in known.items()}
+        """Return what `glance` says beyond what is public."""
+        return broom.headlines(self)
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
         """Return the same result with labels in the place of codes, wherever these are shown.
@@ -217,7 +162,15 @@ class Result(ABC):
 
     def _column(self) -> Column:
         """Return the result as a column of a table of several."""
-        return Column(*self._numbers())
+        return Column(column_name(self.release), *self._numbers(), self._public())
+
+    def _public(self) -> tuple[tuple[str, str], ...]:
+        """Return what is public of the release, as such a column states it."""
+        return release_facts(self.release)
+
+    def _codes(self) -> tuple[str, ...]:
+        """Return what can be labelled."""
+        return codes(self.release)
 
     @abstractmethod
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:

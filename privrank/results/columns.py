@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any
 
 from privrank.results.base import Result
-from privrank.results.guarantee import column_name, release_facts, seed_notes
-from privrank.results.labels import check_labels, codes
+from privrank.results.guarantee import SEEDED
+from privrank.results.labels import check_labels
 from privrank.results.tables import RANK_OF, Column, Table
 from privrank.util.checks import check_count
 
@@ -71,22 +71,23 @@ def summary_col(
     shown = results if labels is None else label_all(results, labels)
     columns = [result._column() for result in shown]
     _check_shared(results, columns)
-    headings = [column_name(result.release) for result in results] if names is None else names
+    headings = [column.name for column in columns] if names is None else names
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     spans = () if groups is None else _spans(groups, len(results))
     families = list(dict.fromkeys(result.family for result in results))
     asked = None if rows is None else _asked(columns, [_label(row, labels or {}) for row in rows])
     estimates = _estimate_rows(columns, asked, digits)
-    facts = _fact_rows(columns, asked, [release_facts(one.release) for one in results], digits)
+    facts = _fact_rows(columns, asked, digits)
     errors = "Standard errors in parentheses, sampling and privacy noise together."
     notes = [errors] * any(result.noisy_errors for result in results)
+    notes += [SEEDED] * any("seeded" in dict(column.public)["noise source"] for column in columns)
     return Table(
         title=title or (families[0] if len(families) == 1 else "Results side by side"),
         header=(),
         columns=("", *map(str, headings)),
         rows=(*estimates, *facts),
-        notes=(*notes, *seed_notes([result.release for result in results])),
+        notes=tuple(notes),
         spans=spans,
         rule=len(estimates),
     )
@@ -101,7 +102,7 @@ def label_all(results: Sequence[Result], labels: object) -> list[Result]:
         If it is no mapping to texts, a code is in no result, or two codes of one would have one
         label.
     """
-    own = [codes(result.release) for result in results]
+    own = [result._codes() for result in results]
     known = check_labels(labels, list(dict.fromkeys(chain.from_iterable(own))))
     found = []
     for result, theirs in zip(results, own, strict=True):
@@ -164,16 +165,12 @@ def _estimate_rows(
 def _fact_rows(
     columns: Sequence[Column],
     asked: Sequence[str] | None,
-    releases: Sequence[tuple[tuple[str, str], ...]],
     digits: int,
 ) -> list[tuple[str, ...]]:
     """Return what else is stated of each result, then what is public about its release."""
-    facts = [
-        {**dict(column.facts), **dict(release)}
-        for column, release in zip(columns, releases, strict=True)
-    ]
+    facts = [{**dict(column.facts), **dict(column.public)} for column in columns]
     labels = dict.fromkeys(chain.from_iterable(facts))
-    public = dict.fromkeys(label for release in releases for label, _ in release)
+    public = dict.fromkeys(label for column in columns for label, _ in column.public)
     if asked is not None:
         left_out = {f"{RANK_OF}{term}" for column in columns for term in column.terms} - {
             f"{RANK_OF}{term}" for term in asked

@@ -171,14 +171,14 @@ class Table:
     def as_markdown(self) -> str:
         """Return Markdown: the facts and the rows as pipe tables, all text escaped."""
 
-        def lines(rows: Sequence[Sequence[str]]) -> list[str]:
+        def lines(rows: Sequence[Sequence[str]], rule: str = "---:") -> list[str]:
             cells = [[_markdown(cell) for cell in row] for row in rows]
-            cells.insert(1, ["---"] + ["---:"] * (len(rows[0]) - 1))
+            cells.insert(1, ["---"] + [rule] * (len(rows[0]) - 1))
             return [f"| {' | '.join(row)} |" for row in cells]
 
         blocks = [f"**{_markdown(self.title)}**"]
         if self.header:
-            blocks.append("\n".join(lines([("", ""), *self.header])))
+            blocks.append("\n".join(lines([("", ""), *self.header], "---")))
         blocks.append("\n".join(lines([self._headings, *self.rows])))
         return "\n\n".join([*blocks, *map(_markdown, self.notes)]) + "\n"
 
@@ -206,9 +206,11 @@ class Table:
 class Column:
     """What a table of several results needs of one: estimates and errors by term, lines below."""
 
+    name: str
     params: pd.Series[Any]
     bse: pd.Series[Any]
     facts: tuple[tuple[str, Any], ...]
+    public: tuple[tuple[str, str], ...]
 
     @property
     def terms(self) -> list[str]:

@@ -359,6 +359,6 @@ def test_markdown_shows_all_text_as_it_is():
         "A *title*", (("Items:", "2"),), ("", "a|b"), (("x_1", "1\n2"),), ("One <note>.",)
     )
     assert table.as_markdown() == (
-        "**A \\*title\\***\n\n|  |  |\n| --- | ---: |\n| Items: | 2 |\n\n"
+        "**A \\*title\\***\n\n|  |  |\n| --- | --- |\n| Items: | 2 |\n\n"
         "|  | a\\|b |\n| --- | ---: |\n| x\\_1 | 1 2 |\n\nOne \\<note\\>.\n"
     )
