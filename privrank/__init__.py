@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from privrank.identity import IdentityTest as IdentityTest
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
-    from privrank.results import AggregationResult as AggregationResult
-    from privrank.results import BTLResult as BTLResult
-    from privrank.results import ClosenessResult as ClosenessResult
-    from privrank.results import RankTestResult as RankTestResult
-    from privrank.results import TopKResult as TopKResult
-    from privrank.results import summary_col as summary_col
+    from privrank.results.aggregation import AggregationResult as AggregationResult
+    from privrank.results.btl import BTLResult as BTLResult
+    from privrank.results.closeness import ClosenessResult as ClosenessResult
+    from privrank.results.columns import summary_col as summary_col
     from privrank.results.ledger import Budget as Budget
+    from privrank.results.ranktest import RankTestResult as RankTestResult
+    from privrank.results.topk import TopKResult as TopKResult
     from privrank.topk import PrivateTopK as PrivateTopK
     from privrank.uniformity import UniformityTest as UniformityTest
     from privrank.util.checks import PrivrankWarning as PrivrankWarning
 
 _HOME = {
-    "AggregationResult": "privrank.results",
-    "BTLResult": "privrank.results",
+    "AggregationResult": "privrank.results.aggregation",
+    "BTLResult": "privrank.results.btl",
     "Budget": "privrank.results.ledger",
     "BudgetExceeded": "privrank.privacy.budget",
-    "ClosenessResult": "privrank.results",
+    "ClosenessResult": "privrank.results.closeness",
     "ClosenessTest": "privrank.closeness",
     "IdentityTest": "privrank.identity",
     "Link": "privrank.distributions.links",
@@ -55,16 +55,16 @@ _HOME = {
     "PrivateRankAggregation": "privrank.aggregation",
     "PrivateTopK": "privrank.topk",
     "PrivrankWarning": "privrank.util.checks",
-    "RankTestResult": "privrank.results",
+    "RankTestResult": "privrank.results.ranktest",
     "Release": "privrank.release.release",
-    "TopKResult": "privrank.results",
+    "TopKResult": "privrank.results.topk",
     "UniformityTest": "privrank.uniformity",
     "as_comparisons": "privrank.encode.forms.comparisonforms",
     "contribution_tradeoff": "privrank.contributions",
     "as_rankings": "privrank.encode.forms.conversion",
     "from_json": "privrank.archive",
     "read_preflib": "privrank.encode.forms.preflib",
-    "summary_col": "privrank.results",
+    "summary_col": "privrank.results.columns",
     "tolerance_to_phi": "privrank.distributions.mallows",
 }
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from privrank import __version__
 from privrank.report.pages import page
 from privrank.report.spending import MULTIPLES, TOP, Findings, write
-from privrank.results import BTLResult, summary_col
+from privrank.results.btl import BTLResult
+from privrank.results.columns import summary_col
 from privrank.results.guarantee import column_heads
 from privrank.results.tables import Table
 from privrank.topk import PrivateTopK

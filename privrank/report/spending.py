@@ -17,7 +17,9 @@ from privrank.archive import from_json
 from privrank.btl import PrivateBTL
 from privrank.results.ledger import Budget
 from privrank.util.checks import PrivrankWarning
-from privrank.results import AggregationResult, BTLResult, TopKResult
+from privrank.results.aggregation import AggregationResult
+from privrank.results.btl import BTLResult
+from privrank.results.topk import TopKResult
 from privrank.topk import PrivateTopK
 
 __all__ = ["CHAPTERS", "MULTIPLES", "TOP", "Chapter", "Findings", "investigate", "stop", "write"]
