@@ -32,37 +32,37 @@ if TYPE_CHECKING:
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
     from privrank.reporting.document import report as report
-    from privrank.results import AggregationResult as AggregationResult
-    from privrank.results import BTLResult as BTLResult
-    from privrank.results import ClosenessResult as ClosenessResult
-    from privrank.results import PooledResult as PooledResult
-    from privrank.results import RankTestResult as RankTestResult
-    from privrank.results import TopKResult as TopKResult
-    from privrank.results import summary_col as summary_col
+    from privrank.results.aggregation import AggregationResult as AggregationResult
+    from privrank.results.btl import BTLResult as BTLResult
+    from privrank.results.closeness import ClosenessResult as ClosenessResult
+    from privrank.results.columns import summary_col as summary_col
     from privrank.results.ledger import Budget as Budget
+    from privrank.results.pooled import PooledResult as PooledResult
+    from privrank.results.ranktest import RankTestResult as RankTestResult
+    from privrank.results.topk import TopKResult as TopKResult
     from privrank.topk import PrivateTopK as PrivateTopK
     from privrank.uniformity import UniformityTest as UniformityTest
     from privrank.util.checks import PrivrankWarning as PrivrankWarning
 
 _HOME = {
-    "AggregationResult": "privrank.results",
-    "BTLResult": "privrank.results",
+    "AggregationResult": "privrank.results.aggregation",
+    "BTLResult": "privrank.results.btl",
     "Budget": "privrank.results.ledger",
     "BudgetExceeded": "privrank.privacy.budget",
-    "ClosenessResult": "privrank.results",
+    "ClosenessResult": "privrank.results.closeness",
     "ClosenessTest": "privrank.closeness",
     "IdentityTest": "privrank.identity",
     "Link": "privrank.distributions.links",
     "Mallows": "privrank.distributions.mallows",
     "PlackettLuce": "privrank.distributions.simulate",
-    "PooledResult": "privrank.results",
+    "PooledResult": "privrank.results.pooled",
     "PrivateBTL": "privrank.btl",
     "PrivateRankAggregation": "privrank.aggregation",
     "PrivateTopK": "privrank.topk",
     "PrivrankWarning": "privrank.util.checks",
-    "RankTestResult": "privrank.results",
+    "RankTestResult": "privrank.results.ranktest",
     "Release": "privrank.release.release",
-    "TopKResult": "privrank.results",
+    "TopKResult": "privrank.results.topk",
     "UniformityTest": "privrank.uniformity",
     "as_comparisons": "privrank.encode.forms.comparisonforms",
     "contribution_tradeoff": "privrank.contributions",
@@ -71,7 +71,7 @@ _HOME = {
     "pool": "privrank.pooling",
     "read_preflib": "privrank.encode.forms.preflib",
     "report": "privrank.reporting.document",
-    "summary_col": "privrank.results",
+    "summary_col": "privrank.results.columns",
     "tolerance_to_phi": "privrank.distributions.mallows",
 }
 

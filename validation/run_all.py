@@ -34,10 +34,12 @@ STUDIES = (
     "aggregation",
     "aggregation_orders",
     "local",
+    "local_pairs",
     "local_intervals",
     "local_yll",
     "localtests",
     "local_adaptive",
+    "local_figures",
 )
 
 

@@ -11,7 +11,8 @@ from privrank import __version__
 from privrank.reporting.figures import Drawing, draw
 from privrank.reporting.pages import page
 from privrank.reporting.spending import MULTIPLES, TOP, Findings, write
-from privrank.results import BTLResult, summary_col
+from privrank.results.btl import BTLResult
+from privrank.results.columns import summary_col
 from privrank.results.guarantee import column_heads
 from privrank.results.tables import Table
 from privrank.topk import PrivateTopK

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from privrank.results import BTLResult
+from privrank.results.btl import BTLResult
 
 __all__ = ["Drawing", "draw"]
 

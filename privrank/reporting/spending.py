@@ -14,8 +14,10 @@ from privrank import datasets
 from privrank.aggregation import PrivateRankAggregation
 from privrank.archive import from_json
 from privrank.btl import PrivateBTL
-from privrank.results import AggregationResult, BTLResult, TopKResult
+from privrank.results.aggregation import AggregationResult
+from privrank.results.btl import BTLResult
 from privrank.results.ledger import Budget
+from privrank.results.topk import TopKResult
 from privrank.topk import PrivateTopK
 from privrank.util.checks import PrivrankWarning
 
