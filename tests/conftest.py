@@ -24,7 +24,7 @@ SLOW = {
         "statistics_mallowsnull"
     ),
     "planning": "choices excess",
-    "privacy": "knorm netnoise sensitivity",
+    "privacy": "knorm ledger_kills ledgerfile netnoise sensitivity",
     "report": "report vignettes",
     "results": "summaries tables",
     "util": "newton solvers",

@@ -274,8 +274,8 @@ def _locked(path: str, flags: int) -> Iterator[int]:
         remedy = (
             "name a file that can be read"
             if doing == "read"
-            else "no noise was drawn, though what was asked for may stand as spent; name a file in "
-            "a folder that can be written"
+            else "no noise was drawn, though what was asked for may stand as spent; name a file on "
+            "a local disk that can be written"
         )
         raise type(error)(
             f"the ledger {_name(path)!r} cannot be {doing} ({reason}): {remedy}."

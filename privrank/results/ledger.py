@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from privrank.privacy.budget import Ledger
 from privrank.results.tables import Table
 
@@ -78,7 +80,7 @@ class Budget(Ledger):
         header = [
             ("Protects:", f"one {self.unit}"),
             ("Neighbours:", f"replace one {self.unit}"),
-            ("Epsilon:", f"{self.epsilon:g}"),
+            ("Epsilon:", "no limit" if self.epsilon == inf else f"{self.epsilon:g}"),
             ("Delta:", f"{self.delta:g}"),
         ]
         labels: list[tuple[str, ...]]

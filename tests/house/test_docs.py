@@ -57,7 +57,8 @@ def missing(name):
         return [] if (ROOT / name).exists() or first in IGNORED or name in STRINGS else [name]
     lost = [word for word in re.findall(r"(\w+)=", name) if word not in ARGUMENTS]
     lost += [word for word in re.findall(r"(\w+)\(", name) if word not in FUNCTIONS]
-    lost += [word for word in re.findall(r"['\"]([^'\"]+)['\"]", name) if word not in STRINGS]
+    quoted = re.findall(r"['\"]([^'\"]+)['\"]", name)
+    lost += [word for word in quoted if word not in STRINGS and not word.endswith(".ledger")]
     plain = re.sub(r"['\"].*?['\"]", "", name)
     for word in re.findall(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)+", plain):
         full = re.sub(

@@ -189,6 +189,8 @@ IMPOSSIBLE = {
     "rho negative": (spending(rho="-0.1"), "rho must be between 0 and"),
     "rho NaN": (spending(rho="nan"), "rho must be between 0 and"),
     "rho null": (spending(rho=None), "a number must be text"),
+    "released a number": (spending(released=3), "released must be text or None, got int"),
+    "date a number": (spending(date=3), "date must be text"),
     "rho true": (spending(rho=True), "a number must be text"),
 }
 
