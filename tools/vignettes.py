@@ -40,7 +40,7 @@ div.input { margin: 1.2rem 0 .4rem; }
 .output_text pre, .output_stream pre { padding-left: .9rem; }
 .output_html, math[display="block"] { overflow-x: auto; overflow-y: hidden; max-width: 100%; }
 :not(pre) > code { overflow-wrap: anywhere; }
-@media (max-width: 40rem) { body { margin-top: 1rem; padding: 0 .9rem; } pre { font-size: .72rem; } }
+@media (max-width: 40rem) { body { margin-top: 1rem; } pre { font-size: .72rem; } }
 .output_stderr pre { background: var(--warned); white-space: pre-wrap; }
 """
 

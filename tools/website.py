@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -51,7 +52,8 @@ BELOW = {
 }
 
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
-NAMED = re.compile(r"(?<![`\[])`((?:[\w.-]+/)*[\w.-]+\.(?:md|py))`(?![`\]])")
+FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
+NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
 
 
 def sources():
@@ -66,8 +68,8 @@ def sources():
 
 
 def relinked(text, page, pages):
-    """The text with links, and with paths in backticks, that lead to pages of the site."""
-    source = pages[page]
+    """The text with links, and with paths and public names, that lead to pages of the site."""
+    source, names = pages[page], names_of_pages()
     places = {path: name for name, path in pages.items()}
 
     def to(target):
@@ -87,10 +89,11 @@ def relinked(text, page, pages):
         return f"[{match[1]}]({to(target)})" if to(target) else match[0] if inside else match[1]
 
     def named(match):
-        way = to(match[1])
+        name = names.get(match[1].removeprefix("pr."))
+        way = os.path.relpath(f"{name}.rst", Path(page).parent) if name else to(match[1])
         return f"[{match[0]}]({way})" if way else match[0]
 
-    parts = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)
+    parts = FENCED.split(text)
     parts[::2] = [NAMED.sub(named, LINK.sub(link, part)) for part in parts[::2]]
     return "".join(parts)
 
@@ -127,7 +130,7 @@ def kind(value):
     """The group of a public object in the list of the reference."""
     if not inspect.isclass(value):
         return "Functions"
-    if hasattr(value, "fit"):
+    if re.match(r"Private|\w+Test$", value.__name__):
         return "Models and tests"
     return "Results" if value.__name__.endswith("Result") else "Other classes"
 
@@ -144,6 +147,13 @@ def public():
         else:
             found[kind(value)][f"privrank.{name}"] = value
     return found
+
+
+@cache
+def names_of_pages():
+    """The page of each public name as it is written after `pr.`."""
+    objects = [name for group in public().values() for name in group]
+    return {name.removeprefix("privrank."): f"api/{name}" for name in objects}
 
 
 def described(name, value):
@@ -241,15 +251,13 @@ def gallery(made):
     cells = []
     for page in sorted(made.glob("*.md")):
         above = page.stem
-        for line in re.sub(r"^(`{5}).*?^\1$", "", page.read_text("utf-8"), flags=re.S | re.M).split(
-            "\n"
-        ):
-            above = line.lstrip("# ") if re.match(r"#+ ", line) else above
-            if figure := re.match(r"!\[\]\((.+)\)", line):
-                cells.append(
-                    f":::{{figure}} tutorials/{figure[1]}\n:alt: {above}\n"
-                    f":target: tutorials/{page.stem}.html\n\n{above}\n:::\n"
-                )
+        text = re.sub(r"^`{5}.*?^`{5}$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        for title, figure in re.findall(r"^#+ (.+)|^!\[\]\((.+)\)", text, flags=re.M):
+            if title:
+                above = title
+                continue
+            options = f":alt: {above}\n:target: tutorials/{page.stem}.html\n"
+            cells.append(f":::{{figure}} tutorials/{figure}\n{options}\n{above}\n:::\n")
     return "\n::::{container} gallery\n" + "\n".join(cells) + "::::\n"
 
 

@@ -3,6 +3,7 @@
 `make docs` builds it, and follows every link of what was built.
 """
 
+import posixpath
 import re
 import sys
 from pathlib import Path
@@ -56,15 +57,11 @@ def test_every_page_is_in_the_side_bar_once(site):
 
 def test_every_link_between_pages_leads_somewhere(site):
     for name, text in site.items():
-        for _, target in website.LINK.findall(re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)):
+        for _, target in website.LINK.findall(website.FENCED.sub("", text)):
             path = target.partition("#")[0]
             if path and not re.match(r"\w+:", path):
-                place = Path("/") / Path(name).parent / path
-                found = place.as_posix().lstrip("/") if path[0] != "/" else path[1:]
-                parts = []
-                for part in found.split("/"):
-                    parts = parts[:-1] if part == ".." else [*parts, part]
-                assert "/".join(parts).removesuffix(".md") in site, f"{name}: {target}"
+                place = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), path))
+                assert re.sub(r"^/|\.(md|rst)$", "", place) in site, f"{name}: {target}"
 
 
 def test_names_of_files_become_links():
@@ -74,6 +71,8 @@ def test_names_of_files_become_links():
         "[`docs/models.md`](../models.md) and [`vignettes/local.py`](../tutorials/local.md), "
         "[rooms](../CONTRIBUTING.md), `setup.cfg`"
     )
+    for code in ("```python\nrows[0](`docs/models.md`)\n```", "`````text\nrows[0](1)\n`````"):
+        assert website.relinked(code, "tutorials/local", pages) == code
     assert "[rooms](contributing.md)" in website.relinked(text, "privacy", pages)
 
 
@@ -99,8 +98,6 @@ def test_the_table_of_the_readme_is_what_a_summary_prints():
     table = (figures.FIGURES / "worths.txt").read_text(encoding="utf-8")
     shown = figures.BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))
     assert shown is not None and shown[0] == table, "run python tools/figures.py"
-    words = [
-        re.findall(r"[A-Za-z']+", text) for text in (table, str(figures.fitted().summary()))
-    ]
+    words = [re.findall(r"[A-Za-z']+", text) for text in (table, str(figures.fitted().summary()))]
     assert words[0] == words[1], "run python tools/figures.py"
     assert (figures.FIGURES / "worths.png").stat().st_size < 100_000
