@@ -103,7 +103,9 @@ def _check_facts(results: Sequence[Poolable], survey: Survey) -> None:
     if any(each.items != first.items for each in results):
         raise ValueError("results must have the same items, in the same order.")
     if len({release.survey.unit for release in releases}) > 1:
-        raise ValueError("results must have one unit of privacy: fit those of rows with respondent=.")
+        raise ValueError(
+            "results must have one unit of privacy: fit all with respondent=, or all without."
+        )
     for each in results:
         if isinstance(each, BTLResult) and each.release.design.covariates is not None:
             raise ValueError("results must have no covariates: pool fits to each group instead.")
