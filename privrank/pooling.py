@@ -53,6 +53,17 @@ def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) ->
     Weights, errors and the test: :mod:`privrank.bradley_terry.pooling`. Pooled worths have no
     penalty of their results': the equations of all releases are solved together, and the bias of
     their ridge is corrected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> rankings = pr.datasets.load_university().rankings(np.random.default_rng(1))
+    >>> model = pr.PrivateRankAggregation(rankings, respondent="respondent")
+    >>> seeded = [np.random.default_rng(k) for k in (2, 3)]
+    >>> releases = [model.fit(e, rng=rng) for e, rng in zip((0.5, 1.0), seeded)]
+    >>> pr.pool(releases, survey="same")
+    <PooledResult: 2 releases, same survey, 6 items, epsilon = 1.5>
     """
     check_choice("survey", survey, Survey)
     if not isinstance(results, Sequence) or isinstance(results, str) or len(results) < 2:

@@ -296,7 +296,8 @@ class Pooled:
 def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
     """Return the quadratic forms of rows, shape (results, rows, p), in their matrices."""
     matrices = matrices[: len(rows)]
-    return np.maximum(np.einsum("krp,krpq,krq->kr", rows, matrices, rows), 0.0)
+    found = np.einsum("krp,krpq,krq->kr", rows, matrices, rows)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def _cochran(
