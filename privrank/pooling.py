@@ -53,6 +53,17 @@ def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) ->
     Weights, errors and the test: :mod:`privrank.bradley_terry.pooling`. Pooled worths have no
     penalty of their results': the equations of all releases are solved together, and the bias of
     their ridge is corrected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> rankings = pr.datasets.load_university().rankings(np.random.default_rng(1))
+    >>> model = pr.PrivateRankAggregation(rankings, respondent="respondent")
+    >>> seeded = [np.random.default_rng(k) for k in (2, 3)]
+    >>> releases = [model.fit(e, rng=rng) for e, rng in zip((0.5, 1.0), seeded)]
+    >>> pr.pool(releases, survey="same")
+    <PooledResult: 2 releases, same survey, 6 items, epsilon = 1.5>
     """
     check_choice("survey", survey, Survey)
     if not isinstance(results, Sequence) or isinstance(results, str) or len(results) < 2:
@@ -103,7 +114,9 @@ def _check_facts(results: Sequence[Poolable], survey: Survey) -> None:
     if any(each.items != first.items for each in results):
         raise ValueError("results must have the same items, in the same order.")
     if len({release.survey.unit for release in releases}) > 1:
-        raise ValueError("results must have one unit of privacy: fit those of rows with respondent=.")
+        raise ValueError(
+            "results must have one unit of privacy: fit all with respondent=, or all without."
+        )
     for each in results:
         if isinstance(each, BTLResult) and each.release.design.covariates is not None:
             raise ValueError("results must have no covariates: pool fits to each group instead.")

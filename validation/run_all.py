@@ -13,6 +13,7 @@ STUDIES = (
     "covariates",
     "dependence",
     "ranking_worths",
+    "pooling",
     "activity",
     "ccw_experiments",
     "ccw_surveys",

@@ -28,7 +28,7 @@ result printed by itself has its own estimates in it, and its shrinkage.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -37,10 +37,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privrank.bradley_terry.errors import Components, NoisyErrors, from_normal, to_normal
+from privrank.bradley_terry.sources import Source, Stacked, equations_at, inverses, shares_of
 from privrank.hypotheses.nulltables import public_generator
-from privrank.util.solvers import inverse, solve_each, square_root
+from privrank.util.solvers import solve_each, square_root
 
-__all__ = ["Pooled", "Source", "pool"]
+__all__ = ["Pooled", "pool"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -58,111 +59,6 @@ _SHAPES = 5_000
 
 _FAR_SHARE = 0.01
 """Share of the draws beyond which a tail is exponential."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Source:
-    """One result as estimating equations.
-
-    Parameters
-    ----------
-    equations : callable
-        From a point, shape (blocks, p), to the residual there, observed less expected, of this
-        shape, and the slope of what is expected, shape (blocks, p, p).
-    covariances : callable
-        From a point to the covariances of the residual by sampling and by privacy noise.
-    draws : ndarray, shape (draws, p), or None
-        Public draws of the noise of the residual of any block; None where noise is taken as normal.
-    freedom : ndarray, shape (blocks,)
-        Degrees of freedom with which the sampling covariance is known, infinite if it is given.
-    side : callable or None
-        From combinations of the residual, shape (rows, p), to the variances of what noise does to
-        the estimates of their sampling variance.
-    counts, measured : float
-        Weights of the information and of the sampling covariance in the averages of one survey.
-    """
-
-    equations: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-    covariances: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-    draws: FloatArray | None
-    freedom: FloatArray
-    side: Callable[[FloatArray], FloatArray] | None = None
-    counts: float = 1.0
-    measured: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Stacked:
-    """All results at one point, and how they are weighted there; arrays by result and block."""
-
-    residual: FloatArray
-    information: FloatArray
-    sampling: FloatArray
-    noise: FloatArray
-    same: bool
-
-    @classmethod
-    def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> _Stacked:
-        residual, information = _equations(sources, point, same)
-        found = [source.covariances(point) for source in sources]
-        sampling, noise = (np.array(each) for each in zip(*found, strict=True))
-        if same:
-            sampling = _average(sampling, [source.measured for source in sources])
-        return cls(residual, information, sampling, noise, same)
-
-    @property
-    def apart(self) -> FloatArray:
-        """Covariances of what differs between results."""
-        return self.noise if self.same else self.sampling + self.noise
-
-    def weights(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return D_k^-1, J^-1, and W_k = J^-1 G_k D_k^-1, which takes a residual to the pooled."""
-        precision = _inverses(self.apart)
-        slopes = self.information @ precision
-        covariance = _inverses((slopes @ self.information).sum(axis=0))
-        return precision, covariance, covariance @ slopes
-
-    def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sampling and the noise part of the covariance of the pooled value."""
-        noise = _through(weights, self.noise).sum(axis=0)
-        if self.same:
-            return _through(weights.sum(axis=0), self.sampling[0]), noise
-        return _through(weights, self.sampling).sum(axis=0), noise
-
-
-def _equations(
-    sources: Sequence[Source], point: FloatArray, same: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Return the residuals and the slopes of all results at one point."""
-    found = [source.equations(point) for source in sources]
-    residual, information = (np.array(each) for each in zip(*found, strict=True))
-    if same:
-        information = _average(information, [source.counts for source in sources])
-    return residual, information
-
-
-def _average(matrices: FloatArray, weights: Sequence[float]) -> FloatArray:
-    return np.broadcast_to(np.tensordot(_shares(weights), matrices, 1), matrices.shape)
-
-
-def _shares(weights: Sequence[float]) -> FloatArray:
-    """Return weights that add up to 1: these, or equal ones where all are 0."""
-    found = np.asarray(weights, dtype=np.float64)
-    found = found if found.sum() > 0 else np.ones(len(found))
-    return np.asarray(found / found.sum())
-
-
-def _through(weights: FloatArray, covariance: FloatArray) -> FloatArray:
-    return np.asarray(weights @ covariance @ weights.swapaxes(-1, -2))
-
-
-def _inverses(matrices: FloatArray) -> FloatArray:
-    """Return the inverses of positive definite matrices, NaN where there is none."""
-    p = matrices.shape[-1]
-    if p == 1:
-        return np.divide(1.0, matrices, np.full_like(matrices, np.nan), where=matrices > 0)
-    each = [inverse(matrix) for matrix in matrices.reshape(-1, p, p)]
-    return np.array(each).reshape(matrices.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,8 +106,8 @@ class Pooled:
     same: bool
 
     @cached_property
-    def _here(self) -> _Stacked:
-        return _Stacked.of(self.sources, self.point, self.same)
+    def _here(self) -> Stacked:
+        return Stacked.of(self.sources, self.point, self.same)
 
     @cached_property
     def _weights(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -231,7 +127,7 @@ class Pooled:
     def single(self) -> FloatArray:
         """Covariances that each result would have by itself, shape (results, blocks, p, p)."""
         here = self._here
-        back = _inverses(here.information)
+        back = inverses(here.information)
         return np.asarray(back @ (here.sampling + here.noise) @ back)
 
     @property
@@ -244,7 +140,7 @@ class Pooled:
     def _noise(self) -> FloatArray:
         """Draws of the noise of all results side by side, shape (draws, results p).
 
-        Draws are rolled against each other: results of one plan have the same public ones.
+        Each result's in another order: results of one plan have the same public draws.
         """
         p = self.point.shape[1]
         known = [source.draws for source in self.sources if source.draws is not None]
@@ -253,7 +149,8 @@ class Pooled:
         found = np.zeros((length, len(self.sources), p))
         for k, source in enumerate(self.sources):
             if source.draws is not None:
-                found[:, k] = np.roll(source.draws[:length], k * length // len(self.sources), 0)
+                order = public_generator("order of draws", k).permutation(length)
+                found[:, k] = source.draws[order]
         return found.reshape(length, -1)
 
     @property
@@ -266,7 +163,8 @@ class Pooled:
         variance = _forms(along, self._here.noise[:, blocks])
         flat = along.transpose(1, 0, 2).reshape(len(rows), -1)
         p = flat.shape[1]
-        shape = NoisyErrors(np.zeros((p, p)), self._noise).components(flat)
+        noise = self._noise if self._drawn.any() else None
+        shape = NoisyErrors(np.zeros((p, p)), noise).components(flat)
         size = np.sqrt(np.maximum(shape.noise**2 @ shape.share, 1e-300))
         sizes = shape.noise * (np.sqrt(variance[self._drawn].sum(axis=0)) / size)[:, None]
         normal = variance[~self._drawn].sum(axis=0)
@@ -281,11 +179,11 @@ class Pooled:
         """
         sampling = self._here.sampling
         if point is not None:
-            sampling = _Stacked.of(self.sources, point, self.same).sampling
+            sampling = Stacked.of(self.sources, point, self.same).sampling
         one = shown.residuals.sum(axis=0)
         variance = _forms(one[None] if self.same else shown.residuals, sampling[:, shown.blocks])
         side, freedom = np.zeros_like(variance), np.full_like(variance, np.inf)
-        measured = _shares([source.measured for source in self.sources])
+        measured = shares_of([source.measured for source in self.sources])
         for k, source in enumerate(self.sources):
             row = 0 if self.same else k
             if source.side is not None:
@@ -339,7 +237,7 @@ class Pooled:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of the test of heterogeneity, of one block."""
-        return (len(self.sources) - 1) * int(self.point.shape[1])
+        return int((len(self.sources) - 1) * self.point.shape[1])
 
     def heterogeneity(self) -> tuple[FloatArray, FloatArray]:
         """Test that all results are about the same value: statistics and p-values by block.
@@ -398,7 +296,8 @@ class Pooled:
 def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
     """Return the quadratic forms of rows, shape (results, rows, p), in their matrices."""
     matrices = matrices[: len(rows)]
-    return np.maximum(np.einsum("krp,krpq,krq->kr", rows, matrices, rows), 0.0)
+    found = np.einsum("krp,krpq,krq->kr", rows, matrices, rows)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def _cochran(
@@ -462,13 +361,13 @@ def _solve(
     same: bool,
 ) -> FloatArray:
     """Solve the pooled equations with the weights at one value and a ridge towards another."""
-    there = _Stacked.of(sources, weighed, same)
+    there = Stacked.of(sources, weighed, same)
     weights = there.weights()[2]
     sampling, noise = there.split(weights)
     # the ridge counts against the whole error, sampling included
     shrink, point = ridge * (sampling + noise), start
     for _ in range(_ROUNDS):
-        residual, information = _equations(sources, point, same)
+        residual, information = equations_at(sources, point, same)
         moved = np.einsum("kbpq,kbq->bp", weights, residual)
         moved = moved - np.einsum("bpq,bq->bp", shrink, point - anchor)
         step = solve_each((weights @ information).sum(axis=0) + shrink, moved)

@@ -10,7 +10,7 @@ from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import times
 from privrank.bradley_terry.moments import degrees_of_freedom
-from privrank.bradley_terry.pooling import Source
+from privrank.bradley_terry.sources import Source
 from privrank.release.release import DEPENDENCE
 
 __all__ = ["contrast_basis", "worth_source"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.pooling import Source
+from privrank.bradley_terry.sources import Source
 from privrank.consensus.intervals import Target
 from privrank.consensus.statements import NoisyVotes, RandomReports, Statements
 from privrank.hypotheses.nulltables import public_generator

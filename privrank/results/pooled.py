@@ -143,7 +143,7 @@ class PooledResult:
         return self.alpha if alpha is None else check_alpha(alpha)
 
     @property
-    def _rows(self) -> tuple[FloatArray, NDArray[np.int64]]:
+    def _shown(self) -> tuple[FloatArray, NDArray[np.int64]]:
         """What is shown of each item as a combination of the pooled numbers, and of which block."""
         m = len(self.items)
         if self._worths:
@@ -158,14 +158,14 @@ class PooledResult:
         return np.asarray(rows[first] - rows[second])
 
     def _errors(self, covariances: FloatArray) -> FloatArray:
-        rows, blocks = self._rows
+        rows, blocks = self._shown
         variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     @property
     def params(self) -> pd.Series[float]:
         """Pooled centred worths, or Borda scores."""
-        rows, blocks = self._rows
+        rows, blocks = self._shown
         values = np.einsum("rp,rp->r", rows, self.by_item.point[blocks])
         return self._named(values, "worth" if self._worths else "Borda")
 
@@ -219,14 +219,14 @@ class PooledResult:
         away = np.asarray(self.params - self._middle)
         null = None if self._worths else np.full_like(self.by_item.point, self._middle)
         return self._named(
-            self.by_item.pvalues(self.by_item.along(*self._rows), away, null), "P>|z|"
+            self.by_item.pvalues(self.by_item.along(*self._shown), away, null), "P>|z|"
         )
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the worths."""
         if not self._worths:
             raise ValueError("the covariances between Borda scores are not known: use bse.")
-        rows, names = self._rows[0], list(self.items)
+        rows, names = self._shown[0], list(self.items)
         return pd.DataFrame(rows @ self.by_item.covariance[0] @ rows.T, names, names)
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
@@ -238,7 +238,7 @@ class PooledResult:
             One minus the confidence level; by default the result's own, as in all methods.
         """
         if self._worths:
-            values, shown = np.asarray(self.params), self.by_item.along(*self._rows)
+            values, shown = np.asarray(self.params), self.by_item.along(*self._shown)
             half = self.by_item.half_widths(shown, self._level(alpha))
             limits = values - half, values + half
         else:
@@ -376,13 +376,13 @@ class PooledResult:
         """Draw the intervals of every release, and beside them the pooled ones."""
         from privrank.results import plots
 
-        parts = []
+        parts, order = [], self.ranks().sort_values().index
         for name, each in zip([*self._releases, "pooled"], [*self.results, self], strict=True):
             if isinstance(each, AggregationResult):
                 frame = each.borda(self.alpha).rename(columns={"score": "worth"})
             else:
                 frame = each.conf_int(self.alpha).assign(worth=each.params)
-            frame = frame.loc[self.to_frame().index, ["worth", "lower", "upper"]]
+            frame = frame.loc[order, ["worth", "lower", "upper"]]
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
         caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} in all"
         link = self.results[0].link.name if isinstance(self.results[0], BTLResult) else "Borda"
