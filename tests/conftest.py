@@ -24,8 +24,9 @@ SLOW = {
         "statistics_mallowsnull"
     ),
     "planning": "choices excess",
+    "power": "onesample severalsamples",
     "privacy": "knorm ledger_kills ledgerfile netnoise sensitivity",
-    "report": "report vignettes",
+    "reporting": "report vignettes",
     "results": "summaries tables",
     "util": "newton solvers",
 }
