@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privrank.power.base import Estimate as Estimate
     from privrank.power.comparisons import BTLPower as BTLPower
+    from privrank.power.consensus import AggregationPower as AggregationPower
     from privrank.power.selection import TopKPower as TopKPower
 
 _HOME = {
+    "AggregationPower": "privrank.power.consensus",
     "BTLPower": "privrank.power.comparisons",
     "Estimate": "privrank.power.base",
     "TopKPower": "privrank.power.selection",

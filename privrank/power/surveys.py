@@ -35,7 +35,8 @@ from privrank.mechanisms.comparisons import plan_comparisons
 from privrank.mechanisms.dependence import Expected as Rounded
 from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.planning.choice import Choice
-from privrank.power.base import LARGEST, SMALLEST, Point, Range
+from privrank.power import base
+from privrank.power.base import Point, Range
 from privrank.privacy.budget import Unit
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.plan import QUIET, PartPlan, Plan
@@ -158,7 +159,9 @@ class Survey:
     def _reports(self, at: Point, worths: FloatArray) -> Expected:
         """Return what reports of the local model are expected to tell."""
         if at.delta > 0:
-            raise ValueError("delta must be 0 in the local model, whose reports are pure: leave it out.")
+            raise ValueError(
+                "delta must be 0 in the local model, whose reports are pure: leave it out."
+            )
         assert self.protocol is not None
         protocol = replace(self.protocol, epsilon=at.epsilon)
         pairs = PairCounts.equal(len(self.items), at.nobs / len(protocol.all_pairs))
@@ -226,7 +229,7 @@ def least_and_most(name: str, local: bool) -> Range:
         return Range(200.0, 10.0, 1e8)
     if local:
         return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
-    return Range(1.0, SMALLEST, LARGEST)
+    return Range(1.0, base.SMALLEST, base.LARGEST)
 
 
 def _scores(design: Design, worths: FloatArray) -> tuple[PairCounts, FloatArray, FloatArray]:
