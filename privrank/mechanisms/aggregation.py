@@ -24,7 +24,14 @@ from privrank.privacy.noise import draw_permutation, source_of
 from privrank.release.plan import Plan
 from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Release
 
-__all__ = ["Found", "consensus_in", "half_votes", "pair_counts", "release_aggregation", "release_votes"]
+__all__ = [
+    "Found",
+    "consensus_in",
+    "half_votes",
+    "pair_counts",
+    "release_aggregation",
+    "release_votes",
+]
 
 IntArray = NDArray[np.int64]
 Found = tuple[dict[str, IntArray], dict[str, float]]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 from scipy.special import ndtri
 
 __all__ = ["FEWEST", "Measure", "Search", "Solved", "solve"]
@@ -19,11 +20,14 @@ FEWEST = 20
 _LOOK = 8
 """Of so many replicates a first look takes one."""
 
-_STEP, _NEAR = 3.0, 1.3
-"""By which factor a bracket is looked for, and within which one all replicates are taken."""
+_SHORT, _LONG, _NEAR = 1.5, 4.0, 1.6
+"""By which factors a bracket is looked for, and within which one all replicates are taken."""
 
 _ROUNDS, _HALVINGS = 5, 60
 """Points that take all replicates at most, and points of an exact curve."""
+
+_STRAIGHT, _FLATTEST = 1.5, 0.1
+"""Scores between which a curve is close to a line, and the least slope of one."""
 
 _EDGE = 1e-4
 """Probabilities nearer to 0 or 1 are taken for this, where the probit would be lost in noise."""
@@ -46,6 +50,10 @@ class Solved:
     at: float
     error: float
     value: float
+
+
+Point = tuple[float, float, float, float]
+"""Logarithm of a number, score, value and the error of that."""
 
 
 @dataclass(slots=True)
@@ -83,6 +91,7 @@ class Search:
     rising: bool = True
     probability: bool = True
     exact: bool = field(default=False, init=False)
+    seen: list[Point] = field(default_factory=list, init=False, repr=False)
 
     def score(self, value: float) -> float:
         """Return a value on the straight scale, less that of the target; rising."""
@@ -102,15 +111,22 @@ class Search:
         z = float(ndtri(min(max(value, _EDGE), 1 - _EDGE)))
         return math.sqrt(2 * math.pi) * math.exp(0.5 * z * z)
 
-    def look(self, x: float, replicates: int) -> tuple[float, float, float, float]:
+    def look(self, x: float, replicates: int) -> Point:
         """Return the logarithm of x, its score, its value and the error of that."""
         x = float(round(x)) if self.whole else x
         value, error = self.measure(x, replicates)
         self.exact = error == 0.0
-        return math.log(x), self.score(value), value, error
+        self.seen.append((math.log(x), self.score(value), value, error))
+        return self.seen[-1]
 
-
-Point = tuple[float, float, float, float]
+    def steepness(self) -> float:
+        """Return the slope of the line through what was seen near the target, by least squares."""
+        near = [point for point in self.seen if abs(point[1]) <= _STRAIGHT]
+        x, score, value, error = np.array(near or self.seen[-2:]).T
+        weight = 1.0 / (error * [self.slope(float(each)) for each in value]) ** 2
+        away = x - np.average(x, weights=weight)
+        square = float(weight @ away**2)
+        return float(weight @ (away * score)) / square if square > 0 else 0.0
 
 
 def solve(search: Search, start: float) -> Solved | None:
@@ -118,12 +134,12 @@ def solve(search: Search, start: float) -> Solved | None:
 
     Notes
     -----
-    An eighth of the replicates brackets the number by factors of three and, by secants on the
-    straight scale, within a factor of 1.3. All replicates are then taken at the crossing so found
-    and at the next ones, until the value is within half a standard error of the target; what is
-    left is one step along the line. The error of the answer is that of the value over the slope of
-    the line. An exact curve is followed until two neighbours, whole numbers or within 1e-6,
-    enclose the target.
+    An eighth of the replicates brackets the number, by factors between 1.5 and 4 that grow with
+    the distance from the target, and by secants on the straight scale within a factor of 1.6. All
+    replicates are then taken at the crossing so found and at the next ones, until the value is
+    within half a standard error of the target; what is left is one step along the line. The error
+    of the answer is that of the value over the slope of the line. An exact curve is followed until
+    two neighbours, whole numbers or within 1e-6, enclose the target.
     """
     bracket = _bracket(search, min(max(start, search.least), search.most))
     if bracket is None:
@@ -142,19 +158,20 @@ def _bracket(search: Search, start: float) -> tuple[Point | None, Point] | None:
     """Return a point below the target and one that reaches it, the first None at the least."""
     few = _few(search)
     point = search.look(start, few)
-    if point[1] < 0:
-        low = point
-        while point[1] < 0:
-            if math.exp(point[0]) >= search.most * (1 - 1e-12):
-                return None
-            low, point = point, search.look(min(_STEP * math.exp(point[0]), search.most), few)
-        return low, point
-    high = point
-    while point[1] >= 0:
-        if math.exp(point[0]) <= search.least * (1 + 1e-12):
+    upward = point[1] < 0
+    while True:
+        at = math.exp(point[0])
+        if upward and at >= search.most * (1 - 1e-12):
+            return None
+        if not upward and at <= search.least * (1 + 1e-12):
             return None, point
-        high, point = point, search.look(max(math.exp(point[0]) / _STEP, search.least), few)
-    return point, high
+        factor = min(max(math.exp(abs(point[1])), _SHORT), _LONG)
+        if search.whole:  # the next whole number at least
+            factor = max(factor, (at + 1.0) / at)
+        at = at * factor if upward else at / factor
+        last, point = point, search.look(min(max(at, search.least), search.most), few)
+        if (point[1] < 0) != upward:
+            return (last, point) if upward else (point, last)
 
 
 def _between(low: Point, high: Point) -> float:
@@ -189,21 +206,15 @@ def _refined(search: Search, low: Point, high: Point) -> Solved:
         if point[0] in (low[0], high[0]):
             break
         low, high = (point, high) if point[1] < 0 else (low, point)
-    slope = (high[1] - low[1]) / (high[0] - low[0])
-    at, seen = _between(low, high), list[Point]()
+    at, before = _between(low, high), len(search.seen)
     for _ in range(_ROUNDS):
-        seen.append(search.look(at, search.replicates))
-        x, score, value, error = point = min(seen, key=lambda one: abs(one[1]))
-        if abs(value - search.target) <= 0.5 * error:
-            break
-        apart = [one for one in seen if abs(one[0] - x) > 0.05]
-        if apart:  # two points with all replicates know the slope better, if they are not too near
-            steeper = (apart[-1][1] - score) / (apart[-1][0] - x)
-            slope = steeper if steeper > 0.2 * slope else slope
+        search.look(at, search.replicates)
+        full = search.seen[before:]
+        x, score, value, error = min(full, key=lambda one: abs(one[1]))
+        slope = max(search.steepness(), _FLATTEST)
         at = min(max(math.exp(x - score / slope), search.least), search.most)
-        if search.whole and round(at) in {round(math.exp(one[0])) for one in seen}:
+        known = search.whole and round(at) in {round(math.exp(one[0])) for one in full}
+        if known or abs(value - search.target) <= 0.5 * error:
             break
-    x, score, value, error = point
-    at = min(max(math.exp(x - score / slope), search.least), search.most)
     found = float(math.ceil(at - 1e-9)) if search.whole else at
     return Solved(found, at * error * search.slope(value) / slope, search.target)

@@ -71,15 +71,10 @@ class Estimate(float):
         """Say it in a few words."""
         number = float(self)
         text = f"{number:.0f}" if number.is_integer() and abs(number) >= 2 else f"{number:.4g}"
-        if self.words.endswith("="):
-            text = f"{self.words[:-1]} = {text}"
-        elif self.words:
-            text = f"{text} {self.words}"
-        return (
-            f"{text} (exact)"
-            if self.exact
-            else f"{text} (Monte Carlo standard error {self.error:.2g})"
-        )
+        if self.words:
+            text = f"{self.words} {text}" if self.words.endswith("=") else f"{text} {self.words}"
+        how = "no Monte Carlo error" if self.exact else f"Monte Carlo standard error {self.error:.2g}"
+        return f"{text} ({how})"
 
     __str__ = __repr__
 

@@ -30,11 +30,12 @@ from privrank.mechanisms.aggregation import consensus_in, pair_counts
 from privrank.planning.aggregation import AggregationMethod, Releases
 from privrank.planning.simulation import mean_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
+from privrank.power.stated import check_work
 from privrank.power.surveys import Mode, item_names, least_and_most
 from privrank.release.release import ORDER, Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import own
-from privrank.util.checks import check_choice, check_count
+from privrank.util.checks import check_choice
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class AggregationPower(Power):
         Another protocol that asks for a consensus; its epsilon is that which is asked about.
     replicates : int, default 100
         Surveys that are simulated.
-    n_jobs : int, default -1
+    n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
 
     Notes
@@ -114,7 +115,7 @@ class AggregationPower(Power):
     mode: Mode = "central"
     protocol: Protocol | None = None
     replicates: int = 100
-    n_jobs: int = -1
+    n_jobs: int = 1
 
     rising = False
     probability = False
@@ -125,7 +126,7 @@ class AggregationPower(Power):
         check_choice("releases", self.releases, Releases)
         check_choice("target", self.target, Target)
         check_choice("mode", self.mode, Mode)
-        check_count("replicates", self.replicates, low=20)
+        check_work(self.replicates, self.n_jobs)
         if self.method not in _PLANNED:
             raise ValueError(
                 f"method must be one of {', '.join(map(repr, _PLANNED))} to be planned, got "
@@ -386,8 +387,8 @@ class _Local:
         ranks, ahead = self.model.rvs(some, rng), _ahead(len(self.model.items), self.model.theta)
         tally = protocol.tally(protocol.simulate(ranks, rng))
         if loss == "excess" and isinstance(protocol, Asking):
-            votes = PairVotes.of(*Votes.of(tally, protocol).sums(), protocol.gain)
-            order = _kemeny(_more_votes(votes, times, ahead))
+            pairs = PairVotes.of(*Votes.of(tally, protocol).sums(), protocol.gain)
+            order = _kemeny(_more_votes(pairs, times, ahead))
         else:
             stated = statements_of(release_consensus(tally))
             assert isinstance(stated, RandomReports)

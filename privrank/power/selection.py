@@ -22,7 +22,7 @@ from privrank.planning.dependence import Dependence
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.power.surveys import Expected, Mode, PairsKnown, Survey, least_and_most, survey_of
 from privrank.privacy.budget import Unit
-from privrank.release.release import DEPENDENCE, PAIR_COUNTS
+from privrank.release.release import PAIR_COUNTS
 from privrank.release.survey import Design, DesignKind
 from privrank.results.topk import equal_variances
 from privrank.util.checks import check_choice, check_count
@@ -84,7 +84,8 @@ class TopKPower(Power):
     Can the top two of six be told from the rest with 200 people at epsilon 1?
 
     >>> import privrank as pr
-    >>> round(pr.power.TopKPower(items=6, k=2, max_rows=15).power(nobs=200, epsilon=1.0, gap=0.3), 1)
+    >>> plan = pr.power.TopKPower(items=6, k=2, max_rows=15)
+    >>> round(plan.power(nobs=200, epsilon=1.0, gap=0.3), 1)
     0.1
     """
 

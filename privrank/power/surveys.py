@@ -29,7 +29,7 @@ from privrank.bradley_terry.moments import (
 )
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
-from privrank.local.protocols import LARGEST_EPSILON, SMALLEST_EPSILON, Asking
+from privrank.local.protocols import LARGEST_EPSILON, Asking
 from privrank.local.protocols_orders import Comparisons
 from privrank.mechanisms.comparisons import plan_comparisons
 from privrank.mechanisms.dependence import Expected as Rounded
@@ -37,6 +37,7 @@ from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.planning.choice import Choice
 from privrank.power import base
 from privrank.power.base import Point, Range
+from privrank.power.stated import names_of
 from privrank.privacy.budget import Unit
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.plan import QUIET, PartPlan, Plan
@@ -52,7 +53,7 @@ from privrank.release.release import (
     Release,
 )
 from privrank.release.survey import Design, DesignKind, PairCounts
-from privrank.util.checks import check_choice, check_count, check_flag, check_items
+from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_flag
 from privrank.util.solvers import square_root
 
 __all__ = [
@@ -204,10 +205,10 @@ def survey_of(asked: _Asked) -> Survey:
 
 
 def item_names(items: object) -> tuple[str, ...]:
-    """Return the names of the items, or refuse; numbers stand for those of a number of items."""
-    if isinstance(items, int) and not isinstance(items, bool):
-        return tuple(str(k + 1) for k in range(check_count("items", items, low=2)))
-    return tuple(str(name) for name in check_items(items))
+    """Return the names of at least two items, or of so many."""
+    names = names_of(items)
+    check_count("items", len(names), low=2)
+    return names
 
 
 def check_protocol(protocol: object, items: int) -> None:
@@ -302,7 +303,7 @@ class Expected:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the fit's variances; the non-private fit has cluster-robust ones."""
+        """Degrees of freedom of the fit's variances: those of clusters in the non-private fit."""
         release = self.inference.release
         if release.source == "none" and release.design.unit == "respondent":
             return max(release.design.nobs - 1.0, 1.0)

@@ -138,7 +138,10 @@ def omnibus(
     scale = 0.0 if math.isinf(xi) else sensitivity / xi
     whole = _Largest(parts, partial(_quantiles, label, sizes, draw, levels, scale, draws))
     null = partial(_null, label, sizes, draw, whole)
-    return Statistic(name, 1.0 / GRID, sensitivity, whole.value, null, whole.simulated)
+    coarse = partial(omnibus, name, label, sizes, parts, sample, sensitivity, xi)
+    return Statistic(
+        name, 1.0 / GRID, sensitivity, whole.value, null, whole.simulated, coarse=coarse
+    )
 
 
 @lru_cache(maxsize=256)
