@@ -1,4 +1,4 @@
-"""Planning a selection: is the top k set apart from the rest, and is it the right one?"""
+"""Planning a selection: how surely the top k is set apart from the rest, or is the right one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MOST_GAP = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopKPower(Power):
-    """Plan a selection of the k most preferred items: will they be set apart from the rest?
+    """Plan a selection of the k most preferred items: how surely they are set apart from the rest.
 
     Parameters
     ----------
@@ -64,8 +64,7 @@ class TopKPower(Power):
         As for :meth:`privrank.PrivateTopK.fit`.
     worths : sequence of float, optional
         Worths of all items, the best first. Without it the top k have one worth and the rest
-        another, so that all pairs across have to be told apart: no other worths with this gap are
-        harder.
+        another, so that all pairs across the gap are as hard to tell apart.
     aim : {"separated", "right"}
         What `power` is the probability of: that the right set is selected and its separation
         p-value is at most `alpha`, or that the right set is selected.
