@@ -387,8 +387,8 @@ class _Local:
         ranks, ahead = self.model.rvs(some, rng), _ahead(len(self.model.items), self.model.theta)
         tally = protocol.tally(protocol.simulate(ranks, rng))
         if loss == "excess" and isinstance(protocol, Asking):
-            pairs = PairVotes.of(*Votes.of(tally, protocol).sums(), protocol.gain)
-            order = _kemeny(_more_votes(pairs, times, ahead))
+            found = PairVotes.of(*Votes.of(tally, protocol).sums(), protocol.gain)
+            order = _kemeny(_more_votes(found, times, ahead))
         else:
             stated = statements_of(release_consensus(tally))
             assert isinstance(stated, RandomReports)

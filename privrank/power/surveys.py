@@ -8,10 +8,10 @@ a release then tells the errors of a fit that nobody has made yet.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,10 @@ from privrank.release.survey import Design, DesignKind, PairCounts
 from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_flag
 from privrank.util.solvers import square_root
 
+if TYPE_CHECKING:
+    from privrank.power.comparisons import BTLPower
+    from privrank.power.selection import TopKPower
+
 __all__ = [
     "Expected",
     "Mode",
@@ -77,29 +81,6 @@ _SURVEYS, _RESPONDENTS, _CELLS = 48, 400, 2**20
 
 _NOISES = 512
 """Draws of the noise of a design effect."""
-
-
-class _Asked(Protocol):
-    """What objects that plan a survey of comparisons have."""
-
-    @property
-    def items(self) -> int | Sequence[str]: ...
-    @property
-    def max_rows(self) -> int: ...
-    @property
-    def unit(self) -> Unit: ...
-    @property
-    def design(self) -> DesignKind: ...
-    @property
-    def pair_counts(self) -> PairsKnown: ...
-    @property
-    def ties(self) -> bool: ...
-    @property
-    def design_effect(self) -> float: ...
-    @property
-    def mode(self) -> Mode: ...
-    @property
-    def protocol(self) -> Asking | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +154,7 @@ class Survey:
         return Expected.of(_released(design, plan, worths, protocol.gain), worths, 1.0)
 
 
-def survey_of(asked: _Asked) -> Survey:
+def survey_of(asked: BTLPower | TopKPower) -> Survey:
     """Return the survey that is asked about, or refuse."""
     for name, value, literal in (
         ("unit", asked.unit, Unit),
