@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privrank.encode.forms.conversion import as_rankings as as_rankings
     from privrank.encode.forms.preflib import read_preflib as read_preflib
     from privrank.identity import IdentityTest as IdentityTest
+    from privrank.power.tradeoff import plot_tradeoff as plot_tradeoff
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
     from privrank.results import AggregationResult as AggregationResult
@@ -64,6 +65,7 @@ _HOME = {
     "contribution_tradeoff": "privrank.contributions",
     "as_rankings": "privrank.encode.forms.conversion",
     "from_json": "privrank.archive",
+    "plot_tradeoff": "privrank.power.tradeoff",
     "read_preflib": "privrank.encode.forms.preflib",
     "summary_col": "privrank.results",
     "tolerance_to_phi": "privrank.distributions.mallows",

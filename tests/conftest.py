@@ -23,6 +23,7 @@ SLOW = {
         "statistics_mallowsnull"
     ),
     "planning": "choices excess",
+    "power": "onesample severalsamples",
     "privacy": "knorm netnoise sensitivity",
     "report": "report vignettes",
     "results": "summaries tables",

@@ -266,7 +266,8 @@ class Power(ABC):
         from privrank.results import plots
 
         frame = self._frame(dep_var, **at)
-        return plots.planned(frame, dep_var, self.outcome, self._caption, ax=ax)
+        words = self._effect_words.rstrip(" =")
+        return plots.planned(frame, dep_var, self.outcome, self._caption, words=words, ax=ax)
 
     @property
     def _caption(self) -> str:

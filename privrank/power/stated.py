@@ -36,7 +36,7 @@ def check_work(replicates: object, n_jobs: object) -> None:
 def names_of(items: object) -> tuple[str, ...]:
     """Return the names of items, or of so many."""
     if isinstance(items, Integral) and not isinstance(items, bool):
-        return tuple(str(number) for number in range(check_count("items", items)))
+        return tuple(str(number) for number in range(check_count("items", items, low=2)))
     return tuple(str(name) for name in check_items(items))
 
 

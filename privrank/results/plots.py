@@ -329,32 +329,39 @@ def planned(
     caption: str,
     *,
     words: str = "",
+    plain: float | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw what a design predicts against one of nobs, epsilon and effect.
 
     `frame` has ``nobs``, ``epsilon``, ``effect``, the column `outcome` and ``std err``; a line for
     each value of the other that varies, two standard errors of the simulation as a band. `words`
-    name the axis of an effect.
+    name the axis of an effect, and `plain` is what there is without privacy, a line of its own.
     """
     figure, ax = _axes(ax, (6.4, 3.4))
-    other = [name for name in _AXES if name != across and frame[name].nunique() > 1]
+    other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
     values = frame[other[0]].unique().tolist() if other else [None]
     for number, value in enumerate(values):
         rows = frame if value is None else frame[frame[other[0]] == value]
-        shade = 0.75 * number / max(len(values) - 1, 1)
-        color = (0.11 + shade, 0.23 + 0.7 * shade, 0.29 + 0.65 * shade)
-        label = f"{_AXES[other[0]]} {value:g}" if value is not None else None
+        share = number / max(len(values) - 1, 1)
+        color = (0.11 + 0.45 * share, 0.23 + 0.47 * share, 0.29 + 0.49 * share)
+        label = None if value is None else f"{_AXES[other[0]]} {value:g}"
+        label = "non-private" if label == "epsilon inf" else label
         low, high = (rows[outcome] + side * rows["std err"] for side in (-2, 2))
         if frame[outcome].between(0, 1).all():
             low, high = low.clip(0, 1), high.clip(0, 1)
         ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0)
         ax.plot(rows[across], rows[outcome], color=color, marker="o", ms=4, label=label)
+    if plain is not None:
+        ax.axhline(plain, color="0.35", lw=1.0, ls="--", label="non-private")
     if across == "epsilon":
+        at = sorted(frame["epsilon"].unique())
         ax.set_xscale("log")
+        ax.set_xticks(at, [f"{epsilon:g}" for epsilon in at])
+        ax.set_xticks([], minor=True)
     ax.set_xlabel(words if across == "effect" and words else _AXES[across])
-    ax.set_ylabel(outcome)
-    if other:
+    ax.set_ylabel(_AXES.get(outcome, outcome))
+    if other or plain is not None:
         ax.legend(frameon=False)
     _finish(ax, caption)
     return figure
