@@ -91,7 +91,7 @@ class BTLPower(Power):
     >>> import privrank as pr
     >>> plan = pr.power.BTLPower(items=6, max_rows=15, design="public")
     >>> round(plan.power(nobs=200, epsilon=1.0, contrast=0.4), 2)
-    0.71
+    0.86
     """
 
     items: int | Sequence[str]

@@ -84,8 +84,13 @@ class TopKPower(Power):
 
     >>> import privrank as pr
     >>> plan = pr.power.TopKPower(items=6, k=2, max_rows=15)
-    >>> round(plan.power(nobs=200, epsilon=1.0, gap=0.3), 1)
-    0.1
+    >>> round(plan.power(nobs=200, epsilon=1.0, gap=0.3), 2)
+    0.03
+
+    How many people would do?
+
+    >>> 460 < plan.solve_power(epsilon=1.0, gap=0.3, power=0.8) < 500
+    True
     """
 
     items: int | Sequence[str]
