@@ -47,7 +47,9 @@ class Cell:
     @property
     def planner(self) -> Any:
         kinds = {"contrast": pr.power.BTLPower, "top": pr.power.TopKPower}
-        return kinds.get(self.what, pr.power.AggregationPower)(**self.plan)
+        if self.what in kinds:
+            return kinds[self.what](**self.plan)
+        return pr.power.AggregationPower(**self.plan, replicates=300)
 
 
 PUBLIC, PRIVATE = {"max_rows": 15, "design": "public"}, {"max_rows": 15}

@@ -206,8 +206,8 @@ class BTLPower(Power):
         elif found.measures:
             sampling = np.median(found.floored(_FLOORED) @ along @ along)
         else:
-            sampling = found.known * (along @ errors.scores @ along)
-        privacy = errors.privacy[0, 0] + errors.privacy[1, 1] - 2.0 * errors.privacy[0, 1]
+            sampling = found.known * _contrast(errors.sampling)
+        privacy = _contrast(errors.privacy)
         return Estimate(math.sqrt(float(sampling) + privacy))
 
     def solve_power(
@@ -289,6 +289,11 @@ def spread(worths: object, items: Sequence[str], named: int) -> FloatArray:
             f"where they are equal."
         )
     return np.asarray(found)
+
+
+def _contrast(covariance: FloatArray) -> float:
+    """Return the variance of the difference of the first two worths."""
+    return float(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1])
 
 
 def _effect(contrast: float | None, win_probability: float | None) -> float | None:
