@@ -146,7 +146,7 @@ def cells() -> list[Cell]:
         Cell("uniformity, 6 items", uniform(6), {"phi": 0.93, "epsilon": 0.5}),
         Cell("uniformity, 6 items, plain", uniform(6), {"phi": 0.93, "epsilon": quiet}),
         Cell("uniformity, 10 items", uniform(10), {"nobs": 120, "epsilon": 0.8}),
-        Cell("uniformity, 5 items, borda", uniform(5, method="borda"), {"nobs": 240, "phi": 0.9}),
+        Cell("uniformity, 5 items, borda", uniform(5, method="borda"), {"nobs": 240, "phi": 0.84}),
         Cell("uniformity, 2 choices", uniform(2, kind="choices"), {"nobs": 150, "epsilon": 0.2}),
         Cell(
             "uniformity, 8 choices",

@@ -26,6 +26,8 @@ STUDIES = (
     "identity_power",
     "departures",
     "effects",
+    "power_tests",
+    "planning",
     "closeness_power",
     "closeness_pvalues",
     "closeness_details",
