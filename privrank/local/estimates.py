@@ -264,7 +264,7 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     """
     m, counts = len(pairs.counts), pairs.counts
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
-    filled = pairs.fractions
+    filled = np.array(pairs.fractions)
     if unasked.any():
         filled = np.where(unasked, shrink(filled, pairs.largest_variance).pairs, filled)
     np.fill_diagonal(filled, 0.0)

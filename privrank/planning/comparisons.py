@@ -220,7 +220,7 @@ def plan_selection(
     dependence: Dependence = "auto",
     shares: Mapping[str, float] | None = None,
 ) -> Choice:
-    """Return the plan of a selection by win rates: net wins, and pair counts if these are private."""
+    """Return the plan of a selection by win rates: net wins, and pair counts if not public."""
     extra = (PAIR_COUNTS,) if design.pairs is None and not math.isinf(epsilon) else ()
     sides, form = side_shares(design, epsilon, delta, dependence, shares, extra)
     law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privrank.power.base import Estimate as Estimate
     from privrank.power.comparisons import BTLPower as BTLPower
+    from privrank.power.consensus import AggregationPower as AggregationPower
     from privrank.power.onesample import IdentityPower as IdentityPower
     from privrank.power.onesample import UniformityPower as UniformityPower
     from privrank.power.selection import TopKPower as TopKPower
     from privrank.power.severalsamples import ClosenessPower as ClosenessPower
 
 _HOME = {
+    "AggregationPower": "privrank.power.consensus",
     "BTLPower": "privrank.power.comparisons",
     "ClosenessPower": "privrank.power.severalsamples",
     "Estimate": "privrank.power.base",

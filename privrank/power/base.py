@@ -73,7 +73,8 @@ class Estimate(float):
         text = f"{number:.0f}" if number.is_integer() and abs(number) >= 2 else f"{number:.4g}"
         if self.words:
             text = f"{self.words} {text}" if self.words.endswith("=") else f"{text} {self.words}"
-        how = "exact" if self.exact else f"Monte Carlo standard error {self.error:.2g}"
+        how = f"Monte Carlo standard error {self.error:.2g}"
+        how = "no Monte Carlo error" if self.exact else how
         return f"{text} ({how})"
 
     __str__ = __repr__

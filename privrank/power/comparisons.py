@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,7 @@ class BTLPower(Power):
     >>> import privrank as pr
     >>> plan = pr.power.BTLPower(items=6, max_rows=15, design="public")
     >>> round(plan.power(nobs=200, epsilon=1.0, contrast=0.4), 2)
-    0.71
+    0.86
     """
 
     items: int | Sequence[str]
@@ -206,8 +206,8 @@ class BTLPower(Power):
         elif found.measures:
             sampling = np.median(found.floored(_FLOORED) @ along @ along)
         else:
-            sampling = found.known * (along @ errors.scores @ along)
-        privacy = errors.privacy[0, 0] + errors.privacy[1, 1] - 2.0 * errors.privacy[0, 1]
+            sampling = found.known * _contrast(errors.sampling)
+        privacy = _contrast(errors.privacy)
         return Estimate(math.sqrt(float(sampling) + privacy))
 
     def solve_power(
@@ -289,6 +289,11 @@ def spread(worths: object, items: Sequence[str], named: int) -> FloatArray:
             f"where they are equal."
         )
     return np.asarray(found)
+
+
+def _contrast(covariance: FloatArray) -> float:
+    """Return the variance of the difference of the first two worths."""
+    return float(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1])
 
 
 def _effect(contrast: float | None, win_probability: float | None) -> float | None:

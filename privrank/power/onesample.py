@@ -193,7 +193,7 @@ class UniformityPower(TestPower):
     >>> import privrank as pr
     >>> design = pr.power.UniformityPower(items=["yes", "no"], kind="choices")
     >>> design.solve_power(total_variation=0.1, epsilon=1.0, power=0.8)
-    203 respondents (exact)
+    203 respondents (no Monte Carlo error)
     >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
     0.974
     """

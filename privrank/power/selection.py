@@ -1,4 +1,4 @@
-"""Planning a selection: is the top k set apart from the rest, and is it the right one?"""
+"""Planning a selection: how surely the top k is set apart from the rest, or is the right one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from privrank.planning.dependence import Dependence
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.power.surveys import Expected, Mode, PairsKnown, Survey, least_and_most, survey_of
 from privrank.privacy.budget import Unit
-from privrank.release.release import DEPENDENCE, PAIR_COUNTS
+from privrank.release.release import PAIR_COUNTS
 from privrank.release.survey import Design, DesignKind
 from privrank.results.topk import equal_variances
 from privrank.util.checks import check_choice, check_count
@@ -50,7 +50,7 @@ MOST_GAP = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopKPower(Power):
-    """Plan a selection of the k most preferred items: will they be set apart from the rest?
+    """Plan a selection of the k most preferred items: how surely they are set apart from the rest.
 
     Parameters
     ----------
@@ -64,8 +64,7 @@ class TopKPower(Power):
         As for :meth:`privrank.PrivateTopK.fit`.
     worths : sequence of float, optional
         Worths of all items, the best first. Without it the top k have one worth and the rest
-        another, so that all pairs across have to be told apart: no other worths with this gap are
-        harder.
+        another, so that all pairs across the gap are as hard to tell apart.
     aim : {"separated", "right"}
         What `power` is the probability of: that the right set is selected and its separation
         p-value is at most `alpha`, or that the right set is selected.
@@ -84,8 +83,14 @@ class TopKPower(Power):
     Can the top two of six be told from the rest with 200 people at epsilon 1?
 
     >>> import privrank as pr
-    >>> round(pr.power.TopKPower(items=6, k=2, max_rows=15).power(nobs=200, epsilon=1.0, gap=0.3), 1)
-    0.1
+    >>> plan = pr.power.TopKPower(items=6, k=2, max_rows=15)
+    >>> round(plan.power(nobs=200, epsilon=1.0, gap=0.3), 2)
+    0.03
+
+    How many people would do?
+
+    >>> 460 < plan.solve_power(epsilon=1.0, gap=0.3, power=0.8) < 500
+    True
     """
 
     items: int | Sequence[str]

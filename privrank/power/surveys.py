@@ -8,10 +8,10 @@ a release then tells the errors of a fit that nobody has made yet.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,15 @@ from privrank.bradley_terry.moments import (
 )
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
-from privrank.local.protocols import LARGEST_EPSILON, SMALLEST_EPSILON, Asking
+from privrank.local.protocols import LARGEST_EPSILON, Asking
 from privrank.local.protocols_orders import Comparisons
 from privrank.mechanisms.comparisons import plan_comparisons
 from privrank.mechanisms.dependence import Expected as Rounded
 from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.planning.choice import Choice
-from privrank.power.base import LARGEST, SMALLEST, Point, Range
+from privrank.power import base
+from privrank.power.base import Point, Range
+from privrank.power.stated import names_of
 from privrank.privacy.budget import Unit
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.plan import QUIET, PartPlan, Plan
@@ -51,8 +53,12 @@ from privrank.release.release import (
     Release,
 )
 from privrank.release.survey import Design, DesignKind, PairCounts
-from privrank.util.checks import check_choice, check_count, check_flag, check_items
+from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_flag
 from privrank.util.solvers import square_root
+
+if TYPE_CHECKING:
+    from privrank.power.comparisons import BTLPower
+    from privrank.power.selection import TopKPower
 
 __all__ = [
     "Expected",
@@ -75,29 +81,6 @@ _SURVEYS, _RESPONDENTS, _CELLS = 48, 400, 2**20
 
 _NOISES = 512
 """Draws of the noise of a design effect."""
-
-
-class _Asked(Protocol):
-    """What objects that plan a survey of comparisons have."""
-
-    @property
-    def items(self) -> int | Sequence[str]: ...
-    @property
-    def max_rows(self) -> int: ...
-    @property
-    def unit(self) -> Unit: ...
-    @property
-    def design(self) -> DesignKind: ...
-    @property
-    def pair_counts(self) -> PairsKnown: ...
-    @property
-    def ties(self) -> bool: ...
-    @property
-    def design_effect(self) -> float: ...
-    @property
-    def mode(self) -> Mode: ...
-    @property
-    def protocol(self) -> Asking | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +141,9 @@ class Survey:
     def _reports(self, at: Point, worths: FloatArray) -> Expected:
         """Return what reports of the local model are expected to tell."""
         if at.delta > 0:
-            raise ValueError("delta must be 0 in the local model, whose reports are pure: leave it out.")
+            raise ValueError(
+                "delta must be 0 in the local model, whose reports are pure: leave it out."
+            )
         assert self.protocol is not None
         protocol = replace(self.protocol, epsilon=at.epsilon)
         pairs = PairCounts.equal(len(self.items), at.nobs / len(protocol.all_pairs))
@@ -169,7 +154,7 @@ class Survey:
         return Expected.of(_released(design, plan, worths, protocol.gain), worths, 1.0)
 
 
-def survey_of(asked: _Asked) -> Survey:
+def survey_of(asked: BTLPower | TopKPower) -> Survey:
     """Return the survey that is asked about, or refuse."""
     for name, value, literal in (
         ("unit", asked.unit, Unit),
@@ -201,10 +186,10 @@ def survey_of(asked: _Asked) -> Survey:
 
 
 def item_names(items: object) -> tuple[str, ...]:
-    """Return the names of the items, or refuse; numbers stand for those of a number of items."""
-    if isinstance(items, int) and not isinstance(items, bool):
-        return tuple(str(k + 1) for k in range(check_count("items", items, low=2)))
-    return tuple(str(name) for name in check_items(items))
+    """Return the names of at least two items, or of so many."""
+    names = names_of(items)
+    check_count("items", len(names), low=2)
+    return names
 
 
 def check_protocol(protocol: object, items: int) -> None:
@@ -226,7 +211,7 @@ def least_and_most(name: str, local: bool) -> Range:
         return Range(200.0, 10.0, 1e8)
     if local:
         return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
-    return Range(1.0, SMALLEST, LARGEST)
+    return Range(1.0, base.SMALLEST, base.LARGEST)
 
 
 def _scores(design: Design, worths: FloatArray) -> tuple[PairCounts, FloatArray, FloatArray]:
@@ -299,7 +284,7 @@ class Expected:
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the fit's variances; the non-private fit has cluster-robust ones."""
+        """Degrees of freedom of the fit's variances: those of clusters in the non-private fit."""
         release = self.inference.release
         if release.source == "none" and release.design.unit == "respondent":
             return max(release.design.nobs - 1.0, 1.0)

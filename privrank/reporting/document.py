@@ -14,8 +14,8 @@ from privrank.reporting.contents import pair_table
 from privrank.reporting.figures import draw
 from privrank.reporting.pages import page
 from privrank.reporting.spending import write
-from privrank.results.btl import BTLResult
 from privrank.results.base import Result
+from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
 from privrank.results.tables import Table
 

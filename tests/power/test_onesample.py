@@ -82,7 +82,7 @@ def test_detectable_effects_come_from_the_same_engine():
     found = fit.detectable_effect(0.8, replicates=400)
     assert abs(planned - found.total_variation) < 2 * planned.error
     two_sided = pr.IdentityTest.from_counts({"a": 60, "b": 60}, [0.5, 0.5]).fit(1.0, rng=rng)
-    assert "(exact)" in str(two_sided.detectable_effect(0.8))
+    assert "no Monte Carlo error" in str(two_sided.detectable_effect(0.8))
 
 
 def test_less_likely_first_categories_are_planned():
@@ -94,7 +94,7 @@ def test_less_likely_first_categories_are_planned():
 
 def test_an_estimate_is_a_number_that_says_its_error():
     n = UNIFORM(2, kind="choices").solve_power(power=0.8, **two(0.3))
-    assert repr(n) == f"{n:.0f} respondents (exact)" == f"{n}"
+    assert repr(n) == f"{n:.0f} respondents (no Monte Carlo error)" == f"{n}"
     assert n / 2 == int(n) / 2 and isinstance(n, float)
     for again in (pickle.loads(pickle.dumps(n)), copy.copy(n)):
         assert repr(again) == repr(n) and again.exact
