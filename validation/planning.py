@@ -29,9 +29,12 @@ def pvalue(rng: np.random.Generator, epsilon: float) -> float:
     return float(ranked().fit(epsilon, rng=rng).pvalue or 0.0)
 
 
-def main() -> None:
-    started, fits = time.time(), arguments(__doc__, 300)
-    rows = []
+COMMAND = "python validation/planning.py"
+
+
+def pvalues(fits: int) -> None:
+    """Write how p-values of the same data differ from fit to fit."""
+    started, rows = time.time(), []
     for number, epsilon in enumerate((*EPSILONS, math.inf)):
         found = np.array(replicate(pvalue, fits, epsilon, cell=21500 + number))
         low, middle, high = np.quantile(found, [0.05, 0.5, 0.95])
@@ -45,25 +48,40 @@ def main() -> None:
             }
         )
         print(rows[-1], flush=True)
-    command = "python validation/planning.py"
-    write("planning_pvalues", "P-values of the same data, fit after fit", command, rows, started)
+    write("planning_pvalues", "P-values of the same data, fit after fit", COMMAND, rows, started)
+
+
+def sizes() -> None:
+    """Write how many respondents tests need."""
     started, rows = time.time(), []
+    choices = {"kind": "choices"}
     plans = {
-        "no consensus? six items, phi .95": (pr.power.UniformityPower(6), {"phi": 0.95}),
-        "yes or no even? distance .05": (
-            pr.power.UniformityPower(2, kind="choices"),
+        "is a vote even? 55 to 45": (
+            pr.power.UniformityPower(2, **choices),
             {"total_variation": 0.05},
         ),
-        "two groups alike? six items, phi .8": (pr.power.ClosenessPower(6), {"phi": 0.8}),
+        "are six choices equally likely? distance .1": (
+            pr.power.UniformityPower(6, **choices),
+            {"total_variation": 0.1},
+        ),
+        "do two groups choose alike among three? distance .15": (
+            pr.power.ClosenessPower(3, **choices),
+            {"total_variation": 0.15},
+        ),
     }
     for name, (design, effect) in plans.items():
-        sizes = {
+        needed = {
             f"epsilon {epsilon:g}": str(design.solve_power(power=0.8, epsilon=epsilon, **effect))
             for epsilon in (*EPSILONS, math.inf)
         }
-        rows.append({"question": name, **sizes})
+        rows.append({"question": name, **needed})
         print(rows[-1], flush=True)
-    write("planning_sizes", "Respondents for power .8 at level .05", command, rows, started)
+    write("planning_sizes", "Respondents for power .8 at level .05", COMMAND, rows, started)
+
+
+def main() -> None:
+    pvalues(arguments(__doc__, 200))
+    sizes()
 
 
 if __name__ == "__main__":

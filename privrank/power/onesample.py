@@ -193,9 +193,9 @@ class UniformityPower(TestPower):
     >>> import privrank as pr
     >>> design = pr.power.UniformityPower(items=["yes", "no"], kind="choices")
     >>> design.solve_power(total_variation=0.1, epsilon=1.0, power=0.8)
-    203 respondents (no Monte Carlo error)
+    202 respondents (no Monte Carlo error)
     >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
-    0.974
+    0.979
     """
 
     items: int | Sequence[str]
@@ -270,6 +270,7 @@ class IdentityPower(TestPower):
     >>> import privrank as pr
     >>> census = pr.power.IdentityPower({"town": 0.7, "country": 0.3})
     >>> census.solve_power(nobs=500, total_variation=0.06, power=0.8)
+    epsilon = 0.3749 (exact)
     """
 
     null: Mallows | Mapping[str, float] | Sequence[float]
