@@ -26,6 +26,7 @@ STUDIES = (
     "identity_power",
     "departures",
     "effects",
+    "power_models",
     "power_tests",
     "planning",
     "closeness_power",
