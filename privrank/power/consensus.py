@@ -159,7 +159,8 @@ class AggregationPower(Power):
                 raise ValueError(
                     "delta must be 0 in the local model, whose reports are pure: leave it out."
                 )
-            protocol = self.protocol or SubRanking(items, 1.0)
+            # by itself a sub-ranking is as long as is best at its epsilon
+            protocol = self.protocol or SubRanking(items, at.epsilon)
             survey = _Local(replace(protocol, epsilon=at.epsilon), model, self.target)
         else:
             plan = at.epsilon, at.delta, self.method, self.releases
