@@ -27,6 +27,7 @@ STUDIES = (
     "identity_power",
     "departures",
     "effects",
+    "power_models",
     "power_tests",
     "planning",
     "closeness_power",

@@ -49,7 +49,7 @@ IntArray = NDArray[np.int64]
 
 Loss = Literal["excess", "width"]
 
-_MOST = 2000
+_MOST = 5000
 """Rankings, or reports, that are simulated; errors of larger surveys are theirs, only smaller."""
 
 _LOOKED = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -93,7 +93,7 @@ class AggregationPower(Power):
     -----
     Rankings are drawn from the model, released by the plan of a fit with its noise, and read by the
     code that reads releases, so that what is predicted is what fits give, up to the Monte Carlo
-    error. Of a survey of more than 2,000 rankings or reports so many are drawn, and the errors
+    error. Of a survey of more than 5,000 rankings or reports so many are drawn, and the errors
     of pair counts are scaled to its size. An excess of which no draw has any is stated as that of
     half an exchange of neighbours in all draws. As a function of phi the excess is largest in
     between, as an order of rankings without a consensus has nothing to lose: what is looked for is
@@ -159,7 +159,8 @@ class AggregationPower(Power):
                 raise ValueError(
                     "delta must be 0 in the local model, whose reports are pure: leave it out."
                 )
-            protocol = self.protocol or SubRanking(items, 1.0)
+            # by itself a sub-ranking is as long as is best at its epsilon
+            protocol = self.protocol or SubRanking(items, at.epsilon)
             survey = _Local(replace(protocol, epsilon=at.epsilon), model, self.target)
         else:
             plan = at.epsilon, at.delta, self.method, self.releases
