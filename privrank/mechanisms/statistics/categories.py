@@ -371,8 +371,12 @@ def of_ranks(counted: Statistic) -> Statistic:
         value=partial(_of_ranks, value=counted.value),
         simulated=None if drawn is None else partial(_of_ranks, value=drawn),
         impossible=None if apart is None else partial(_impossible_of_ranks, count=apart),
-        coarse=None if coarse is None else lambda draws: of_ranks(coarse(draws)),
+        coarse=None if coarse is None else partial(_of_ranks_by_draws, coarse),
     )
+
+
+def _of_ranks_by_draws(coarse: Callable[[int], Statistic], draws: int) -> Statistic:
+    return of_ranks(coarse(draws))
 
 
 def _of_ranks(ranks: IntArray, order: Order, value: Value) -> int:
