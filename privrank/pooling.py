@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
+from privrank.release.release import Release
+from privrank.release.survey import Design
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.pooled import PooledResult, Survey, pooled
@@ -33,7 +35,9 @@ def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) ->
     survey : {"same", "different"}
         Whether all results are of the same respondents. A release does not show it, and the errors
         depend on it: with ``"same"`` releases are weighted by the inverse of their noise variance
-        and the sampling error is counted once, with ``"different"`` all errors are independent.
+        and the sampling error is counted once, with ``"different"`` all errors are independent. One
+        survey declared ``"different"`` gives standard errors that are too small and an epsilon that
+        is too low, and nothing in the releases would tell.
     alpha : float, default 0.05
         Significance level of intervals.
 
@@ -53,6 +57,12 @@ def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) ->
     Weights, errors and the test: :mod:`privrank.bradley_terry.pooling`. Pooled worths have no
     penalty of their results': the equations of all releases are solved together, and the bias of
     their ridge is corrected.
+
+    The pooled standard error is at most that of every release alone with the same estimates of
+    sampling error and information (``best_single``). What a release prints by itself may be less:
+    it has its own estimate of the design effect, and intervals of worths that invert score tests,
+    where pooled ones are Wald's. Intervals of Borda scores take the largest sampling variance
+    of such a mean, and so cover more often than they say.
 
     Examples
     --------
@@ -134,10 +144,20 @@ def _check_facts(results: Sequence[Poolable], survey: Survey) -> None:
                 "about the respondents of each: fit with target='population'."
             )
         return
+    _check_one_survey(releases)
+
+
+def _check_one_survey(releases: Sequence[Release]) -> None:
+    """Refuse releases that cannot be of the same answers."""
     if any(release.local for release in releases):
         raise ValueError(
             "results of the local model are of other answers in every release, so survey='same' "
             "does not apply: use survey='different' for different respondents."
+        )
+    if any(isinstance(each.survey, Design) and each.survey.excess == "sample" for each in releases):
+        raise ValueError(
+            "results of one survey must be of the same rows, and with excess='sample' every fit "
+            "draws its own: fit once, with the whole epsilon."
         )
     if any(release.survey.to_record() != releases[0].survey.to_record() for release in releases):
         raise ValueError(
