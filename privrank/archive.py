@@ -24,6 +24,8 @@ _REBUILD = {
     "UniformityTest": uniformity.infer,
 }
 
+_UNREADABLE = "text must be JSON written by a result's to_json()."
+
 
 def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     """Rebuild the result that ``to_json()`` of a result wrote.
@@ -43,27 +45,32 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
 
     Raises
     ------
-    ValueError
-        If the text is not an archived result, or its link is not given.
+    TypeError, ValueError
+        If the text is not an archived result, its link is not given, or what it has as pooled
+        cannot be pooled.
     """
+    archived: Any
     try:
         record = json.loads(text)
-        if members := record.get("results"):
-            return _pooled(members, record["settings"], link)
-        archived, settings = record["release"], dict(record["settings"])
-    except (TypeError, KeyError, AttributeError, json.JSONDecodeError):
-        archived, settings = None, {}
+        members, settings = record.get("results"), dict(record["settings"])
+        archived = None if members else record["release"]
+    except (TypeError, ValueError, KeyError, AttributeError):
+        members, archived, settings = None, None, {}
+    if members:
+        return _pooled(members, settings, link)
     chosen = archived_link(archived, link)
     try:
         release = Release.from_record(archived, chosen)
         rebuild = _REBUILD[record["result"]]
     except (TypeError, ValueError, KeyError, AttributeError):
-        raise ValueError("text must be JSON written by a result's to_json().") from None
+        raise ValueError(_UNREADABLE) from None
     result: Result = rebuild(release, **settings)  # type: ignore[operator]
     return result
 
 
 def _pooled(members: Any, settings: dict[str, Any], link: Link | None) -> PooledResult:
     """Rebuild a pooled result from the archives of what was pooled."""
+    if not isinstance(members, list) or set(settings) != {"survey", "alpha"}:
+        raise ValueError(_UNREADABLE)
     results: list[Any] = [from_json(json.dumps(each), link=link) for each in members]
     return pooling.pool(results, **settings)
