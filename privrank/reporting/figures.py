@@ -26,6 +26,11 @@ _CAPTIONS = {
     "items at once.",
     ("AggregationResult", "plot_pairwise"): "Fraction of the rankings that place the row before "
     "the column, as released.",
+    (
+        "PooledResult",
+        "plot",
+    ): "Every release by itself and all of them pooled, with {level} intervals, "
+    "privacy noise included.",
     ("UniformityTest", "plot"): "The statistic under H0 with its noise, the least value that is "
     "rejected, and the value released.",
     ("ClosenessResult", "plot"): "Distance between the groups, with its {level} interval.",

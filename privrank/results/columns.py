@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privrank.results.base import Result
 from privrank.results.guarantee import SEEDED
@@ -12,13 +12,16 @@ from privrank.results.labels import check_labels
 from privrank.results.tables import RANK_OF, Column, Table
 from privrank.util.checks import check_count
 
+if TYPE_CHECKING:
+    from privrank.results.pooled import PooledResult
+
 __all__ = ["label_all", "summary_col"]
 
 _ESTIMATE = "estimate"
 
 
 def summary_col(
-    results: Sequence[Result],
+    results: Sequence[Result | PooledResult],
     *,
     names: Sequence[str] | None = None,
     labels: Mapping[str, str] | None = None,
@@ -93,7 +96,9 @@ def summary_col(
     )
 
 
-def label_all(results: Sequence[Result], labels: object) -> list[Result]:
+def label_all(
+    results: Sequence[Result | PooledResult], labels: object
+) -> list[Result | PooledResult]:
     """Return results, each with those of the labels that are for something in it.
 
     Raises
@@ -117,7 +122,7 @@ def _label(term: str, labels: Mapping[str, str]) -> str:
     return f"{labels.get(column, column)}{colon}{labels.get(item, item)}"
 
 
-def _check_shared(results: Sequence[Result], columns: Sequence[Column]) -> None:
+def _check_shared(results: Sequence[Result | PooledResult], columns: Sequence[Column]) -> None:
     """Refuse a result of another kind than the first that shares no row with it."""
     first, own = results[0], columns[0].words
     for result, column in zip(results, columns, strict=True):
@@ -189,4 +194,8 @@ def _printed(label: str, value: Any, digits: int) -> str:
     if not isinstance(value, float):
         return str(value)
     least = 10.0**-digits
-    return f"<{least:.{digits}f}" if label == "p-value" and value < least else f"{value:.{digits}f}"
+    return (
+        f"<{least:.{digits}f}"
+        if label.startswith("p-value") and value < least
+        else f"{value:.{digits}f}"
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,11 @@ from privrank.bradley_terry.pooling import Pooled, pool
 from privrank.bradley_terry.worths import standard_errors
 from privrank.bradley_terry.worthsource import contrast_basis, worth_source
 from privrank.consensus.votesource import fraction_source, score_source
+from privrank.results import broom
 from privrank.results.aggregation import AggregationResult
+from privrank.results.base import Result
 from privrank.results.btl import BTLResult
-from privrank.results.tables import Table
+from privrank.results.tables import Column, Table
 from privrank.util.checks import check_alpha
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def pooled(
     )
 
 
+@Result.register
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledResult:
     """Several releases pooled: worths, or Borda scores and pair fractions, errors and tables.
@@ -99,11 +102,18 @@ class PooledResult:
     by_pair: Pooled | None = field(default=None, repr=False)
 
     model: ClassVar[str] = "PooledResult"
+    noisy_errors: ClassVar[bool] = True
+    tidy = broom.tidy
+    glance = broom.glance
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
         what = f"{len(self.results)} releases, {self.survey} survey{'s' * (not self._same)}"
         return f"<PooledResult: {what}, {len(self.items)} items, epsilon = {self.epsilon:g}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was pooled; it is pooled again when it is read."""
+        return pooled, (self.results, self.survey, self.alpha)
 
     @property
     def _same(self) -> bool:
@@ -117,6 +127,11 @@ class PooledResult:
     def items(self) -> tuple[str, ...]:
         """The items, in the declared order."""
         return self.results[0].items
+
+    @property
+    def family(self) -> str:
+        """Title of a table of several such results."""
+        return self.results[0].family
 
     @property
     def nobs(self) -> int:
@@ -350,8 +365,8 @@ class PooledResult:
         """Return the table of the summary as a data frame, best item first.
 
         Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``best_single``,
-        the least standard error of one release by itself, ``pvalue``, the interval, the rank and,
-        of worths, its confidence set.
+        the least standard error of one release by itself, ``z`` and ``pvalue``, the interval, the
+        rank and, of worths, its confidence set.
         """
         named = {
             "worth" if self._worths else "borda": self.params,
@@ -359,6 +374,7 @@ class PooledResult:
             "sampling": self.bse_sampling,
             "privacy": self.bse_privacy,
             "best_single": self.bse_single.min(axis=1),
+            "z": self.tvalues,
             "pvalue": self.pvalues,
         }
         frame = pd.DataFrame(named).join(self.conf_int()).assign(rank=self.ranks())
@@ -403,6 +419,26 @@ class PooledResult:
                 "results": [json.loads(each.to_json()) for each in self.results],
             }
         )
+
+    def with_labels(self, labels: Mapping[str, str]) -> Self:
+        """Return the same result with labels in the place of codes, as other results do."""
+        return replace(self, results=tuple(each.with_labels(labels) for each in self.results))
+
+    def _codes(self) -> tuple[str, ...]:
+        return self.results[0]._codes()
+
+    def _glance(self) -> dict[str, Any]:
+        return {str(name).replace("pv", "p_v"): v for name, v in self.test_heterogeneity().items()}
+
+    def _column(self) -> Column:
+        from privrank.results.pooledtable import pooled_column
+
+        return pooled_column(self)
+
+    def _public(self) -> tuple[tuple[str, str], ...]:
+        from privrank.results.pooledtable import pooled_facts
+
+        return pooled_facts(self)
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()

@@ -1,4 +1,4 @@
-"""The summary of pooled releases: what was pooled, the numbers, and what is said below."""
+"""Tables of pooled releases: the summary, and what a table of several results says of them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from privrank.results.guarantee import (
     format_pvalue,
     noise_source,
     rank_range,
+    release_facts,
     seed_notes,
 )
-from privrank.results.tables import Table
+from privrank.results.tables import Column, Table
 
 if TYPE_CHECKING:
     from privrank.results.pooled import PooledResult
 
-__all__ = ["pooled_table"]
+__all__ = ["pooled_column", "pooled_facts", "pooled_table"]
 
 
 def pooled_table(result: PooledResult, details: bool) -> Table:
@@ -99,3 +100,25 @@ def _releases(result: PooledResult, details: bool) -> list[str]:
             text += " " + " ".join(f"{name} {value}." for name, value in header)
         notes.append(text)
     return notes + seed_notes([each.release for each in result.results])
+
+
+def pooled_column(result: PooledResult) -> Column:
+    """Return a pooled result as a column of a table of several, with its test of heterogeneity."""
+    test, same = result.test_heterogeneity(), result.survey == "same"
+    facts = (
+        ("pooled", f"{len(result.results)} {'releases' if same else 'surveys'}"),
+        ("Q", test["statistic"]),
+        ("p-value of Q", test["pvalue"]),
+    )
+    params = result.params
+    if not isinstance(result.results[0], BTLResult):
+        params = params.rename("Borda score")
+    return Column(f"eps={result.epsilon:g}", params, result.bse, facts, pooled_facts(result))
+
+
+def pooled_facts(result: PooledResult) -> tuple[tuple[str, str], ...]:
+    """Return what is public of all releases together, in the words of one."""
+    facts = [dict(release_facts(each.release)) for each in result.results]
+    joined = {name: ", ".join(dict.fromkeys(each[name] for each in facts)) for name in facts[0]}
+    own = {"epsilon": f"{result.epsilon:g}", "delta": f"{result.delta:g}", "N": str(result.nobs)}
+    return tuple((joined | own).items())

@@ -1,6 +1,8 @@
 """Pooling of results: what is pooled, what it says, and what is refused."""
 
+import copy
 import json
+import pickle
 from dataclasses import replace
 from itertools import product
 
@@ -315,3 +317,53 @@ def test_coverage_of_pair_fractions():
         sides = pr.pool(results, survey="different").pairwise()
         inside.append((sides["lower"] <= p) & (p <= sides["upper"]))
     assert 0.89 <= np.mean(inside) <= 0.995
+
+
+def test_fits_that_draw_their_own_rows_are_not_of_one_survey():
+    given = {"max_rows": 2, "excess": "sample", "design": "private"}
+    drawn = [worths(4.0, fit_seed=k, **given) for k in (1, 2)]
+    with pytest.raises(ValueError, match="fit once, with the whole epsilon"):
+        pr.pool(drawn, survey="same")
+    other = worths(4.0, seed=3, **given)
+    assert pr.pool([drawn[0], other], survey="different").nobs == 240
+
+
+@pytest.mark.parametrize("kind", ["worths", "consensus"])
+def test_pickled_results_are_the_same(kind, twice):
+    results = twice if kind == "worths" else [consensus(fit_seed=k) for k in (1, 2)]
+    found = pr.pool(results, survey="same", alpha=0.1)
+    found.to_frame()
+    again = pickle.loads(pickle.dumps(found))
+    assert again.to_json() == found.to_json()
+    pd.testing.assert_frame_equal(copy.deepcopy(again).to_frame(), found.to_frame())
+
+
+@pytest.mark.parametrize("kind", ["worths", "consensus"])
+def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
+    results = twice if kind == "worths" else [consensus(fit_seed=k) for k in (1, 2)]
+    found = pr.pool(results, survey="same")
+    tidy, glance = found.tidy(), found.glance()
+    assert list(tidy) == list(results[0].tidy()) and tidy.notna().all(axis=None)
+    assert tidy["p_value"].to_numpy() == pytest.approx(found.to_frame()["pvalue"].to_numpy())
+    assert glance.loc[0, "model"] == "PooledResult" and glance.loc[0, "epsilon"] == found.epsilon
+    assert glance.loc[0, "p_value"] == found.test_heterogeneity()["pvalue"]
+    rows = {row[0]: row[1:] for row in pr.summary_col([*results, found]).rows if row[0]}
+    assert rows["epsilon"] == tuple(f"{each.epsilon:g}" for each in [*results, found])
+    assert rows["a"][2] == f"{found.params['a']:.4f}" and rows["pooled"][2] == "2 releases"
+    assert "estimate" not in rows
+    named = found.with_labels({"a": "Apples"})
+    assert named.items == ("Apples", "b", "c", "d")
+    assert named.params.to_numpy() == pytest.approx(found.params.to_numpy())
+    assert pr.from_json(named.to_json()).items == named.items
+    page = pr.report([results[0], found], tmp_path / "page.html", labels={"a": "Apples"})
+    assert "Apples" in page.read_text() and "all of them pooled" in page.read_text()
+
+
+def test_what_cannot_be_pooled_is_said_of_archives_too(sites):
+    record = json.loads(pr.pool(sites, survey="different").to_json())
+    mixed = [record["results"][0], json.loads(consensus().to_json())]
+    with pytest.raises(TypeError, match="worths and consensus rankings apart"):
+        pr.from_json(json.dumps(record | {"results": mixed}))
+    for wrong in ({"results": 5}, {"results": [1, 2]}, {"settings": {}}, {"settings": 1}):
+        with pytest.raises(ValueError, match="text must be JSON"):
+            pr.from_json(json.dumps(record | wrong))
