@@ -92,6 +92,8 @@ def fits() -> Iterator[tuple[str, object]]:
         ).fit(1.0, rng=rng),
     )
     yield "worths, private design", pr.PrivateBTL(cems.comparisons, **people).fit(1.0, rng=rng)
+    seeded = (pr.PrivateBTL(cems.comparisons, **public).fit(e, rng=rng) for e in (0.5, 1.0))
+    yield "pooled", pr.pool(list(seeded), survey="same")
     yield "top k", pr.PrivateTopK(cems.comparisons, 2, **public).fit(0.5, rng=rng)
     yield (
         "top k of rows",
@@ -137,6 +139,8 @@ def tables() -> dict[str, Table]:
         if isinstance(result, pr.results.base.Result):
             found[f"{name}, details"] = result.summary(details=True)
     worths, by_group = made["worths"], made["worths by group"]
+    pooled = [worths, made["pooled"]]
+    found["pooled side by side"] = pr.summary_col(pooled)  # type: ignore[arg-type]
     four = [worths, by_group, made["top k"], made["consensus by pairs"]]
     found["pairs"] = pair_table(worths)  # type: ignore[arg-type]
     found["side by side"] = pr.summary_col([worths, made["worths, objective"]])  # type: ignore[list-item]
