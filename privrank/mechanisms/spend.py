@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from functools import cache
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +20,28 @@ __all__ = ["draw", "spend"]
 IntArray = NDArray[np.int64]
 
 
-@cache
+_ADVISED = Lock()
+"""Taken for good by the thread that gives the advice: of several at once, one takes it."""
+
+
 def _advise() -> None:
     """Say once in a process that fits without a budget are counted nowhere."""
+    if not _ADVISED.acquire(blocking=False):
+        return
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("privrank."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(
-        "this fit is counted in no budget, although its epsilon adds to that of every other fit to "
-        "the same data: make budget = privrank.Budget('survey.ledger', epsilon=...), the total, "
-        "and hand budget= to all of them (said once).",
-        PrivrankWarning,
-        stacklevel=level,
-    )
+    try:
+        warnings.warn(
+            "this fit is counted in no budget, although its epsilon adds to that of every other "
+            "fit to the same data: make budget = privrank.Budget('survey.ledger', epsilon=...), "
+            "the total, and hand budget= to all of them (said once).",
+            PrivrankWarning,
+            stacklevel=level,
+        )
+    except BaseException:  # warnings are errors: the next fit is stopped, too
+        _ADVISED.release()
+        raise
 
 
 def spend(

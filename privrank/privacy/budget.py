@@ -16,6 +16,7 @@ from privrank.privacy.spendings import (
     Spending,
     checked,
     fields,
+    foreign,
     number,
     read_spending,
     record_of,
@@ -89,12 +90,19 @@ def _opened(path: object, asked: dict[str, str | None]) -> LedgerFile:
             f"path must be the file of a ledger on disk, text or os.PathLike, got "
             f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
         )
+    if "\0" in name:
+        raise ValueError("path must be the file of a ledger on disk, without NUL characters.")
     if not isinstance(asked["label"], str | None):
         raise TypeError(f"label must be text, got {type(asked['label']).__name__}.")
     given = {key: value for key, value in asked.items() if value is not None}
     usual = {"label": Path(name).stem, "epsilon": "", "delta": "0.0", "unit": "row"}
     header = {"format": FORMAT} | usual | given if "epsilon" in given else None
     file = LedgerFile.open(name, header)
+    try:
+        fields(tuple(file.header.items()), ("format", *usual), "its first line")
+        _total(file.header)
+    except (TypeError, ValueError) as error:
+        foreign(name, error)
     for key, value in given.items():
         if file.header.get(key) != value:
             raise ValueError(
@@ -103,6 +111,12 @@ def _opened(path: object, asked: dict[str, str | None]) -> LedgerFile:
                 f"set a ledger of its own."
             )
     return file
+
+
+def _total(facts: dict[str, str]) -> tuple[float, float, Unit]:
+    """Return epsilon, delta and unit, which were written as texts."""
+    epsilon, delta = number(facts["epsilon"]), number(facts["delta"])
+    return check_epsilon(epsilon), check_delta(delta), check_choice("unit", facts["unit"], Unit)
 
 
 _LEDGER = ("epsilon", "delta", "unit", "spendings")
@@ -155,16 +169,14 @@ class Ledger:
         self._keeper: Memory | Disk
         if path is not None:
             self._file = _opened(path, asked)
-            facts, self._keeper = self._file.header, Disk(self._file)
+            facts, self._keeper = self._file.header, Disk(self._file, self._check_covered)
         elif label is not None:
             raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
         elif epsilon is None:
             raise TypeError("epsilon must be given: it is the total that all fits may spend.")
         else:
             self._keeper = Memory()
-        self._epsilon = check_epsilon(number(facts["epsilon"]))
-        self._delta = check_delta(number(facts["delta"]))
-        self._unit: Unit = check_choice("unit", facts["unit"], Unit)
+        self._epsilon, self._delta, self._unit = _total(facts)
 
     @property
     def epsilon(self) -> float:
@@ -253,6 +265,15 @@ class Ledger:
         epsilon, delta = self._totals(spendings)
         return epsilon <= _exact(self._epsilon) and delta <= _exact(self._delta)
 
+    def _check_covered(self, spendings: tuple[Spending, ...]) -> None:
+        """Refuse what no ledger holds, as each spending was entered only if the total covered it.
+
+        A line that a crash left counts in every later reading or in none, so that it is no
+        exception.
+        """
+        if not self._covers(spendings):
+            raise ValueError("the spendings add up to more than the total.")
+
     def reserve(
         self,
         by: str,
@@ -289,7 +310,8 @@ class Ledger:
         OSError
             If that file cannot be read, locked or written.
         RuntimeError
-            For a ledger in memory, in another process than the one that made it.
+            For a ledger in memory, in another process than the one that made it; for one on disk,
+            if its file is replaced meanwhile.
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
         """
@@ -360,8 +382,7 @@ class Ledger:
             if not isinstance(record["spendings"], list):
                 raise TypeError("spendings must be a list.")
             spendings = tuple(read_spending(line) for line in record["spendings"])
-            if not budget._covers(spendings):
-                raise ValueError("the spendings add up to more than the total.")
+            budget._check_covered(spendings)
         except (TypeError, ValueError) as error:
             raise ValueError(f"text must be a ledger written by to_json(), but {error}") from None
         budget._keeper = Memory(spendings)

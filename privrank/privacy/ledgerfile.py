@@ -27,6 +27,7 @@ PATIENCE = 60.0
 """Seconds to wait for another process, which needs milliseconds."""
 
 _PAUSE = 0.002
+_ATTEMPTS = 100  # to lock a file that nobody puts another in place of meanwhile
 _FAR = 2**30  # Windows locks a byte, which nobody can read then: one beyond the end
 _BINARY: int = getattr(os, "O_BINARY", 0)
 
@@ -63,15 +64,32 @@ class LedgerFile:
 
     *One at a time.* From reading to adding, the caller holds an exclusive lock of the file. The
     operating system grants it to one open file among all threads and processes, and takes it back
-    when a process ends, however it ends. What was decided from the records is therefore still true
-    when the record is added.
+    when the process ends, however it ends, and with it those that were forked from it while it held
+    the lock. What was decided from the records is therefore still true when the record is added.
+
+    *In one place.* If the ledger's file is replaced by another (:func:`os.replace`), two callers
+    could each lock one. So a lock counts only if the path names the locked file once it is granted;
+    else the path is opened again. Before a line is added and after its seal is in place the path
+    must still name it, or adding raises. Say adding A returned, in a file that was replaced later,
+    and B locked another: then A's last look came before the replacement, so that B read after A's
+    seal was in place, whose count and check the other file meets only if it holds A's line. On
+    Windows an open file cannot be replaced, and nothing is looked at. What goes unseen is a file
+    put aside and back between two looks, and what is said of both files under *Damage*.
 
     *An added record stays.* Adding writes the whole line, asks the system to put the file on disk
-    (fsync), then replaces the seal likewise, and returns only after both. A process that is killed
-    takes back no write, and a power failure none that was synchronised. So once adding has
-    returned, and noise may be drawn, the line and all before it are whole in every later state of
-    the file, as long as nothing damages it. A record whose adding did not return may be there or
-    not; if it is there it counts.
+    (fsync, on macOS F_FULLFSYNC where the file system knows it, since fsync leaves the data in the
+    drive's cache there), then replaces the seal likewise, and returns only after both. A process
+    that is killed takes back no write, and a power failure none that was synchronised. So once
+    adding has returned, and noise may be drawn, the line and all before it are whole in every later
+    state of the file, as long as nothing damages it. A record whose adding did not return may be
+    there or not; if it is there it counts.
+
+    The names of the files are put on disk by synchronising their folder. Where that fails, as on
+    some network and user-space file systems, no ledger can be made, and adding to one raises: its
+    line stands and no noise is drawn. Windows has no such call. There a power failure may bring
+    back an earlier seal, which the file still meets, and all its lines count; but until the next is
+    added, a cut of those beyond that seal is not seen. Whether the name of a new ledger is kept is
+    left to the file system there.
 
     *What is left out was never granted.* A line is good if it is, byte for byte, what is written
     for its record after good lines; reading stops before the first that is not. It refuses the file
@@ -90,8 +108,7 @@ class LedgerFile:
 
     The proof takes the file system at its word: a lock excludes, and what was synchronised is on
     disk. Network file systems keep that between their clients as far as they are set up for it, and
-    some lock by process, so that threads are not kept apart: a local disk is safer. Whoever puts
-    another file in its place while a fit is waiting for the lock goes round it.
+    some lock by process, so that threads are not kept apart: a local disk is safer.
     """
 
     path: str
@@ -113,9 +130,7 @@ class LedgerFile:
             with _locked(path, os.O_RDWR | os.O_CREAT) as file:
                 new = not os.path.exists(_seal_of(path)) and line.startswith(_content(file))
                 if new:
-                    _append(file, 0, line)
-                    _synchronise_folder(path)
-                    _seal(path, 0, check)
+                    _add(path, file, 0, line, 0, check)
         if not os.path.exists(path):
             sealed = os.path.exists(_seal_of(path))
             raise FileNotFoundError(
@@ -140,8 +155,7 @@ class LedgerFile:
 
             def add(record: Record) -> None:
                 line, check = _line(record, found.check)
-                _append(file, found.end, line)
-                _seal(self.path, len(found.records), check)
+                _add(self.path, file, found.end, line, len(found.records), check)
 
             yield self._entries(found), add
 
@@ -179,7 +193,7 @@ def _read(path: str, file: int) -> _Content:
             line, check = _line(record, checks[-1])
         except (ValueError, TypeError, KeyError, RecursionError):
             break
-        if line != raw:
+        if line != raw or not all(isinstance(text, str) for text in record.values()):
             break
         records.append(record)
         checks.append(check)
@@ -219,13 +233,41 @@ def _content(file: int) -> bytes:
         return stream.read()
 
 
+def _add(path: str, file: int, end: int, line: bytes, number: int, check: str) -> None:
+    """Put a line in a locked file and seal it as record `number`, in the ledger's place."""
+    _check_place(path, file)
+    _append(file, end, line)
+    if number == 0:
+        _synchronise_folder(path)
+    _seal(path, number, check)
+    _check_place(path, file)
+
+
+def _in_place(path: str, file: int) -> bool:
+    """Whether a path names this open file; Windows lets nobody replace one that is open."""
+    if sys.platform == "win32":
+        return True
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _check_place(path: str, file: int) -> None:
+    if not _in_place(path, file):
+        raise RuntimeError(
+            f"the ledger {_name(path)!r} was replaced or removed while it was being written, and "
+            f"no noise was drawn: leave its file and its seal in their place, and try again."
+        )
+
+
 def _append(file: int, end: int, line: bytes) -> None:
     """Put a line after the good ones, and on disk."""
     os.ftruncate(file, end)
     os.lseek(file, end, os.SEEK_SET)
     while line:
         line = line[os.write(file, line) :]
-    os.fsync(file)
+    _synchronise(file)
 
 
 def _seal_line(number: int, check: str) -> bytes:
@@ -238,17 +280,28 @@ def _seal(path: str, number: int, check: str) -> None:
     with open(partial, "wb") as stream:
         stream.write(_seal_line(number, check))
         stream.flush()
-        os.fsync(stream.fileno())
+        _synchronise(stream.fileno())
     os.replace(partial, _seal_of(path))
     _synchronise_folder(path)
 
 
+def _synchronise(file: int) -> None:
+    """Put a file on disk, on macOS through the cache of the drive if its file system can."""
+    if sys.platform != "win32" and (full := getattr(fcntl, "F_FULLFSYNC", None)) is not None:
+        try:
+            fcntl.fcntl(file, full)
+            return
+        except OSError:
+            pass
+    os.fsync(file)
+
+
 def _synchronise_folder(path: str) -> None:
-    """Put the names of files on disk; Windows does so with the files."""
+    """Put the names of files on disk; Windows has no call for it."""
     if sys.platform != "win32":
         folder = os.open(os.path.dirname(path), os.O_RDONLY)
         try:
-            os.fsync(folder)
+            _synchronise(folder)
         finally:
             os.close(folder)
 
@@ -256,30 +309,52 @@ def _synchronise_folder(path: str) -> None:
 @contextmanager
 def _locked(path: str, flags: int) -> Iterator[int]:
     """Open a file and lock it, for all others, or for those who write if it is only read."""
-    doing = "read" if flags == os.O_RDONLY else "written"
+    doing = "read" if flags == os.O_RDONLY else "made" if flags & os.O_CREAT else "written"
+    stands = "no noise was drawn; "
     try:
-        file = os.open(path, flags | _BINARY, 0o666)
+        file = _opened(path, flags)
         try:
-            _lock(path, file, exclusive=doing == "written")
-            try:
-                yield file
-            finally:
-                _unlock(file)
+            stands = "no noise was drawn, though what was asked for may stand as spent; "
+            yield file
         finally:
-            os.close(file)
+            _close(file)
     except OSError as error:
         if error.errno is None:  # it is a sentence already
             raise
         reason = os.strerror(error.errno).lower()
-        remedy = (
-            "name a file that can be read"
-            if doing == "read"
-            else "no noise was drawn, though what was asked for may stand as spent; name a file on "
-            "a local disk that can be written"
-        )
+        remedy = "name a file that can be read"
+        if doing != "read":
+            remedy = "name a file on a local disk that can be written"
+        if doing == "written":
+            remedy = stands + remedy
         raise type(error)(
             f"the ledger {_name(path)!r} cannot be {doing} ({reason}): {remedy}."
         ) from None
+
+
+def _opened(path: str, flags: int) -> int:
+    """Return the file that a path names, locked."""
+    for _ in range(_ATTEMPTS):
+        file = os.open(path, flags | _BINARY, 0o666)
+        try:
+            _lock(path, file, exclusive=flags != os.O_RDONLY)
+            if _in_place(path, file):
+                return file
+        except BaseException:
+            os.close(file)
+            raise
+        _close(file)
+    raise RuntimeError(
+        f"the ledger {_name(path)!r} was replaced each time that it was opened: leave its file and "
+        f"its seal in their place."
+    )
+
+
+def _close(file: int) -> None:
+    try:
+        _unlock(file)
+    finally:
+        os.close(file)
 
 
 def _lock(path: str, file: int, *, exclusive: bool) -> None:

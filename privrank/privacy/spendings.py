@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from numbers import Real
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn
 
 from privrank.privacy.ledgerfile import LedgerFile, Record
 from privrank.util.checks import LARGEST_EPSILON, check_delta, check_epsilon
@@ -21,6 +21,7 @@ __all__ = [
     "Spending",
     "checked",
     "fields",
+    "foreign",
     "number",
     "read_spending",
     "record_of",
@@ -165,13 +166,26 @@ class Memory:
         self._spendings = (*self._spendings, line)
 
 
+def foreign(path: str, error: Exception) -> NoReturn:
+    """Refuse a ledger whose lines are whole but are none that a fit wrote."""
+    reason = str(error).removesuffix(".")
+    raise ValueError(
+        f"the ledger {os.path.basename(path)!r} holds what no fit wrote ({reason}): restore it and "
+        f"its seal as they were after the last fit."
+    ) from None
+
+
 class Disk:
-    """Keeps the spendings in a file, for all processes that open it, with dates and label."""
+    """Keeps the spendings in a file, for all processes that open it, with dates and label.
 
-    __slots__ = ("_file", "_label")
+    `check` raises ValueError for spendings that the ledger cannot hold.
+    """
 
-    def __init__(self, file: LedgerFile) -> None:
+    __slots__ = ("_check", "_file", "_label")
+
+    def __init__(self, file: LedgerFile, check: Callable[[tuple[Spending, ...]], None]) -> None:
         self._file = file
+        self._check = check
         self._label = file.header["label"]
 
     def spendings(self) -> tuple[Spending, ...]:
@@ -191,12 +205,11 @@ class Disk:
 
     def _read(self, records: tuple[Record, ...]) -> tuple[Spending, ...]:
         try:
-            return tuple(
+            found = tuple(
                 read_spending(tuple((key, text) for key, text in line.items() if key != "label"))
                 for line in records
             )
+            self._check(found)
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"the ledger {os.path.basename(self._file.path)!r} holds what no fit wrote ({error}"
-                f"): restore it and its seal as they were after the last fit."
-            ) from None
+            foreign(self._file.path, error)
+        return found

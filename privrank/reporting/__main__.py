@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         examples = examples_html(None if arguments.no_vignettes else folder, out)
         write(out / "index.html", index(findings, summary, chapters, examples))
     except OSError as error:
-        stop(f"cannot write to {str(out)!r}: {error.strerror or error}.")
+        stop(f"cannot write to {str(out)!r}: {str(error.strerror or error).removesuffix('.')}.")
     for found in findings:
         print(f"\n{found.survey.name.capitalize()}\n\n{found.main.summary()}")
         print(

@@ -102,7 +102,7 @@ def _open_ledger(path: Path, survey: datasets.Survey, archived: bool) -> Budget:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         return Budget(path, epsilon=math.inf, unit="respondent", label=survey.name)
-    except ValueError as error:
+    except (ValueError, OSError, RuntimeError) as error:
         stop(str(error).removesuffix(".") + ", or choose another --out.")
 
 

@@ -39,6 +39,8 @@ class Budget(Ledger):
     ValueError, TypeError, OSError
         If a number is out of its range or `unit` is unknown; if the file is not a ledger, is
         another one, has been changed or cut short, or cannot be read, locked or written.
+    RuntimeError
+        If the file is replaced while it is opened.
 
     Notes
     -----

@@ -73,7 +73,7 @@ def check_delta(delta: object) -> float:
             f"delta must lie in [0, 1), got {value}: use 0 for pure differential privacy or a "
             f"probability well below 1/n."
         )
-    return value
+    return value + 0.0  # minus zero is zero
 
 
 def check_effect_epsilon(effect_epsilon: object, epsilon: float) -> float | None:

@@ -1,9 +1,12 @@
 """The ledger on disk: what it holds, what it refuses, and what a crash can leave of it."""
 
+import contextlib
 import errno
 import os
 import pickle
+import shutil
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -84,6 +87,14 @@ def test_left_out_facts_are_the_usual_ones(path):
     assert pr.Budget(path).spent == (np.inf, 0.0)
 
 
+def test_minus_zero_is_zero(path):
+    assert (
+        pr.Budget(path, epsilon=1.0, delta=-0.0).delta == 0.0 and b"-0.0" not in path.read_bytes()
+    )
+    pr.Budget(path, epsilon=1.0, delta=0.0).reserve("test", 0.5, -0.0, unit="row")
+    assert b"-0.0" not in path.read_bytes() and pr.Budget(path, delta=-0.0).left == (0.5, 0.0)
+
+
 def test_a_link_and_another_folder_reach_the_same_ledger(path, monkeypatch):
     filled(path, 1)
     (path.parent / "link").symlink_to(path)
@@ -135,6 +146,7 @@ def test_its_json_is_a_copy_in_memory(path):
         ((b"a.ledger",), {"epsilon": 1.0}, TypeError, "path must be .* got bytes"),
         ((), {"epsilon": 1.0, "label": "tea"}, ValueError, "label= names .* give its path, too"),
         (("new.ledger",), {"epsilon": 1.0, "label": 3}, TypeError, "label must be text, got int"),
+        (("a\0b",), {"epsilon": 1.0}, ValueError, "path must be .* without NUL characters.$"),
         (("new.ledger",), {"epsilon": -1.0}, ValueError, "epsilon must be positive"),
         (("new.ledger",), {"epsilon": 1.0, "unit": "person"}, ValueError, "unit must be one of"),
     ],
@@ -169,6 +181,84 @@ def test_a_ledger_put_in_its_place_is_not_spent(path, tmp_path):
     with pytest.raises(ValueError, match="is another one"):
         _ = budget.left
     assert names(path) == []
+
+
+# --- a file put in place of another ---
+
+
+def copied(path):
+    return Path(shutil.copy(path, path.with_name("copy")))
+
+
+def during(monkeypatch, step, act, when):
+    """Let `act` happen once, before or after a step of adding."""
+    original = getattr(ledgerfile, step)
+
+    def stepped(*arguments, **options):
+        monkeypatch.setattr(ledgerfile, step, original)
+        if when == "before":
+            act()
+        result = original(*arguments, **options)
+        if when == "after":
+            act()
+        return result
+
+    monkeypatch.setattr(ledgerfile, step, stepped)
+
+
+@pytest.mark.parametrize("fits", [False, True])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", ["_read", "_append", "_seal"])
+def test_two_files_never_grant_the_same(path, monkeypatch, quick, step, when, fits):
+    """One is put in place while a fit holds the lock of the other; another fit may find it."""
+    budget, granted = filled(path), []
+    copy = copied(path)
+
+    def take():
+        pr.Budget(path).reserve("other", 0.5, 0.0, unit="row")
+        granted.append("other")
+
+    def swap():
+        os.replace(copy, path)
+        if fits:
+            with contextlib.suppress(ValueError):
+                take()
+
+    during(monkeypatch, step, swap, when)
+    seals_differ = (step, when, fits) == ("_read", "before", True)
+    reason = "has lost lines" if seals_differ else "was replaced or removed .* no noise was drawn: "
+    with pytest.raises(ValueError if seals_differ else RuntimeError, match=reason):
+        budget.reserve("first", 0.5, 0.0, unit="row")
+    with contextlib.suppress(ValueError, pr.BudgetExceeded):  # ValueError where both sealed
+        take()
+    assert len(granted) <= 1
+
+
+def test_a_file_put_in_place_after_a_grant_lacks_it_and_is_refused(path):
+    budget = filled(path)
+    copy = copied(path)
+    budget.reserve("first", 0.5, 0.0, unit="row")
+    os.replace(copy, path)
+    assert "has lost lines at its end" in refusal(path)
+
+
+def test_who_waited_for_the_lock_of_a_replaced_file_opens_the_new_one(path, monkeypatch):
+    budget = filled(path)
+    copy = copied(path)
+    during(monkeypatch, "_lock", lambda: os.replace(copy, path), "before")
+    budget.reserve("third", 0.25, 0.0, unit="row")
+    assert names(path) == ["model 0", "model 1", "third"]
+    during(monkeypatch, "_lock", path.unlink, "before")
+    with pytest.raises(FileNotFoundError, match="cannot be written .*: no noise was drawn; name"):
+        budget.reserve("fourth", 0.25, 0.0, unit="row")
+
+
+def test_a_file_that_is_replaced_again_and_again_is_one_sentence(path, monkeypatch):
+    filled(path)
+    opened = len(os.listdir("/dev/fd")) if os.path.isdir("/dev/fd") else None
+    monkeypatch.setattr(ledgerfile, "_in_place", lambda *_: False)
+    assert "was replaced each time that it was opened" in refusal(path, RuntimeError)
+    assert opened is None or len(os.listdir("/dev/fd")) == opened
 
 
 # --- processes and threads ---
@@ -335,6 +425,54 @@ def test_well_formed_lines_of_no_fit_are_refused(path):
         _ = budget.left
 
 
+HEAD = {
+    "format": ledgerfile.FORMAT,
+    "label": "tea",
+    "epsilon": "1.0",
+    "delta": "0.0",
+    "unit": "row",
+}
+FIT = {"label": "tea", "by": "test", "epsilon": "0.6", "delta": "0.0"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        *(([{k: v for k, v in HEAD.items() if k != key}], "must have") for key in list(HEAD)[1:]),
+        ([HEAD | {"more": "1"}], "its first line must have"),
+        ([HEAD | {"epsilon": "nan"}], "epsilon must be positive"),
+        ([HEAD | {"epsilon": "much"}], "a number must be text"),
+        ([HEAD | {"delta": "1.5"}], "delta must lie in"),
+        ([HEAD | {"unit": "person"}], "unit must be one of"),
+        ([HEAD | {"label": 3}], "is not a ledger"),
+        ([HEAD, FIT, FIT], "the spendings add up to more than the total.: restore"),
+    ],
+)
+def test_whole_lines_that_no_ledger_has_are_refused(path, lines, reason):
+    content, check = b"", ""
+    for record in lines:
+        line, check = ledgerfile._line(record, check)
+        content += line
+    path.write_bytes(content)
+    ledgerfile._seal(str(path), len(lines) - 1, check)
+    with pytest.raises(ValueError, match=reason) as caught:
+        _ = pr.Budget(path).left
+    said = str(caught.value)
+    assert type(caught.value) is ValueError and said.startswith("the ledger 'survey.ledger' ")
+    assert said.endswith("path." if "not a ledger" in said else "last fit.")
+
+
+def test_no_ledger_admits_more_where_another_program_overspent_it(path):
+    budget = filled(path)
+    with budget._file.held() as (_, add):
+        add({"label": "tea survey", "by": "test", "epsilon": "0.75", "delta": "0.0"})
+    for ask in (lambda: budget.reserve("test", 0.1, 0.0, unit="row"), budget.summary):
+        with pytest.raises(
+            ValueError, match="holds what no fit wrote .the spendings add up to mor"
+        ):
+            ask()
+
+
 # --- files that are none ---
 
 
@@ -379,7 +517,8 @@ def test_on_a_read_only_file_system_it_can_be_looked_at(path, monkeypatch):
     with pytest.raises(OSError, match="cannot be written .read-only file system.: no noise was"):
         model().fit(epsilon=0.1, budget=budget)
     said = refusal(path.with_name("new.ledger"), OSError, epsilon=1.0)
-    assert "name a file on a local disk that can be written" in said
+    assert "cannot be made (read-only file system): name a file on a local disk that can" in said
+    assert "spent" not in said
 
 
 def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch):
@@ -396,12 +535,29 @@ def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch)
     monkeypatch.setattr(comparisons, "statistic", forbid)
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
-        with pytest.raises(OSError, match="no space left on device"):
+        with pytest.raises(OSError, match="no space left on device.: .* may stand as spent; name"):
             model().fit(epsilon=0.25, budget=budget)
     assert path.read_bytes()[: len(before)] == before and len(names(path)) == 2
     with pytest.raises(AssertionError, match="data were read"):
         model().fit(epsilon=0.25, budget=budget)
     assert budget.left == (0.25, 1e-6)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_where_fsync_stops_at_the_drives_cache_the_stronger_call_is_made(path, monkeypatch, known):
+    fcntl, calls = pytest.importorskip("fcntl"), []
+
+    def control(file, command):
+        calls.append(command)
+        if not known:
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    budget = filled(path)
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", "full", raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", control)
+    monkeypatch.setattr(os, "fsync", lambda file: calls.append("fsync"))
+    budget.reserve("test", 0.25, 0.0, unit="row")
+    assert calls == (["full"] if known else ["full", "fsync"]) * 3  # line, seal, folder
 
 
 # --- crashes ---
@@ -490,11 +646,29 @@ def test_two_threads_may_stop_in_the_middle_of_each_others_reading(path):
 # --- a fit without a budget ---
 
 
-def test_a_fit_without_a_budget_is_warned_of_once():
+def unsaid(monkeypatch):
+    monkeypatch.setattr(spend, "_ADVISED", threading.Lock())
+
+
+def test_of_several_threads_one_is_warned(monkeypatch):
+    said, together = [], threading.Barrier(2)
+    monkeypatch.setattr(warnings, "warn", lambda *_, **__: said.append(time.sleep(0.01)))
+    unsaid(monkeypatch)
+
+    def advise(_):
+        together.wait()
+        spend._advise()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(advise, range(2)))
+    assert len(said) == 1
+
+
+def test_a_fit_without_a_budget_is_warned_of_once(monkeypatch):
     ranks = pd.DataFrame([[1, 2], [2, 1]], columns=["a", "b"])
     aggregation = pr.PrivateRankAggregation(ranks)
     for fitted in (model(), aggregation):
-        spend._advise.cache_clear()
+        unsaid(monkeypatch)
         with pytest.warns(pr.PrivrankWarning, match="counted in no budget") as caught:
             fitted.fit(epsilon=1.0)
         (said,) = [w for w in caught if "no budget" in str(w.message)]
@@ -509,8 +683,8 @@ def quiet(call):
     return not [w for w in caught if "no budget" in str(w.message)]
 
 
-def test_seeded_non_private_and_counted_fits_are_not_warned_of(path):
-    spend._advise.cache_clear()
+def test_seeded_non_private_and_counted_fits_are_not_warned_of(path, monkeypatch):
+    unsaid(monkeypatch)
     rng = np.random.default_rng(1)
     assert quiet(lambda: model().fit(epsilon=1.0, rng=rng))
     assert quiet(lambda: model().fit(epsilon=np.inf))
@@ -524,9 +698,9 @@ def test_the_warning_as_an_error_stops_the_fit_before_the_data_are_read(monkeypa
 
     monkeypatch.setattr(comparisons, "statistic", forbid)
     monkeypatch.setattr(comparisons, "bounded", forbid)
-    spend._advise.cache_clear()
+    unsaid(monkeypatch)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(pr.PrivrankWarning):
-            model().fit(epsilon=1.0)
-    spend._advise.cache_clear()
+        for _ in range(2):
+            with pytest.raises(pr.PrivrankWarning):
+                model().fit(epsilon=1.0)

@@ -212,6 +212,31 @@ def test_spoilt_ledger_is_refused(copy):
         report_again(copy)
 
 
+def test_a_ledger_that_cannot_be_opened_is_one_sentence(tmp_path):
+    (tmp_path / "releases" / "university.ledger").mkdir(parents=True)
+    with pytest.raises(
+        SystemExit, match="ledger' cannot be .*, or choose another --out[.]$"
+    ) as end:
+        report_again(tmp_path)
+    assert "directory" in str(end.value) and str(end.value).count(".") == 3
+
+
+def test_a_seal_alone_is_one_sentence(tmp_path):
+    (tmp_path / "releases").mkdir()
+    (tmp_path / "releases" / "university.ledger.seal").write_text("x")
+    with pytest.raises(SystemExit, match="is missing, .* or choose another --out[.]$"):
+        report_again(tmp_path)
+
+
+def test_a_failed_write_ends_with_one_full_stop(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("the ledger 'a.ledger' cannot be written (disk full): free some space.")
+
+    monkeypatch.setattr(report, "investigate", fail)
+    with pytest.raises(SystemExit, match="free some space[.]$"):
+        report_again(tmp_path)
+
+
 def test_an_archive_of_the_worths_alone_is_completed(copy, capsys):
     for survey in SURVEYS:
         (copy / "releases" / f"{survey}-consensus-epsilon-1.json").unlink()
