@@ -11,16 +11,18 @@ TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report quick test chain oldest vignettes validate bench clean
+.PHONY: help report quick test chain tables oldest vignettes docs validate bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
 	@echo "make quick      lint, type check, the rules of the house and the fast tests (under a minute)"
 	@echo "make test       lint, type check and run the test suite (a quarter of an hour on two cores)"
 	@echo "make chain      print the code that runs between a data frame and its release (half a minute)"
+	@echo "make tables     compile the LaTeX of every kind of table; fail where one is too wide (a minute)"
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
 	@echo "                oldest Python, in .venv-oldest (a quarter of an hour or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (a minute or two)"
+	@echo "make docs       make the documentation site in build/site/, its links followed (three minutes)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (three minutes)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
@@ -33,7 +35,7 @@ help:
 # The interpreter comes first below: where it has gone, .venv is made afresh, and the stamps go too.
 
 report: $(RUN) $(VENV)/.installed-docs
-	$(RUN) -m privrank.report --out report
+	$(RUN) -m privrank.reporting --out report
 
 test: $(RUN) $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
@@ -48,6 +50,9 @@ quick: $(RUN) $(VENV)/.installed-dev
 chain: $(RUN) $(VENV)/.installed-dev
 	$(RUN) tools/chain.py
 
+tables: $(RUN) $(VENV)/.installed-docs
+	$(RUN) tools/latex.py
+
 # Another VENV for the rules below; mypy and ruff look at the sources, not at what is installed.
 oldest:
 	@$(MAKE) --no-print-directory VENV=$(OLDEST) $(OLDEST)/bin/python $(OLDEST)/.installed-oldest
@@ -55,6 +60,9 @@ oldest:
 
 vignettes: $(RUN) $(VENV)/.installed-docs
 	$(RUN) tools/vignettes.py vignettes/*.py --out build/vignettes
+
+docs: $(RUN) $(VENV)/.installed-site
+	$(THREADS) $(RUN) tools/website.py --out build/site
 
 validate: $(RUN) $(VENV)/.installed-docs
 	$(RUN) validation/run_all.py
@@ -80,6 +88,11 @@ $(VENV)/.installed-docs: setup.cfg pyproject.toml
 	@echo "Installing privrank and its dependencies into $(VENV) (one to three minutes) ..."
 	@$(INSTALL) ".[docs]"
 	@touch $@
+
+$(VENV)/.installed-site: setup.cfg pyproject.toml
+	@echo "Installing privrank, its dependencies and Sphinx into $(VENV) (one to three minutes) ..."
+	@$(INSTALL) ".[site]"
+	@touch $@ $(VENV)/.installed-docs
 
 $(VENV)/.installed-dev: setup.cfg pyproject.toml
 	@echo "Installing privrank, its dependencies and the test tools into $(VENV) (one to three minutes) ..."

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from privrank import datasets as datasets
     from privrank import local as local
+    from privrank import power as power
     from privrank.aggregation import PrivateRankAggregation as PrivateRankAggregation
     from privrank.archive import from_json as from_json
     from privrank.btl import PrivateBTL as PrivateBTL
@@ -27,50 +28,59 @@ if TYPE_CHECKING:
     from privrank.encode.forms.conversion import as_rankings as as_rankings
     from privrank.encode.forms.preflib import read_preflib as read_preflib
     from privrank.identity import IdentityTest as IdentityTest
+    from privrank.pooling import pool as pool
+    from privrank.power.tradeoff import plot_tradeoff as plot_tradeoff
     from privrank.privacy.budget import BudgetExceeded as BudgetExceeded
     from privrank.release.release import Release as Release
-    from privrank.results import AggregationResult as AggregationResult
-    from privrank.results import BTLResult as BTLResult
-    from privrank.results import ClosenessResult as ClosenessResult
-    from privrank.results import RankTestResult as RankTestResult
-    from privrank.results import TopKResult as TopKResult
-    from privrank.results import summary_col as summary_col
+    from privrank.reporting.document import report as report
+    from privrank.results.aggregation import AggregationResult as AggregationResult
+    from privrank.results.btl import BTLResult as BTLResult
+    from privrank.results.closeness import ClosenessResult as ClosenessResult
+    from privrank.results.columns import summary_col as summary_col
     from privrank.results.ledger import Budget as Budget
+    from privrank.results.pooled import PooledResult as PooledResult
+    from privrank.results.ranktest import RankTestResult as RankTestResult
+    from privrank.results.topk import TopKResult as TopKResult
     from privrank.topk import PrivateTopK as PrivateTopK
     from privrank.uniformity import UniformityTest as UniformityTest
     from privrank.util.checks import PrivrankWarning as PrivrankWarning
 
 _HOME = {
-    "AggregationResult": "privrank.results",
-    "BTLResult": "privrank.results",
+    "AggregationResult": "privrank.results.aggregation",
+    "BTLResult": "privrank.results.btl",
     "Budget": "privrank.results.ledger",
     "BudgetExceeded": "privrank.privacy.budget",
-    "ClosenessResult": "privrank.results",
+    "ClosenessResult": "privrank.results.closeness",
     "ClosenessTest": "privrank.closeness",
     "IdentityTest": "privrank.identity",
     "Link": "privrank.distributions.links",
     "Mallows": "privrank.distributions.mallows",
     "PlackettLuce": "privrank.distributions.simulate",
+    "PooledResult": "privrank.results.pooled",
     "PrivateBTL": "privrank.btl",
     "PrivateRankAggregation": "privrank.aggregation",
     "PrivateTopK": "privrank.topk",
     "PrivrankWarning": "privrank.util.checks",
-    "RankTestResult": "privrank.results",
+    "RankTestResult": "privrank.results.ranktest",
     "Release": "privrank.release.release",
-    "TopKResult": "privrank.results",
+    "TopKResult": "privrank.results.topk",
     "UniformityTest": "privrank.uniformity",
     "as_comparisons": "privrank.encode.forms.comparisonforms",
     "contribution_tradeoff": "privrank.contributions",
     "as_rankings": "privrank.encode.forms.conversion",
     "from_json": "privrank.archive",
+    "pool": "privrank.pooling",
+    "plot_tradeoff": "privrank.power.tradeoff",
     "read_preflib": "privrank.encode.forms.preflib",
-    "summary_col": "privrank.results",
+    "report": "privrank.reporting.document",
+    "summary_col": "privrank.results.columns",
     "tolerance_to_phi": "privrank.distributions.mallows",
 }
 
 _MODULES = {
     "datasets": "privrank.datasets",
     "local": "privrank.local",
+    "power": "privrank.power",
     "simulate": "privrank.distributions.simulate",
 }
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from privrank import aggregation, btl, closeness, identity, topk, uniformity
+from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
+from privrank.local import sortedorder
 from privrank.release.release import Release, archived_link
 from privrank.results.base import Result
+from privrank.results.pooled import PooledResult
 
 __all__ = ["from_json"]
 
 _REBUILD = {
+    "AdaptiveOrder": sortedorder.infer,
     "AggregationResult": aggregation.infer,
     "BTLResult": btl.infer,
     "ClosenessResult": closeness.infer,
@@ -21,7 +25,7 @@ _REBUILD = {
 }
 
 
-def from_json(text: str, *, link: Link | None = None) -> Result:
+def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     """Rebuild the result that ``to_json()`` of a result wrote.
 
     Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
@@ -44,8 +48,10 @@ def from_json(text: str, *, link: Link | None = None) -> Result:
     """
     try:
         record = json.loads(text)
+        if members := record.get("results"):
+            return _pooled(members, record["settings"], link)
         archived, settings = record["release"], dict(record["settings"])
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, KeyError, AttributeError, json.JSONDecodeError):
         archived, settings = None, {}
     chosen = archived_link(archived, link)
     try:
@@ -55,3 +61,9 @@ def from_json(text: str, *, link: Link | None = None) -> Result:
         raise ValueError("text must be JSON written by a result's to_json().") from None
     result: Result = rebuild(release, **settings)  # type: ignore[operator]
     return result
+
+
+def _pooled(members: Any, settings: dict[str, Any], link: Link | None) -> PooledResult:
+    """Rebuild a pooled result from the archives of what was pooled."""
+    results: list[Any] = [from_json(json.dumps(each), link=link) for each in members]
+    return pooling.pool(results, **settings)

@@ -248,8 +248,8 @@ class PrivateBTL:
             items). ``"gaussian"`` needs a `delta`, and pays for respondents with many items. A win
             matrix takes ``"laplace"`` or ``"gaussian"``.
         penalty : float or "auto"
-            Ridge gamma, the term gamma |worths|^2 / 2. A number gives the raw penalised worths;
-            ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
+            Ridge gamma, the term ``gamma |worths|^2 / 2``. A number gives the raw penalised
+            worths; ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
         solver : {"newton", "lbfgs", "cvxpy"}
             Solver of the convex fit; all agree to 1e-6. ``"cvxpy"`` knows the logit only.
         dependence : {"auto", "worst", "pairs", "none", "cluster"}

@@ -17,14 +17,12 @@ from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
 from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning.choice import Choice
-from privrank.planning.comparisons import Noise, noises_left, side_shares
+from privrank.planning.comparisons import Noise, plan_selection
 from privrank.planning.dependence import Dependence
 from privrank.release.release import (
     DEPENDENCE,
     MOMENTS,
     NET,
-    PAIR_COUNTS,
     WORTHS,
     Release,
     check_release,
@@ -204,10 +202,7 @@ class PrivateTopK:
         check_choice("noise", noise, Noise)
         check_rng(rng)
         design = self._encoded.design
-        extra = (PAIR_COUNTS,) if design.pairs is None and epsilon < np.inf else ()
-        sides, form = side_shares(design, epsilon, delta, dependence, shares, extra)
-        law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
-        choice = Choice("net wins", sides, form=form, noise=law)
+        choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
         release = release_comparisons(
             self._encoded,
             plan_comparisons(design, choice, epsilon, delta, by=f"PrivateTopK (k = {self._k})"),

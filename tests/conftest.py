@@ -1,6 +1,7 @@
 """Null tables drawn by the tests are kept for the session only; files that take long are slow."""
 
 import os
+import warnings
 
 import pytest
 
@@ -23,8 +24,9 @@ SLOW = {
         "statistics_mallowsnull"
     ),
     "planning": "choices excess",
-    "privacy": "knorm netnoise sensitivity",
-    "report": "report vignettes",
+    "power": "onesample severalsamples",
+    "privacy": "knorm ledger_kills ledgerfile netnoise sensitivity",
+    "reporting": "report vignettes",
     "results": "summaries tables",
     "util": "newton solvers",
 }
@@ -56,3 +58,13 @@ def _tables(tmp_path_factory):
             patch.setenv("LOKY_MAX_CPU_COUNT", "1")
         patch.setenv("PRIVRANK_CACHE", str(folder / "tables"))
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _advised():
+    """What is said once in a process is said, so that no test depends on which was the first."""
+    from privrank.mechanisms import spend
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spend._advise()

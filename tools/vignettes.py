@@ -30,15 +30,18 @@ ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 600  # seconds that a cell may take
 
 sys.path.insert(0, str(ROOT))  # the checkout that this file belongs to, installed or not
-from privrank.report.examples import heading  # noqa: E402
-from privrank.report.pages import page  # noqa: E402
+from privrank.reporting.examples import heading  # noqa: E402
+from privrank.reporting.pages import page  # noqa: E402
 
 STYLE = """
 div.input { margin: 1.2rem 0 .4rem; }
-.highlight pre { background: #f5f7f8; border-left: 3px solid #8fb3c7; }
+.highlight pre { color: #1f2933; background: #f5f7f8; border-left: 3px solid #8fb3c7; }
 .prompt, a.anchor-link { display: none; }
-.output_text pre, .output_stream pre { padding-left: .9rem; white-space: pre-wrap; }
-.output_stderr pre { background: #fbf1ef; }
+.output_text pre, .output_stream pre { padding-left: .9rem; }
+.output_html, math[display="block"] { overflow-x: auto; overflow-y: hidden; max-width: 100%; }
+:not(pre) > code { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { body { margin-top: 1rem; } pre { font-size: .72rem; } }
+.output_stderr pre { background: var(--warned); white-space: pre-wrap; }
 """
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -13,6 +13,7 @@ STUDIES = (
     "covariates",
     "dependence",
     "ranking_worths",
+    "pooling",
     "activity",
     "ccw_experiments",
     "ccw_surveys",
@@ -26,6 +27,9 @@ STUDIES = (
     "identity_power",
     "departures",
     "effects",
+    "power_models",
+    "power_tests",
+    "planning",
     "closeness_power",
     "closeness_pvalues",
     "closeness_details",
@@ -34,10 +38,12 @@ STUDIES = (
     "aggregation",
     "aggregation_orders",
     "local",
+    "local_pairs",
     "local_intervals",
     "local_yll",
     "localtests",
     "local_adaptive",
+    "local_figures",
 )
 
 

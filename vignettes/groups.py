@@ -25,9 +25,9 @@ for column in ("gender", "study"):
     print(data[column].value_counts(sort=False).to_string(), end="\n\n")
 
 # %% [markdown]
-# The test re-labels the students at random many times and looks how often the groups then differ as much as they do. Its statistic is the distance of two groups' mean features under a kernel that sees every difference between two laws of rankings.
+# The test re-labels the students at random many times and looks how often the groups then differ as much as they do. Its statistic is the distance of two groups' mean features under a kernel that sees every difference between two distributions of rankings.
 #
-# With privacy there is a catch: the usual p-value is a rank, and one student can change it. So noise is added to the statistic, and the p-value says how often re-labelled students with the same noise would exceed it. If the groups have the same law, this p-value is uniform: exactly, for any sizes. The statistic itself stays secret; beside the p-value it would say more than epsilon allows.
+# With privacy there is a catch: the usual p-value is a rank, and one student can change it. So noise is added to the statistic, and the p-value says how often re-labelled students with the same noise would exceed it. If the groups have the same distribution, this p-value is uniform: exactly, for any sizes. The statistic itself stays secret; beside the p-value it would say more than epsilon allows.
 
 # %%
 budget = pr.Budget(epsilon=6.0, unit="respondent")

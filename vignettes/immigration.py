@@ -58,7 +58,7 @@ print(fit.summary())
 figure = fit.plot_worth()
 
 # %% [markdown]
-# With so few students and this epsilon the privacy part of the standard errors exceeds the sampling part, and the rank sets leave the order inside a set open. That the four statements are equally acceptable can still be tested; the null law contains the noise and is simulated, hence the error in parentheses:
+# With so few students and this epsilon the privacy part of the standard errors exceeds the sampling part, and the rank sets leave the order inside a set open. That the four statements are equally acceptable can still be tested; the null distribution contains the noise and is simulated, hence the error in parentheses:
 
 # %%
 test = fit.test_homogeneity()

@@ -19,7 +19,7 @@ are taken for those that the fit expects: else such noise would reject all finit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,7 +32,7 @@ from privrank.bradley_terry.linear import ItemContrasts, LinearPredictor
 from privrank.bradley_terry.score import attainable
 from privrank.util.solvers import solve_each
 
-__all__ = ["intervals", "pvalues"]
+__all__ = ["intervals", "pvalues", "zero_tests"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -67,6 +67,25 @@ def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
         ]
         or [np.zeros(0)]
     )
+
+
+def zero_tests(
+    inference: Inference, contrasts: FloatArray
+) -> tuple[FloatArray, NoisyErrors, Components, Components]:
+    """Return the statistics by which contrasts are tested to be zero, and how these err.
+
+    The errors themselves, their components under the hypotheses and those at the fit.
+    """
+    errors = inference.score_errors()
+    if errors is None:
+        errors = inference.noisy_errors()
+        parts = errors.components(contrasts)
+        return contrasts @ inference.fitted.coefficients, errors, parts, parts
+    tests = _ScoreTests(inference, errors, contrasts)
+    statistic, weights, ratio = tests._scores(np.zeros(len(contrasts)), np.arange(len(contrasts)))
+    parts = errors.components(weights)
+    null = replace(parts, variance=ratio * parts.variance, side=ratio**2 * parts.side)
+    return statistic, errors, null, parts
 
 
 def intervals(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, ndtr, ndtri
+from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtr, ndtri, xlog1py
 
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
@@ -23,6 +23,7 @@ __all__ = [
     "BordaLaw",
     "PairLaw",
     "Target",
+    "binomial_lower",
     "difference_variance",
     "fraction_interval",
     "rank_threshold",
@@ -50,8 +51,41 @@ _POINTS, _FEWEST_POINTS = 2**21, 20
 _SIZES, _RADII, _RADII_OF_RANGES = 200, 29, 64
 """Sizes of a difference of their entries, and values of the radius, that are told apart."""
 
+_STEPS = 6
+"""Newton steps to an end of a mid-p interval: five reach it in double precision."""
+
 _FARTHEST = 7.0
 """Standard deviations out to which a normal variable is integrated; half of one at a step."""
+
+
+def binomial_lower(
+    hits: NDArray[Any], misses: NDArray[Any], tail: float, *, exact: bool
+) -> FloatArray:
+    """Return the lower ends of Clopper and Pearson's intervals for probabilities, or mid-p ends.
+
+    The upper end is 1 less the lower end with hits and misses exchanged.
+
+    Notes
+    -----
+    **Statistic.** The exact end is the probability q at which so many hits, or more, have the
+    probability `tail`: such intervals cover at least as often as they say, and more often for few
+    trials. The mid-p end (Lancaster 1961) counts just so many hits half,
+    P(X > k) + P(X = k) / 2 = tail, which is the same up to this half and so lies inside of the
+    exact interval. It covers as often as it says on average over q, more for few trials, and less
+    for some q: `docs/validation/local_pairs.md` has both by enumeration.
+
+    With b(k) = P(X = k), P(X >= k) rises by k b(k) / q, so that the left-hand side rises by
+    (k / q + (n - k) / (1 - q)) b(k) / 2, by which Newton's steps go there from the exact end.
+    """
+    k, rest = np.maximum(hits, 1.0), np.asarray(misses, dtype=np.float64)
+    end = betaincinv(k, rest + 1.0, tail)
+    for _ in range(0 if exact else _STEPS):
+        log_same = k * np.log(end) + xlog1py(rest, -end) - betaln(k + 1.0, rest + 1.0)
+        half = 0.5 * np.exp(log_same - np.log(k + rest + 1.0))
+        excess = betainc(k, rest + 1.0, end) - half - tail
+        step = excess / (half * (k / end + rest / (1.0 - end)))
+        end = np.minimum(end - step, 0.5 * (1.0 + end))
+    return np.where(np.asarray(hits) > 0, end, 0.0)
 
 
 def fraction_interval(

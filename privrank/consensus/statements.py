@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from privrank.consensus.intervals import (
     BordaLaw,
     Target,
+    binomial_lower,
     fraction_interval,
     rank_threshold,
     score_interval,
@@ -194,19 +195,23 @@ class PairVotes:
 
         Notes
         -----
-        **Statistic.** Votes of 1 and -1 have the exact interval of Clopper and Pearson, at
-        Bonferroni's level for all together. It holds with at least the nominal probability, for any
-        number of reports, and more often than that for few. For other votes, with z the normal
-        quantile, x the mean of n votes and s the mean square of a vote, all t with
-        (x - t)^2 <= z^2 (s - t^2) / n are the means that are allowed, as in Wilson's interval. A
-        mean t is the fraction 1/2 + t / (2 gain); what is outside of [0, 1] is cut off.
+        **Statistic.** Given what was asked, the votes of 1 and -1 on a pair are independent, one of
+        a report, so that the number for its first item is binomial. One at a time pairs have the
+        mid-p interval, all together the exact one of Clopper and Pearson at Bonferroni's level,
+        inside of which the former lies (:func:`privrank.consensus.intervals.binomial_lower`). So
+        all together hold with at least the nominal probability, for any numbers of reports; one
+        interval does on average. Where few reports allow all fractions from 0 to 1, it always
+        holds. For other votes, with z the normal quantile, x the mean of n votes and s the mean
+        square of a vote, all t with (x - t)^2 <= z^2 (s - t^2) / n are the means that are allowed,
+        as in Wilson's interval. A mean t is the fraction 1/2 + t / (2 gain); what is outside of
+        [0, 1] is cut off.
         """
         m, asked = len(self.counts), self.counts > 0
         each = alpha / (m * (m - 1) // 2) if together else alpha
         if self.square == 1.0:
             ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
             behind = self.counts - ahead
-            lower = np.where(ahead > 0, betaincinv(np.maximum(ahead, 1), behind + 1, 0.5 * each), 0)
+            lower = binomial_lower(ahead, behind, 0.5 * each, exact=together)
             upper = 1.0 - lower.T  # the other way round it is the other item that is ahead
             means = [2.0 * lower - 1.0, 2.0 * upper - 1.0]
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,23 +125,36 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
     return pd.DataFrame({name: view.get_column(name).to_numpy() for name in columns})
 
 
-def series_of(view: Frame, columns: Sequence[str]) -> dict[str, pd.Series[Any]]:
+def series_of(
+    view: Frame, columns: Sequence[str], texts: Mapping[str, str]
+) -> dict[str, pd.Series[Any]]:
     """Return columns of any frame as pandas Series, a lazy frame collected once.
 
     Texts of other engines stay Python's: to make a pandas type of them takes as long as to read.
+    Entries of a column that have to be one of the `texts` are compared with it by the engine, where
+    the column's type is that of texts: others come as "".
     """
-    if isinstance(view, nw.LazyFrame):
-        view = view.select(*columns).collect()
-    elif isinstance(native := view.to_native(), pd.DataFrame):
+    if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
         return {name: native[name].reset_index(drop=True) for name in columns}
-    return {name: _series(view.get_column(name).to_numpy()) for name in columns}
+    schema = view.collect_schema()
+    compared = [name for name in texts if schema[name] == nw.String]
+    chosen = [
+        (nw.col(name) == texts[name]).fill_null(False).alias(name) if name in compared else name
+        for name in columns
+    ]
+    view = view.select(*chosen)
+    frame = view.collect() if isinstance(view, nw.LazyFrame) else view
+    arrays = {name: frame.get_column(name).to_numpy() for name in columns}
+    for name in compared:
+        arrays[name] = np.where(arrays[name], np.array(texts[name], dtype=object), "")
+    return {name: _series(array) for name, array in arrays.items()}
 
 
 def _series(array: NDArray[Any]) -> pd.Series[Any]:
     """Return an array as a Series; entries that are arrays, and dates of any unit, are objects."""
     if array.ndim > 1 or array.dtype.kind in "mM":
         return pd.Series(list(array), dtype=object)
-    return pd.Series(array, dtype=array.dtype)
+    return pd.Series(array, dtype=array.dtype, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def once(
     What is struck in a part of the reports is struck in the whole, and parts that agree make a
     whole that agrees: so parts may be counted one by one and added up, in any order.
     """
-    order = np.argsort(identity, kind="stable")
+    order = np.argsort(identity)
     identity, assignment, answer = identity[order], assignment[order], answer[order]
     new = np.ones(len(order), dtype=np.bool_)
     new[1:] = identity[1:] != identity[:-1]
@@ -157,7 +157,8 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
     try:
         view = counting.open_frame(reports, "reports")
         missing = [name for name in COLUMNS if name not in counting.column_names(view)]
-        table = None if missing else counting.series_of(view, COLUMNS)
+        own = {"protocol_id": protocol_id}
+        table = None if missing else counting.series_of(view, COLUMNS, own)
     except (TypeError, MemoryError, Warning):
         raise
     except Exception as error:  # whatever an engine raises on a file that is cut off

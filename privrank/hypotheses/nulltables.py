@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privrank.release.survey import Sample
 from privrank.util.checks import check_count
-from privrank.util.progress import PATIENCE, Progress
+from privrank.util.workers import Workers
 
 __all__ = [
     "FULL",
@@ -48,9 +48,6 @@ _LIGHT, _HEAVY = 2**25, 2**27
 
 BLOCK = 64
 """Draws that share a generator."""
-
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""What tells linear algebra in a process of its own to use one core."""
 
 _MEMORY: dict[str, IntArray] = {}
 
@@ -143,43 +140,11 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
 
 def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
     """Draw the blocks here and, where that takes long, on the other cores too; with a bar."""
-    bar = Progress(f"null table of the {name}", len(numbers))
-    blocks = {}
-    for number in numbers:
-        blocks[number] = _block(name, sizes, draw, number)
-        bar.show(len(blocks))
-        if len(blocks) > 1 and bar.spent / len(blocks) * len(numbers) > PATIENCE:
-            break
-    rest = [number for number in numbers if number not in blocks]
-    if rest:
-        _share(partial(_block, name, sizes, draw), rest, blocks, bar)
-    return np.concatenate([blocks[number] for number in numbers])
-
-
-def _share(
-    block: Callable[[int], IntArray], rest: list[int], blocks: dict[int, IntArray], bar: Progress
-) -> None:
-    """Draw the rest from both ends: other processes from the first on, this one from the last."""
-    from joblib import cpu_count
-    from joblib.externals.loky import ProcessPoolExecutor
-    from threadpoolctl import threadpool_limits
-
-    with ProcessPoolExecutor(max(1, cpu_count() - 1), env=_ONE_THREAD) as others:
-        waiting = {number: others.submit(block, number) for number in rest}
-        try:
-            with threadpool_limits(1):
-                for number in reversed(rest):
-                    if not waiting[number].cancel():  # it is being drawn, and so are all before it
-                        break
-                    blocks[number] = block(number)
-                    bar.show(len(blocks))
-            for number in rest:
-                if number not in blocks:
-                    blocks[number] = waiting[number].result()
-                    bar.show(len(blocks))
-        finally:  # an interrupted call leaves no work behind
-            for asked in waiting.values():
-                asked.cancel()
+    with Workers() as workers:
+        blocks = workers.map(
+            partial(_block, name, sizes, draw), numbers, f"null table of the {name}"
+        )
+    return np.concatenate(blocks)
 
 
 def _folder() -> Path:

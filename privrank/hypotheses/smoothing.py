@@ -67,10 +67,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.util.solvers import zero
+
 __all__ = [
     "RELEASED_STEPS",
     "noise_cell",
     "noise_scale",
+    "rejection_probability",
     "round_up",
     "smoothed_pvalue",
     "smoothing_scale",
@@ -150,3 +153,31 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
 def round_up(pvalue: float) -> float:
     """Return the p-value as it is released: rounded up to a multiple of 1e-4, at least 1e-4."""
     return min(max(math.ceil(RELEASED_STEPS * pvalue), 1), RELEASED_STEPS) / RELEASED_STEPS
+
+
+def rejection_probability(statistics: FloatArray, scale: float, alpha: float) -> float:
+    """Return the probability over the noise that the released p-value is at most `alpha`.
+
+    For planning, from the statistics of simulated data.
+
+    Notes
+    -----
+    **Statistic.** H falls strictly, so that the p-value, rounded up to a multiple of 1e-4, is at
+    most alpha where M_0 is at least the m at which H(m) is alpha rounded down to one.
+    """
+    level = math.floor(RELEASED_STEPS * alpha * (1 + 1e-12)) / RELEASED_STEPS
+    if scale == 0:
+        return float(round_up(smoothed_pvalue(statistics, float(statistics[0]), 0.0)) <= alpha)
+    if level == 0.0:
+        return 0.0
+    reach = scale * (math.log(1.0 / level) + 1.0)
+    least = zero(
+        lambda m: smoothed_pvalue(statistics, m, scale) - level,
+        float(statistics.min()) - reach,
+        float(statistics.max()) + reach,
+        xtol=1e-9 * scale,
+        rtol=1e-9,
+    )
+    step = (least - float(statistics[0])) / scale
+    tail = 0.5 * math.exp(-abs(step))
+    return tail if step > 0 else 1.0 - tail

@@ -53,6 +53,9 @@ class Statistic:
     randomised : bool
         Whether a public random number decides at the boundary of the rejection region, which gives
         the test its level exactly; for statistics with an exact null distribution.
+    coarse : callable or None
+        Maps a number of draws to the same statistic with its public constants from so many, for a
+        first look at many sizes; None where it has no such constants.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Statistic:
     impossible: Callable[[IntArray], int] | None = None
     distance: bool = False
     randomised: bool = False
+    coarse: Callable[[int], Statistic] | None = None
 
 
 @dataclass(frozen=True, slots=True)

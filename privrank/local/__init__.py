@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from privrank.local.protocols_orders import SubRanking as SubRanking
     from privrank.local.protocols_vectors import CapBorda as CapBorda
     from privrank.local.protocols_vectors import DuchiBall as DuchiBall
+    from privrank.local.sortedorder import AdaptiveOrder as AdaptiveOrder
 
 _HOME = {
     "AdaptiveKwikSort": "privrank.local.adaptive",
+    "AdaptiveOrder": "privrank.local.sortedorder",
     "CapBorda": "privrank.local.protocols_vectors",
     "Client": "privrank.local.client",
     "Comparisons": "privrank.local.protocols_orders",

@@ -15,8 +15,8 @@ from privrank.encode.reports import REASONS, REPEATED, STRUCK, hashed, read_repo
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
 from privrank.local.rounds import RoundSort
-from privrank.local.sortedorder import AdaptiveOrder
-from privrank.local.tally import archived_numbers, archived_reasons
+from privrank.local.sortedorder import AdaptiveOrder, infer, release_order
+from privrank.local.tally import Tally, archived_numbers, archived_reasons
 from privrank.util.checks import check_alpha, check_count
 
 __all__ = ["Curator"]
@@ -237,21 +237,20 @@ class Curator:
         alpha : float, default 0.05
             Level of the intervals.
         """
+        alpha = check_alpha(alpha)
         # lists that this round is dividing are divided by the answers that are there
         standing = self._sort.divided(self._ahead()) if self._sort.lists else self._sort
-        return AdaptiveOrder(
-            protocol=self.protocol,
-            sort=standing.order,
-            asked=self._asked.copy(),
-            answers=self._given.copy(),
-            first=self._first.copy(),
-            rejected=self.rejected,
-            respondents=self.respondents,
-            late=self.late,
-            rounds=self.rounds,
-            unplaced=sum(end - start for start, end in self._sort.lists),
-            alpha=check_alpha(alpha),
-        )
+        counts = np.column_stack((self._first, self._given - self._first))
+        pair, answer = np.nonzero(counts)
+        count = counts[pair, answer]
+        tally = Tally(self.protocol, pair, answer, count, self.rejected, None, None)
+        settings = {
+            "respondents": self.respondents,
+            "late": self.late,
+            "rounds": self.rounds,
+            "unplaced": sum(end - start for start, end in self._sort.lists),
+        }
+        return infer(release_order(tally, self._asked, standing.order, settings), alpha=alpha)
 
     def to_json(self) -> str:
         """Return the state of the run as JSON text, from which :meth:`from_json` goes on.

@@ -263,12 +263,13 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     1/4.
     """
     m, counts = len(pairs.counts), pairs.counts
-    shrunk = shrink(pairs.fractions, pairs.largest_variance).pairs
-    filled = np.where(counts > 0, pairs.fractions, shrunk)
+    unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
+    filled = np.array(pairs.fractions)
+    if unasked.any():
+        filled = np.where(unasked, shrink(filled, pairs.largest_variance).pairs, filled)
     np.fill_diagonal(filled, 0.0)
     reach = (m - 1) / (counts > 0).sum(axis=1)
     covariance = votes.covariance(pairs) * np.outer(reach, reach)
-    unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
     covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
     return filled.sum(axis=1), covariance, filled
 

@@ -116,12 +116,12 @@ class CapBorda(Protocol):
     -----
     **Statistic.** Let x be the centred vector of (m + 1) / 2 - rank, and d = m - 1 the dimension of
     its space. The cosines of x with N uniform directions are independent, and T is the expected sum
-    of the k largest; by symmetry the mean of the k directions sums to T x / |x|, and that of all to
-    zero. So the direction reported, as a unit vector, has the mean gain x / |x| with gain = T times
-    the gain of the response, and its length is 1 whatever is reported: the variance is least where
-    the gain is largest. |x|^2 = m (m^2 - 1) / 12 is the same for all rankings. With N growing and
-    k / N fixed it becomes the cap mechanism of the references. Directions are rounded, so the mean
-    holds within a thousandth.
+    of the k largest; by symmetry the mean of the k directions sums to ``T x / |x|``, and that of
+    all to zero. So the direction reported, as a unit vector, has the mean ``gain x / |x|`` with
+    gain = T times the gain of the response, and its length is 1 whatever is reported: the variance
+    is least where the gain is largest. ``|x|^2 = m (m^2 - 1) / 12`` is the same for all rankings.
+    With N growing and k / N fixed it becomes the cap mechanism of the references. Directions are
+    rounded, so the mean holds within a thousandth.
 
     References
     ----------

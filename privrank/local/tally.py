@@ -255,9 +255,10 @@ class Tally:
         would have a binomial number of reports. The probability is A times its upper tail at the
         largest number, and at most 1: a bound for that of any number as large (Bonferroni). It
         rests on public numbers alone. Where there are far more assignments than reports, it is a
-        seed that comes again which makes it small.
+        seed that comes again which makes it small. An adaptive protocol's assignments are its
+        curator's: of them, as of no reports, nothing is said, (0, 0, 1).
         """
-        if not self.n:
+        if not self.n or isinstance(self.protocol, AdaptiveKwikSort):
             return 0, 0, 1.0
         first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
         reports = np.add.reduceat(self.count, first)
@@ -280,8 +281,8 @@ class Tally:
             "Each rejected report is counted under one reason. Of equal reports with one id one is "
             "accepted, of different ones none, whatever the order of rows."
         ]
-        if self.n and not isinstance(self.protocol, AdaptiveKwikSort):
-            place, most, probability = self.commonest
+        place, most, probability = self.commonest
+        if most:
             notes.append(
                 f"The commonest of {self.protocol.assignments} assignments, number {place}, has "
                 f"{most} reports. Were assignments drawn uniformly, the probability of so many "

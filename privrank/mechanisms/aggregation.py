@@ -24,7 +24,14 @@ from privrank.privacy.noise import draw_permutation, source_of
 from privrank.release.plan import Plan
 from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Release
 
-__all__ = ["Found", "half_votes", "pair_counts", "release_aggregation", "release_votes"]
+__all__ = [
+    "Found",
+    "consensus_in",
+    "half_votes",
+    "pair_counts",
+    "release_aggregation",
+    "release_votes",
+]
 
 IntArray = NDArray[np.int64]
 Found = tuple[dict[str, IntArray], dict[str, float]]
@@ -65,7 +72,7 @@ def release_aggregation(
       (:func:`privrank.planning.excess.totals_scale`), their coordinates each moving by at most
       L (m - 1).
     """
-    return release_votes(encoded, plan, _consensus, budget=budget, rng=rng)
+    return release_votes(encoded, plan, consensus_in, budget=budget, rng=rng)
 
 
 def release_votes(
@@ -82,7 +89,7 @@ def release_votes(
     permutation of the items, and the source of noise.
     """
     sample = encoded.sample
-    spend(budget, plan, sample)
+    spend(budget, plan, sample, rng)
     tie_break = draw_permutation(len(sample.items), rng)
     steps = int(plan.number("steps"))
     values, found = find(plan, _votes(encoded, steps), sample.nobs * steps, tie_break, rng)
@@ -130,7 +137,7 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     return np.asarray(np.sum(votes, axis=0), dtype=np.int64)
 
 
-def _consensus(
+def consensus_in(
     plan: Plan,
     counts: IntArray,
     weight: int,

@@ -100,7 +100,7 @@ def release_activity(
     plan = Plan(
         "contribution_tradeoff", name, name, epsilon, 0.0, {ACTIVITY: part}, {"bounds": cuts}, rho
     )
-    spend(budget, plan, design)
+    spend(budget, plan, design, rng)
     counts = activity(encoded._rows, design.nobs, bounds, distinct=design.distinct_pairs)
     tie_break = draw_permutation(len(design.items), rng)
     values = {ACTIVITY: draw(part, counts, rng)}

@@ -52,7 +52,7 @@ from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["plan_comparison", "release_comparison"]
+__all__ = ["permuted", "plan_comparison", "public_quantiles", "release_comparison"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -212,16 +212,10 @@ def release_comparison(
     """
     sample = encoded.sample
     # public, and computed before anything is spent: that may be interrupted
-    public = _public(asked, sample, plan.number("scale"))
-    spend(budget, plan, sample)
+    public = public_quantiles(asked, sample, plan.number("scale"))
+    spend(budget, plan, sample, rng)
     encoded = completed_groups(encoded, rng)
-    data = _data(encoded, asked)
-    measures = [_measure(data, asked, sample, public)]
-    if STATISTIC in plan.parts and asked.form != "pairs":
-        measures.append(_pairs(data, asked))
-    found = permuted_statistics(
-        data.counts, partial(_columns, measures), int(plan.number("permutations")), rng, data.pairs
-    )
+    found = permuted(encoded, asked, plan, public, rng)
     name = PVALUE if asked.decision is None else DECISION
     values = {name: np.array([_drawn(asked, plan, found[:, 0], rng)])}
     if STATISTIC in plan.parts:
@@ -234,6 +228,26 @@ def release_comparison(
         values=values,
         tie_break=draw_permutation(len(sample.items), rng),
     )
+
+
+def permuted(
+    encoded: EncodedGroups,
+    asked: Comparison,
+    plan: Plan,
+    public: FloatArray,
+    rng: np.random.Generator | None,
+) -> FloatArray:
+    """Return the statistics of the data and of all re-labellings, which are sensitive.
+
+    In rows, the data's first; the distance of two groups is a second column where it is wanted
+    beside another statistic. `public` is from :func:`public_quantiles`.
+    """
+    data = _data(encoded, asked)
+    measures = [_measure(data, asked, encoded.sample, public)]
+    if STATISTIC in plan.parts and asked.form != "pairs":
+        measures.append(_pairs(data, asked))
+    count = int(plan.number("permutations"))
+    return permuted_statistics(data.counts, partial(_columns, measures), count, rng, data.pairs)
 
 
 def _columns(measures: list[Measure], tables: Tables) -> FloatArray:
@@ -268,7 +282,7 @@ def _effect(
     return draw(part, np.array([math.floor(number / part.step) for number in numbers]), rng)
 
 
-def _public(asked: Comparison, sample: Sample, scale: float) -> FloatArray:
+def public_quantiles(asked: Comparison, sample: Sample, scale: float) -> FloatArray:
     """Return the quantiles by which an omnibus compares its parts; none for other statistics."""
     if asked.form not in ("groups", "cells"):
         return np.empty(0)

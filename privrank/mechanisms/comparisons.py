@@ -171,7 +171,7 @@ def release_comparisons(
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
         encoded = bounded(encoded, rng)
         design = _observed(encoded, always=moments or plan.mechanism == WINS)
-    spend(budget, plan, design)
+    spend(budget, plan, design, rng)
     encoded = bounded(encoded, rng)
 
     values: dict[str, IntArray] = {}

@@ -195,7 +195,7 @@ def release_sample(
         Before any row is read.
     """
     sample = encoded.sample
-    spend(budget, plan, sample)
+    spend(budget, plan, sample, rng)
     data, values = one_row_per_unit(encoded, rng), {}
     if sample.completed:
         data = completed(data, null, rng, anywhere=encoded.missing == "half")

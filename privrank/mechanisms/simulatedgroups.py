@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
 from privrank.hypotheses.nulls import Order
+from privrank.hypotheses.smoothing import rejection_probability
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import release_comparison
+from privrank.mechanisms.closeness import permuted, public_quantiles
 from privrank.planning.simulation import Chance
 from privrank.release.plan import Plan
 from privrank.release.release import DECISION, DETAILS, PVALUE
@@ -22,10 +23,11 @@ from privrank.release.survey import Sample
 __all__ = ["comparison_rejects"]
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 
 def comparison_rejects(asked: Comparison, plan: Plan, sample: Sample, alpha: float) -> Chance:
-    """Return the map from simulated data of all groups to whether the comparison rejects.
+    """Return the map from simulated data of all groups to their probability of rejection.
 
     Given what the comparison releases, its plan and the public facts. The data, counts by category
     or ranks with one row per unit, come with the generator of all that is random in it.
@@ -33,7 +35,8 @@ def comparison_rejects(asked: Comparison, plan: Plan, sample: Sample, alpha: flo
     test = {name: part for name, part in plan.parts.items() if name in (DECISION, PVALUE)}
     settings = {name: value for name, value in plan.settings.items() if name != DETAILS}
     alone = replace(plan, parts=test, settings=settings)
-    return partial(_rejects, asked=asked, plan=alone, sample=sample, alpha=alpha)
+    public = public_quantiles(asked, sample, plan.number("scale"))
+    return partial(_rejects, asked=asked, plan=alone, sample=sample, alpha=alpha, public=public)
 
 
 def _rejects(
@@ -43,6 +46,7 @@ def _rejects(
     plan: Plan,
     sample: Sample,
     alpha: float,
+    public: FloatArray,
 ) -> float:
     groups, rng = drawn
     facts = replace(sample, unit="row", max_rows=1)
@@ -50,8 +54,7 @@ def _rejects(
         EncodedSample(replace(facts, nobs=size, groups=()), rows, None)
         for rows, size in zip(groups, sample.sizes, strict=True)
     ]
-    release = release_comparison(EncodedGroups(facts, parts), asked, plan, budget=None, rng=rng)
-    if DECISION in release.parts:
-        return float(release.parts[DECISION].values[0])
-    part = release.parts[PVALUE]
-    return float(part.values[0] * part.step <= alpha)
+    statistics = permuted(EncodedGroups(facts, parts), asked, plan, public, rng)[:, 0]
+    if asked.decision is not None:
+        return float(asked.decision.decide(statistics, plan.parts[DECISION].epsilon, rng))
+    return rejection_probability(statistics, plan.number("scale"), alpha)

@@ -2,36 +2,66 @@
 
 from __future__ import annotations
 
+import math
+import sys
+import warnings
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy.budget import Ledger, check_budget
 from privrank.release.plan import PartPlan, Plan
 from privrank.release.survey import Design, Sample
+from privrank.util.checks import PrivrankWarning
 
 __all__ = ["draw", "spend"]
 
 IntArray = NDArray[np.int64]
 
 
-def spend(budget: Ledger | None, plan: Plan, survey: Design | Sample) -> None:
+@cache
+def _advise() -> None:
+    """Say once in a process that fits without a budget are counted nowhere."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("privrank."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(
+        "this fit is counted in no budget, although its epsilon adds to that of every other fit to "
+        "the same data: make budget = privrank.Budget('survey.ledger', epsilon=...), the total, "
+        "and hand budget= to all of them (said once).",
+        PrivrankWarning,
+        stacklevel=level,
+    )
+
+
+def spend(
+    budget: Ledger | None, plan: Plan, survey: Design | Sample, rng: np.random.Generator | None
+) -> None:
     """Reserve what a plan costs, before anything is read or drawn.
+
+    Without a budget nothing is reserved. A warning says so, once, if the fit is one that may be
+    published: with a finite epsilon and secure noise. Seeded noise is for simulations, whose
+    results are not for publication and of which studies make thousands.
 
     Raises
     ------
-    BudgetExceeded, ValueError, TypeError
-        If the budget has too little left, protects another unit, or is none.
+    BudgetExceeded, ValueError, TypeError, OSError
+        If the budget has too little left, protects another unit, is none, or cannot be written.
     """
     check_budget(budget)
     if budget is not None:
         budget.reserve(
-            f"{plan.by}: {plan.mechanism}",
+            plan.by,
             plan.epsilon,
             plan.delta,
             unit=survey.unit,
             max_rows=survey.max_rows,
             rho=plan.rho,
+            released=plan.mechanism,
         )
+    elif rng is None and math.isfinite(plan.epsilon):
+        _advise()
 
 
 def draw(part: PartPlan, exact: IntArray, rng: np.random.Generator | None) -> IntArray:

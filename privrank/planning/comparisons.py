@@ -41,6 +41,7 @@ __all__ = [
     "noises_left",
     "plan_choices",
     "plan_fit",
+    "plan_selection",
     "predicted_error",
     "side_shares",
 ]
@@ -209,6 +210,21 @@ def plan_fit(
         return Choice(_exact(epsilon, link), sides, form=form, link=link)
     plans = plan_choices(design, epsilon, method, penalty, dependence, shares, noise, delta, link)
     return plans[0]
+
+
+def plan_selection(
+    design: Design,
+    epsilon: float,
+    delta: float = 0.0,
+    noise: Noise = "auto",
+    dependence: Dependence = "auto",
+    shares: Mapping[str, float] | None = None,
+) -> Choice:
+    """Return the plan of a selection by win rates: net wins, and pair counts if not public."""
+    extra = (PAIR_COUNTS,) if design.pairs is None and not math.isinf(epsilon) else ()
+    sides, form = side_shares(design, epsilon, delta, dependence, shares, extra)
+    law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
+    return Choice("net wins", sides, form=form, noise=law)
 
 
 def _exact(epsilon: float, link: Link) -> Mechanism:

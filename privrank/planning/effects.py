@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,18 @@ from privrank.release.release import STATISTIC, Release
 from privrank.release.survey import Sample
 from privrank.util.solvers import zero
 
-__all__ = ["STANDARD", "DetectableEffect", "PowerStudy", "check_power", "detectable_between"]
+__all__ = [
+    "STANDARD",
+    "DetectableEffect",
+    "PowerStudy",
+    "alternative",
+    "check_power",
+    "curve_between",
+    "curve_of",
+    "detectable_between",
+    "effect_at",
+    "family",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -32,6 +42,9 @@ STANDARD = 0.1
 
 _QUICK, _REPLICATES = 1_500_000, 200
 """Cells that a summary simulates at most, and replicates, of which 20 are the fewest."""
+
+_LISTED = 10_000
+"""Rankings of two items of which all samples are listed."""
 
 _PER_CATEGORY = 20
 """Cells of rankings that take about as long to simulate as all choices of one category."""
@@ -76,10 +89,10 @@ class DetectableEffect:
                 f"a Mallows model with phi = {self.phi:.4g} (its first item is ranked before its "
                 f"last with probability {self.first_over_last:.3f}), "
             )
+        how = f"Monte Carlo standard error {self.error:.1g}" if self.error else "exact"
         return (
             f"Detected with power {self.power:g} at level {self.alpha:g}: {model}a total variation "
-            f"distance of {self.total_variation:.3g} {self.apart} (Monte Carlo standard error "
-            f"{self.error or 0.0:.1g})."
+            f"distance of {self.total_variation:.3g} {self.apart} ({how})."
         )
 
 
@@ -126,7 +139,7 @@ def _dispersed(
     return np.asarray(model.rvs(sample.nobs, rng))
 
 
-def _family(
+def family(
     sample: Sample, null: NullModel, falling: bool = False
 ) -> tuple[simulation.Sampler, float, float]:
     """Return the sampler, an effect to start from and the largest effect.
@@ -147,6 +160,45 @@ def _family(
     raised = _raised(p) != falling
     most = 1.0 - float(np.array(p)[raised].sum())
     return partial(_tilted, sample, p, raised), min(0.5 * (m / n) ** 0.5, most), most
+
+
+def curve_of(
+    asked: Statistic | RandomBit,
+    reject: simulation.Chance,
+    sample: Sample,
+    null: NullModel,
+    falling: bool = False,
+) -> tuple[simulation.Curve | simulation.Enumerated, float, float]:
+    """Return the power of a test of one sample by effect, where to start and the largest effect.
+
+    Of two categories it is exact, and of two items if rankings are not too many to be listed.
+    """
+    sampler, start, most = family(sample, null, falling)
+    choices = sample.kind == "choices"
+    few = len(sample.items) == 2 and (choices or sample.nobs <= _LISTED)
+    if few and isinstance(asked, Statistic):
+        first = partial(_first, null, falling) if choices else partial(_first_order, null)
+        data = _counted if choices else _listed
+        return simulation.Enumerated(reject, first, data, sample.nobs), start, most
+    return simulation.Curve(reject, sampler, len(sample.items), asked.name), start, most
+
+
+def _first(null: NullModel, falling: bool, distance: float) -> float:
+    share = null.probabilities[0]
+    return max(share - distance, 0.0) if falling else min(share + distance, 1.0)
+
+
+def _first_order(null: NullModel, effect: float) -> float:
+    ahead = float(alternative(2, effect, null)[0].pair_probability(0, 1))
+    return ahead if null.center in ((), (1, 2)) else 1.0 - ahead
+
+
+def _counted(first: int, second: int) -> IntArray:
+    return np.array([first, second])
+
+
+def _listed(first: int, second: int) -> IntArray:
+    return np.repeat(np.array([[1, 2], [2, 1]]), [first, second], axis=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +225,18 @@ class PowerStudy:
     null: NullModel
     alpha: float
 
-    def _curve(self) -> tuple[simulation.Curve, float, float]:
+    def _curve(self) -> tuple[simulation.Curve | simulation.Enumerated, float, float]:
         part, sample = self.release.parts.get(STATISTIC), self.release.sample
         noise = DiscreteLaplace(0.0) if part is None else part.laplace
         reject = simulation.chance(self.asked, noise, self.threshold)
         falling = self.release.plan.settings.get("alternative") == "smaller"
-        sampler, start, most = _family(sample, self.null, falling)
-        curve = simulation.Curve(reject, sampler, len(sample.items), self.asked.name)
-        return curve, start, most
+        return curve_of(self.asked, reject, sample, self.null, falling)
 
     def detectable_effect(self, power: float, replicates: int) -> DetectableEffect:
         """Return the smallest effect at which the test has this power."""
         sample = self.release.sample
         curve, start, most = self._curve()
-        found = curve.detectable(power, replicates, start=start, most=most)
+        found = simulation.detectable(curve, power, replicates, start=start, most=most)
         return _stated(sample, self.null, found, power, self.alpha)
 
     def standard(self) -> tuple[float, float, float | None] | None:
@@ -205,26 +255,22 @@ class PowerStudy:
         if choices:
             return (*curve.at(STANDARD, replicates), None) if STANDARD <= most else None
         m = len(sample.items)
-
-        def beyond(effect: float) -> float:
-            return _alternative(m, effect, null)[1] - STANDARD
-
-        if beyond(most) < 0:
+        effect = effect_at(m, STANDARD, null, most)
+        if effect is None:
             return None
-        effect = zero(beyond, 0.0, most, xtol=1e-9, rtol=1e-6)
-        return (*curve.at(effect, replicates), _alternative(m, effect, null)[0].phi)
+        return (*curve.at(effect, replicates), alternative(m, effect, null)[0].phi)
 
     def power_curve(self, points: int, replicates: int) -> pd.DataFrame:
         """Return the power from no effect to what is detected 99 times in 100."""
         sample = self.release.sample
         curve, start, most = self._curve()
-        widest = curve.detectable(0.99, 40, start=start, most=most)
+        widest = simulation.detectable(curve, 0.99, 40, start=start, most=most)
         effects = np.linspace(0.0, most if widest is None else widest[0], points)
         rows = [curve.at(float(effect), replicates) for effect in effects]
         frame = pd.DataFrame(rows, columns=["power", "std err"])
         if sample.kind == "rankings":
             m = len(sample.items)
-            models = [_alternative(m, float(effect), self.null) for effect in effects]
+            models = [alternative(m, float(effect), self.null) for effect in effects]
             frame.insert(0, "phi", [model.phi for model, _ in models])
             frame.insert(1, "total_variation", [distance for _, distance in models])
         else:
@@ -254,24 +300,38 @@ def detectable_between(
     DetectableEffect
         How far the smallest group is from the others, in which everything is equally likely.
     """
+    curve, alone, null, start, most = curve_between(reject, sample)
+    found = simulation.detectable(curve, power, replicates, start=start, most=most)
+    stated = _stated(alone, null, found, power, alpha)
+    return replace(stated, apart="of the smallest group from the others")
+
+
+def curve_between(
+    reject: simulation.Chance, sample: Sample
+) -> tuple[simulation.Curve, Sample, NullModel, float, float]:
+    """Return the power of a comparison by the effect in the smallest group.
+
+    Beside it that group alone, what all others follow, where to start and the largest effect.
+    """
     choices = sample.kind == "choices"
     null = NullModel(uniform(len(sample.items)) if choices else ())
     sizes = sample.sizes
     small = sizes.index(min(sizes))
     alone = replace(sample, nobs=sizes[small], groups=())
-    _, start, most = _family(alone, null)
+    _, start, most = family(alone, null)
+    drawn = partial(_drawn_groups, sample=sample, null=null, small=small)
+    label = "comparison of groups"
+    return simulation.Curve(reject, drawn, len(sample.items), label), alone, null, start, most
 
-    def drawn(effect: float, rng: np.random.Generator) -> Any:
-        groups = []
-        for number, size in enumerate(sizes):
-            one, away = replace(sample, nobs=size, groups=()), effect * (number == small)
-            groups.append(_family(one, null)[0](away, rng))
-        return groups, rng
 
-    curve = simulation.Curve(reject, drawn, len(sample.items), "comparison of groups")
-    found = curve.detectable(power, replicates, start=start, most=most)
-    stated = _stated(alone, null, found, power, alpha)
-    return replace(stated, apart="of the smallest group from the others")
+def _drawn_groups(
+    effect: float, rng: np.random.Generator, sample: Sample, null: NullModel, small: int
+) -> tuple[list[IntArray], np.random.Generator]:
+    groups = []
+    for number, size in enumerate(sample.sizes):
+        one, away = replace(sample, nobs=size, groups=()), effect * (number == small)
+        groups.append(family(one, null)[0](away, rng))
+    return groups, rng
 
 
 def _stated(
@@ -288,16 +348,28 @@ def _stated(
     if sample.kind == "choices":
         return DetectableEffect(power, alpha, None, None, effect, error)
     m = len(sample.items)
-    model, distance = _alternative(m, effect, null)
-    away = abs(_alternative(m, effect + error, null)[1] - distance)
+    model, distance = alternative(m, effect, null)
+    away = abs(alternative(m, effect + error, null)[1] - distance)
     ahead = float(model.pair_probability(0, m - 1))
     return DetectableEffect(power, alpha, model.phi, ahead, distance, away)
 
 
-def _alternative(m: int, effect: float, null: NullModel) -> tuple[Mallows, float]:
+def alternative(m: int, effect: float, null: NullModel) -> tuple[Mallows, float]:
     """Return the Mallows model of an effect, its centre in order, and its distance from H0."""
     if not null.center:
         model = Mallows.from_theta(m, effect)
         return model, model.total_variation("uniform")
     model = Mallows.from_theta(m, null.theta * (1.0 - effect))
     return model, model.total_variation(Mallows.from_theta(m, null.theta))
+
+
+def effect_at(m: int, distance: float, null: NullModel, most: float) -> float | None:
+    """Return the effect of the Mallows model at a total variation distance from H0, None if none.
+
+    Given the largest effect there is.
+    """
+
+    def beyond(effect: float) -> float:
+        return alternative(m, effect, null)[1] - distance
+
+    return None if beyond(most) < 0 else zero(beyond, 0.0, most, xtol=1e-9, rtol=1e-6)

@@ -5,33 +5,53 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import gammaln, xlog1py, xlogy
 
-from privrank.hypotheses.nulls import Order
+from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.planning.solving import Search, solve
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.util.progress import Progress
+from privrank.util.workers import Workers
 
-__all__ = ["Chance", "Curve", "Sampler", "chance"]
+__all__ = [
+    "Chance",
+    "Curve",
+    "Enumerated",
+    "Sampler",
+    "chance",
+    "chance_of_level",
+    "detectable",
+    "mean_of",
+]
 
 IntArray = NDArray[np.int64]
 
 _LEAST = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
 
+BLOCK = 10
+"""Replicates that are simulated together."""
+
 Chance = Callable[[Any, Order], float]
 Sampler = Callable[[float, np.random.Generator], Any]
 
 
-def chance(asked: Statistic | RandomBit, law: DiscreteLaplace, threshold: int | None) -> Chance:
+def chance(
+    asked: Statistic | RandomBit,
+    law: DiscreteLaplace,
+    threshold: int | None,
+    boundary: float = 0.0,
+) -> Chance:
     """Return the map from data to their probability of rejection, over noise or the bit's coin.
 
-    Given the threshold in lattice steps; None when no value is rejected.
+    Given the threshold in lattice steps, None when no value is rejected, and the probability with
+    which the value one step below it is rejected as well.
     """
     if isinstance(asked, RandomBit):
         return asked.probability
@@ -40,9 +60,48 @@ def chance(asked: Statistic | RandomBit, law: DiscreteLaplace, threshold: int | 
     def reject(data: IntArray, order: Order) -> float:
         if threshold is None:
             return 0.0
-        return float(law.tail(np.array(threshold - value(data, order))))
+        away = threshold - value(data, order)
+        tail, wider = law.tail(np.array([away, away - 1])).tolist()
+        return float(tail + boundary * (wider - tail))
 
     return reject
+
+
+def chance_of_level(
+    asked: Statistic | RandomBit, law: DiscreteLaplace, null: Null | None, alpha: float
+) -> Chance:
+    """Return the same for a test at level `alpha`, given the null distribution of its statistic.
+
+    Where a public random number decides at the boundary it is averaged over, too.
+    """
+    if null is None or isinstance(asked, RandomBit):
+        return chance(asked, law, None)
+    threshold, boundary = null.threshold(alpha, law), 0.0
+    if asked.randomised and law.scale > 0 and threshold is not None:
+        at, below = null.pvalue(threshold, law), null.pvalue(threshold - 1, law)
+        boundary = (alpha - at) / (below - at)
+    return chance(asked, law, threshold, boundary)
+
+
+def mean_of(
+    one: Callable[[int], float], replicates: int, workers: Workers, label: str
+) -> tuple[float, float]:
+    """Return the mean of one(r) over replicates r = 0, 1, ... and its standard error.
+
+    What a replicate is must depend on r alone, so that the mean is the same for any number of
+    workers and replicates r are alike from one mean to the next. Where all agree, the error is that
+    of probabilities of which one more would not: it is never 0, which says that a value is exact.
+    """
+    blocks = range(-(-replicates // BLOCK))
+    found = workers.map(partial(_block, one, replicates), blocks, label)
+    values = np.concatenate(found)
+    error = float(values.std(ddof=1) / math.sqrt(replicates))
+    return float(values.mean()), error or 1.0 / (replicates + 1)
+
+
+def _block(one: Callable[[int], float], replicates: int, number: int) -> NDArray[np.float64]:
+    last = min(BLOCK * (number + 1), replicates)
+    return np.array([one(replicate) for replicate in range(BLOCK * number, last)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,51 +125,65 @@ class Curve:
     items: int
     label: str
 
-    def at(self, effect: float, replicates: int) -> tuple[float, float]:
+    def at(
+        self, effect: float, replicates: int, workers: Workers | None = None
+    ) -> tuple[float, float]:
         """Return the power at an effect and its standard error, from so many simulated samples."""
-        bar = Progress(f"power of the {self.label}", replicates)
-        hits = np.empty(replicates)
-        for number in range(replicates):
-            rng = public_generator("power", number)
-            order = tuple(int(k) for k in rng.permutation(self.items))
-            hits[number] = self.reject(self.sampler(effect, rng), order)
-            bar.show(number + 1)
-        return float(hits.mean()), float(hits.std(ddof=1) / math.sqrt(replicates))
+        one = partial(self._rejected, effect)
+        label = f"power of the {self.label}"
+        return mean_of(one, replicates, Workers(1) if workers is None else workers, label)
 
-    def detectable(
-        self, target: float, replicates: int, *, start: float, most: float
-    ) -> tuple[float, float] | None:
-        """Return the smallest effect at which the power is `target`, and its Monte Carlo error.
+    def _rejected(self, effect: float, number: int) -> float:
+        rng = public_generator("power", number)
+        order = tuple(int(k) for k in rng.permutation(self.items))
+        return self.reject(self.sampler(effect, rng), order)
 
-        None if none to `most` has that power.
 
-        Notes
-        -----
-        A quarter of the replicates brackets the effect within a factor of two; the probit of the
-        power is close to a straight line in the effect there, and is followed by secants until the
-        power is within one standard error of the target. The error of the effect is that of the
-        power over the slope between the two points that are nearest.
+@dataclass(frozen=True, slots=True)
+class Enumerated:
+    """The same of two categories, summed over their counts: no simulation.
+
+    Parameters
+    ----------
+    reject : callable
+        From :func:`chance`, of a statistic that depends on the counts alone.
+    first : callable
+        Maps an effect to the probability of the first category.
+    data : callable
+        Maps the numbers of both categories to data.
+    nobs : int
+        Number of units.
+    """
+
+    reject: Chance
+    first: Callable[[float], float]
+    data: Callable[[int, int], Any]
+    nobs: int
+
+    def at(
+        self, effect: float, replicates: int = 0, workers: Workers | None = None
+    ) -> tuple[float, float]:
+        """Return the power at an effect, and 0, its error; the rest is as for a `Curve`.
+
+        Counts beyond nine standard deviations have a probability below 1e-15 and are left out.
         """
-        few = max(20, replicates // 4)
-        high = start
-        while self.at(high, few)[0] < target:
-            if high >= most:
-                return None
-            high = min(2.0 * high, most)
-        low = high / 2.0
-        while self.at(low, few)[0] >= target and low > _LEAST * start:
-            low, high = low / 2.0, low
-        points = [(effect, *self.at(effect, replicates)) for effect in (low, high)]
-        for _ in range(4):
-            (x0, p0, _), (x1, p1, _) = sorted(points, key=lambda point: abs(point[1] - target))[:2]
-            z0, z1, z = (float(ndtri(min(max(p, 1e-4), 1 - 1e-4))) for p in (p0, p1, target))
-            step = x0 if z1 == z0 else x0 + (z - z0) * (x1 - x0) / (z1 - z0)
-            points.append((x := min(max(step, low), high), *self.at(x, replicates)))
-            if abs(points[-1][1] - target) <= points[-1][2]:
-                break
-        (x0, p0, error), *others = sorted(points, key=lambda point: abs(point[1] - target))
-        apart = [(x, p) for x, p, _ in others if x != x0 and p != p0]
-        if not apart:
-            return x0, high - low
-        x1, p1 = apart[0]
-        return x0, error * abs((x1 - x0) / (p1 - p0))
+        n, p = self.nobs, self.first(effect)
+        spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
+        counts = np.arange(
+            max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n) + 1
+        )
+        logs = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
+        weights = np.exp(logs + xlogy(counts, p) + xlog1py(n - counts, -p))
+        rejected = [self.reject(self.data(c, n - c), (0, 1)) for c in counts.tolist()]
+        return float(weights @ np.array(rejected) / weights.sum()), 0.0
+
+
+def detectable(
+    curve: Curve | Enumerated, target: float, replicates: int, *, start: float, most: float
+) -> tuple[float, float] | None:
+    """Return the smallest effect at which the power is `target`, and its Monte Carlo error.
+
+    None if none to `most` has that power.
+    """
+    found = solve(Search(curve.at, target, _LEAST * start, most, replicates), start)
+    return None if found is None else (found.at, found.error)

@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict, dataclass
 from fractions import Fraction
-from numbers import Real
-from threading import Lock
-from typing import Any, Literal, NoReturn, Self
+from pathlib import Path
+from typing import Literal, NoReturn, Self
 
-from privrank.util.checks import LARGEST_EPSILON, check_choice, check_delta, check_epsilon
+from privrank.privacy.ledgerfile import FORMAT, LedgerFile
+from privrank.privacy.spendings import (
+    Disk,
+    Memory,
+    Spending,
+    checked,
+    fields,
+    number,
+    read_spending,
+    record_of,
+)
+from privrank.util.checks import check_choice, check_delta, check_epsilon
 
 __all__ = [
     "BudgetExceeded",
     "Ledger",
-    "Spending",
     "Unit",
     "check_budget",
     "pure_epsilon",
@@ -68,66 +76,36 @@ class BudgetExceeded(Exception):
     """A fit asked for more than its budget has left; no data were read and no noise was drawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """One line of the ledger: what was spent, and by whom; `rho` where it is known."""
-
-    by: str
-    epsilon: float
-    delta: float
-    rho: float | None = None
-
-
-def _spending(by: object, epsilon: object, delta: object, rho: object) -> Spending:
-    """Return a line of the ledger, its numbers within their ranges.
-
-    A `rho` of None becomes epsilon^2 / 2 where `delta` is 0.
-    """
-    if not isinstance(by, str):
-        raise TypeError(f"by must be text, the model or test that spends, got {type(by).__name__}.")
-    spent, failure = check_epsilon(epsilon), check_delta(delta)
-    if rho is None:
-        return Spending(by, spent, failure, 0.5 * spent**2 if failure == 0 else None)
-    largest = 0.5 * LARGEST_EPSILON**2
-    value = float(rho) if isinstance(rho, Real) and not isinstance(rho, bool) else math.nan
-    if not (0 <= value <= largest or value == math.inf):
-        raise ValueError(
-            f"rho must be between 0 and {largest:g}, infinite, or None where it is not known, got "
-            f"{rho!r}."
-        )
-    return Spending(by, spent, failure, value)
-
-
 def _exact(value: float) -> Fraction | float:
     """Return the decimal a person would have typed, so that ten times 0.1 is 1."""
     return value if math.isinf(value) else Fraction(repr(value))
 
 
+def _opened(path: object, asked: dict[str, str | None]) -> LedgerFile:
+    """Return the file of a ledger, made if it is new, if its facts are those asked for."""
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str):
+        raise TypeError(
+            f"path must be the file of a ledger on disk, text or os.PathLike, got "
+            f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
+        )
+    if not isinstance(asked["label"], str | None):
+        raise TypeError(f"label must be text, got {type(asked['label']).__name__}.")
+    given = {key: value for key, value in asked.items() if value is not None}
+    usual = {"label": Path(name).stem, "epsilon": "", "delta": "0.0", "unit": "row"}
+    header = {"format": FORMAT} | usual | given if "epsilon" in given else None
+    file = LedgerFile.open(name, header)
+    for key, value in given.items():
+        if file.header.get(key) != value:
+            raise ValueError(
+                f"the ledger {os.path.basename(name)!r} was made with {key} "
+                f"{file.header.get(key)!r}, not {value!r}: leave {key}= out, or give another data "
+                f"set a ledger of its own."
+            )
+    return file
+
+
 _LEDGER = ("epsilon", "delta", "unit", "spendings")
-_LINE = ("by", "epsilon", "delta", "rho")
-
-
-def _fields(record: object, names: tuple[str, ...], what: str) -> dict[str, Any]:
-    """Return a JSON object, given as a tuple of pairs, that has each of `names` once.
-
-    What is not known, `rho`, may be left out.
-    """
-    if isinstance(record, tuple):
-        found = dict(record)
-        if len(found) == len(record) and set(names) - {"rho"} <= found.keys() <= set(names):
-            return found
-    raise ValueError(f"{what} must have {', '.join(names)}, each once, and nothing else.")
-
-
-def _number(text: object) -> float:
-    """Return a number that :meth:`Ledger.to_json` wrote."""
-    try:
-        value = float(text) if isinstance(text, str) else None
-    except ValueError:
-        value = None
-    if value is None or str(value) != text:
-        raise ValueError(f"a number must be text such as '0.5', as to_json() writes it: {text!r}.")
-    return value
 
 
 class Ledger:
@@ -140,8 +118,11 @@ class Ledger:
     **Privacy.** Basic composition: releases that are (epsilon_k, delta_k)-private are together
     (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
     Sums are exact, in the decimals the caller typed. A reservation is made before the data are
-    read, and it stands when the fit fails afterwards. There is one ledger: a budget cannot be
-    copied or pickled, and the copy that a forked process inherits spends nothing. Threads share it.
+    read, and it stands when the fit fails afterwards. There is one ledger: whoever keeps the
+    spendings, memory (:class:`privrank.privacy.spendings.Memory`) or a file
+    (:class:`privrank.privacy.ledgerfile.LedgerFile`), lets one reservation at a time read them
+    all, and add its own if the total covers it. A budget cannot be copied or pickled. Two that
+    were read from one JSON text are two, which know nothing of each other.
 
     `composed` is a report, which admits nothing. A release that is a-private without delta is
     a^2 / 2 zero-concentrated private, Gaussian noise of scale w for l2 sensitivity s is
@@ -152,15 +133,38 @@ class Ledger:
     their deltas would add up: that is not proved here, so fits are admitted by basic composition.
     """
 
-    __slots__ = ("_delta", "_epsilon", "_lock", "_process", "_spendings", "_unit")
+    __slots__ = ("_delta", "_epsilon", "_file", "_keeper", "_unit")
 
-    def __init__(self, epsilon: float, delta: float = 0.0, unit: Unit = "row") -> None:
-        self._epsilon = check_epsilon(epsilon)
-        self._delta = check_delta(delta)
-        self._unit: Unit = check_choice("unit", unit, Unit)
-        self._spendings: tuple[Spending, ...] = ()
-        self._lock = Lock()
-        self._process = os.getpid()
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        unit: Unit | None = None,
+        label: str | None = None,
+    ) -> None:
+        asked = {
+            "label": label,
+            "epsilon": None if epsilon is None else str(check_epsilon(epsilon)),
+            "delta": None if delta is None else str(check_delta(delta)),
+            "unit": None if unit is None else check_choice("unit", unit, Unit),
+        }
+        facts = {"delta": "0.0", "unit": "row"} | {k: v for k, v in asked.items() if v is not None}
+        self._file: LedgerFile | None = None
+        self._keeper: Memory | Disk
+        if path is not None:
+            self._file = _opened(path, asked)
+            facts, self._keeper = self._file.header, Disk(self._file)
+        elif label is not None:
+            raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
+        elif epsilon is None:
+            raise TypeError("epsilon must be given: it is the total that all fits may spend.")
+        else:
+            self._keeper = Memory()
+        self._epsilon = check_epsilon(number(facts["epsilon"]))
+        self._delta = check_delta(number(facts["delta"]))
+        self._unit: Unit = check_choice("unit", facts["unit"], Unit)
 
     @property
     def epsilon(self) -> float:
@@ -178,15 +182,24 @@ class Ledger:
         return self._unit
 
     @property
+    def path(self) -> Path | None:
+        """The file of a ledger on disk."""
+        return None if self._file is None else Path(self._file.path)
+
+    @property
+    def label(self) -> str | None:
+        """The data set, for a ledger on disk."""
+        return None if self._file is None else self._file.header["label"]
+
+    @property
     def spendings(self) -> tuple[Spending, ...]:
-        """The ledger, oldest first."""
-        return self._spendings
+        """The ledger, oldest first; one on disk is read each time."""
+        return self._keeper.spendings()
 
     @property
     def spent(self) -> tuple[float, float]:
         """Epsilon and delta spent so far."""
-        epsilon, delta = self._totals(self._spendings)
-        return float(epsilon), float(delta)
+        return self._spent(self.spendings)
 
     @property
     def composed(self) -> tuple[float, float]:
@@ -201,24 +214,34 @@ class Ledger:
         Bun and Steinke (2016), https://doi.org/10.1007/978-3-662-53641-4_24; the epsilon is that of
         :func:`privrank.privacy.gaussian.zcdp_epsilon`.
         """
+        return self._composed(self.spendings)
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Epsilon and delta left."""
+        return self._left(self.spendings)
+
+    def _spent(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
+        epsilon, delta = self._totals(spendings)
+        return float(epsilon), float(delta)
+
+    def _composed(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
         from privrank.privacy.gaussian import zcdp_epsilon
 
-        epsilon, _ = basic = self.spent
-        rho = math.fsum(line.rho for line in self._spendings if line.rho is not None)
-        others = self._totals(tuple(line for line in self._spendings if line.rho is None))
+        epsilon, _ = basic = self._spent(spendings)
+        rho = math.fsum(line.rho for line in spendings if line.rho is not None)
+        others = self._totals(tuple(line for line in spendings if line.rho is None))
         room = float(_exact(self._delta) - others[1])
         if room <= 0:
             return basic
         together = float(others[0]) + zcdp_epsilon(rho, room)
         return (together, self._delta) if together < epsilon else basic
 
-    @property
-    def left(self) -> tuple[float, float]:
-        """Epsilon and delta left."""
-        if math.isinf(self._epsilon):
-            return math.inf, float(_exact(self._delta) - self._totals(self._spendings)[1])
-        epsilon, delta = self._totals(self._spendings)
-        return float(_exact(self._epsilon) - epsilon), float(_exact(self._delta) - delta)
+    def _left(self, spendings: tuple[Spending, ...]) -> tuple[float, float]:
+        epsilon, delta = self._totals(spendings)
+        unlimited = math.isinf(self._epsilon)
+        left = math.inf if unlimited else float(_exact(self._epsilon) - epsilon)
+        return left, float(_exact(self._delta) - delta)
 
     @staticmethod
     def _totals(spendings: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
@@ -239,6 +262,7 @@ class Ledger:
         unit: Unit,
         max_rows: int = 1,
         rho: float | None = None,
+        released: str | None = None,
     ) -> None:
         """Enter a spending in the ledger, or refuse it and leave the ledger as it was.
 
@@ -254,23 +278,21 @@ class Ledger:
             Rows per respondent, for the conversion in the message.
         rho : float or None
             Its zero-concentrated privacy, for `composed`; None takes epsilon^2 / 2 if `delta` is 0.
+        released : str or None
+            What it releases.
 
         Raises
         ------
         ValueError, TypeError
-            If `unit` is not the unit of this budget, or a number is out of its range.
+            If `unit` is not the unit of this budget, a number is out of its range, or the file of
+            a ledger on disk is not as it was left.
+        OSError
+            If that file cannot be read, locked or written.
         RuntimeError
-            In another process than the one that made this budget.
+            For a ledger in memory, in another process than the one that made it.
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
         """
-        # before the lock: a fork copies it as it is, and one that another thread held stays shut
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                "a Budget spends only in the process that made it, because the copy in a forked "
-                "process would spend it a second time: fit in that process, or divide the total "
-                "beforehand and make in each process a Budget with its share."
-            )
         if unit != self._unit:
             if self._unit == "respondent":
                 remedy = (
@@ -286,17 +308,16 @@ class Ledger:
             raise ValueError(
                 f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."
             )
-        line = _spending(by, epsilon, delta, rho)
-        with self._lock:
-            trial = (*self._spendings, line)
-            if not self._covers(trial):
-                left_epsilon, left_delta = self.left
+        line = checked(by, epsilon, delta, rho, released)
+        with self._keeper.held() as (spendings, enter):
+            if not self._covers((*spendings, line)):
+                left_epsilon, left_delta = self._left(spendings)
                 raise BudgetExceeded(
                     f"{by} asks for epsilon {line.epsilon:g}, delta {line.delta:g} but the budget "
                     f"has epsilon {left_epsilon:g}, delta {left_delta:g} left of "
                     f"{self._epsilon:g}, {self._delta:g}: nothing was read or drawn."
                 )
-            self._spendings = trial
+            enter(line)
 
     def to_json(self) -> str:
         """Return the ledger as JSON text."""
@@ -305,17 +326,17 @@ class Ledger:
                 "epsilon": str(self._epsilon),
                 "delta": str(self._delta),
                 "unit": self._unit,
-                "spendings": [
-                    {key: str(value) for key, value in asdict(line).items() if value is not None}
-                    for line in self._spendings
-                ],
+                "spendings": [record_of(line) for line in self.spendings],
             },
             indent=1,
         )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the budget that :meth:`to_json` wrote.
+        """Return the budget that :meth:`to_json` wrote, in memory.
+
+        Whoever reads the text twice has two budgets, each with all that is left: what several
+        scripts spend belongs on disk.
 
         Parameters
         ----------
@@ -333,38 +354,32 @@ class Ledger:
         except (TypeError, ValueError, RecursionError):
             raise ValueError("text must be JSON written by a budget's to_json().") from None
         try:
-            record = _fields(read, _LEDGER, "the ledger")
-            budget = cls(_number(record["epsilon"]), _number(record["delta"]), record["unit"])
+            record = fields(read, _LEDGER, "the ledger")
+            epsilon, delta = number(record["epsilon"]), number(record["delta"])
+            budget = cls(epsilon=epsilon, delta=delta, unit=record["unit"])
             if not isinstance(record["spendings"], list):
                 raise TypeError("spendings must be a list.")
-            lines = [_fields(line, _LINE, "every spending") for line in record["spendings"]]
-            spendings = tuple(
-                _spending(
-                    line["by"],
-                    _number(line["epsilon"]),
-                    _number(line["delta"]),
-                    _number(line["rho"]) if "rho" in line else None,
-                )
-                for line in lines
-            )
+            spendings = tuple(read_spending(line) for line in record["spendings"])
             if not budget._covers(spendings):
                 raise ValueError("the spendings add up to more than the total.")
         except (TypeError, ValueError) as error:
             raise ValueError(f"text must be a ledger written by to_json(), but {error}") from None
-        budget._spendings = spendings
+        budget._keeper = Memory(spendings)
         return budget
 
     def __repr__(self) -> str:
         """Show total and what is left."""
+        place = "" if self._file is None else f"{os.path.basename(self._file.path)!r}, "
+        left = self.left
         return (
-            f"Budget(epsilon={self._epsilon:g}, delta={self._delta:g}, unit={self._unit!r}; "
-            f"left {self.left[0]:g}, {self.left[1]:g})"
+            f"Budget({place}epsilon={self._epsilon:g}, delta={self._delta:g}, "
+            f"unit={self._unit!r}; left {left[0]:g}, {left[1]:g})"
         )
 
     def _refuse_copy(self, *_: object) -> NoReturn:
         raise TypeError(
             "a Budget cannot be copied or pickled, because two copies would each spend it: keep "
-            "one, or store it with to_json()."
+            "one, store it with to_json(), or keep it on disk and open its path in each process."
         )
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse_copy

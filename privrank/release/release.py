@@ -31,6 +31,7 @@ __all__ = [
     "DEPENDENCE",
     "DETAILS",
     "EFFECT",
+    "FIRST",
     "GAIN",
     "GROUP_SIZES",
     "RESIDUAL",
@@ -42,9 +43,12 @@ __all__ = [
     "PAIRS",
     "PAIR_COUNTS",
     "PVALUE",
+    "QUERIES",
     "REJECTED",
     "SCORE",
     "SCORES",
+    "SETTLED",
+    "SORTED",
     "STATISTIC",
     "TOTALS",
     "UNEVEN",
@@ -77,9 +81,11 @@ EFFECT, BOUNDARY = "effect", "boundary"
 PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
 SCORES, COVARIANCE = "Borda scores", "covariance of Borda scores"
 CONCERNED = "reports about items"
+QUERIES, FIRST, SORTED, SETTLED = "queries", "first items", "order of the sort", "order of answers"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
-non-private runs only, and scores, their covariance and reports about items in the local model."""
+non-private runs only, and scores, their covariance and reports about items in the local model;
+queries, answers for the first item and the two orders in adaptive protocols."""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""

@@ -311,13 +311,15 @@ class AggregationResult(Result):
     def _estimates(self) -> dict[str, Any]:
         return {"order": list(self.order)}
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         ranks = self.consensus.loc[list(self.items)]
         params = errors = pd.Series(np.empty(0))
         if len(self.release.parts) > 1:
             frame = self.borda().loc[list(self.items)]
-            params, errors = frame["score"], frame["std_err"]
-        facts = [(f"rank of {item}", str(rank)) for item, rank in ranks.items()]
+            params, errors = frame["score"].rename("Borda score"), frame["std_err"]
+        facts: list[tuple[str, Any]] = [
+            (f"{tables.RANK_OF}{item}", rank) for item, rank in ranks.items()
+        ]
         if SCORE in self.release.parts:
-            facts.append(("Kemeny score", f"{self.kemeny_score:.4f}"))
+            facts.append(("Kemeny score", self.kemeny_score))
         return params, errors, tuple(facts)

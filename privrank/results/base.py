@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from privrank import __version__
 from privrank.release.release import Release
+from privrank.results import broom
 from privrank.results.guarantee import column_name, release_facts
+from privrank.results.labels import codes, labelled
 from privrank.results.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -132,15 +134,50 @@ class Result(ABC):
             }
         )
 
+    tidy = broom.tidy
+    glance = broom.glance
+
+    def _glance(self) -> dict[str, Any]:
+        """Return what `glance` says beyond what is public."""
+        return broom.headlines(self)
+
+    def with_labels(self, labels: Mapping[str, str]) -> Self:
+        """Return the same result with labels in the place of codes, wherever these are shown.
+
+        Tables, frames, figures, notes and archives of what is returned have the labels, and its
+        methods take them. Names are public, so that this costs nothing.
+
+        Parameters
+        ----------
+        labels : mapping of str to str
+            Labels by code: of items or categories, of the columns of covariates, and of groups.
+            Codes that are left out stay as they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is no mapping to texts, a code is unknown, or two codes would have one label.
+        """
+        return replace(self, release=labelled(self.release, labels))
+
     def _column(self) -> Column:
         """Return the result as a column of a table of several."""
-        params, errors, facts = self._numbers()
-        facts = (*facts, *release_facts(self.release))
-        return Column(column_name(self.release), params, errors, facts)
+        return Column(column_name(self.release), *self._numbers(), self._public())
+
+    def _public(self) -> tuple[tuple[str, str], ...]:
+        """Return what is public of the release, as such a column states it."""
+        return release_facts(self.release)
+
+    def _codes(self) -> tuple[str, ...]:
+        """Return what can be labelled."""
+        return codes(self.release)
 
     @abstractmethod
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
-        """Return numbers, their standard errors and other lines of such a column."""
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
+        """Return numbers, their standard errors and other lines of such a column.
+
+        The name of the numbers says what they are.
+        """
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()

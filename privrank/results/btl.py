@@ -157,6 +157,7 @@ class BTLResult(Result):
     aic = property(loglikelihood.aic)
     bic = property(loglikelihood.bic)
     compare_lr_test = loglikelihood.compare_lr_test
+    _glance = loglikelihood.glance
 
     @property
     def params(self) -> pd.Series[float]:
@@ -444,5 +445,5 @@ class BTLResult(Result):
     def _estimates(self) -> dict[str, Any]:
         return {"params": dict(self.params), "penalty": self.penalty}
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         return self.params, self.bse, ()

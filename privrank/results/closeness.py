@@ -431,11 +431,11 @@ class ClosenessResult(Result):
         found = {"pvalue": self.pvalue, "reject": self.reject, "effect": self.effect}
         return found if details is None else {**found, "details": details}
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         facts = (
-            ("p-value", "" if self.pvalue is None else f"{self.pvalue:.4f}"),
+            ("p-value", self.pvalue),
             (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
-            ("effect", "" if self.effect is None else f"{self.effect:.4f}"),
+            ("effect", self.effect),
         )
         nothing = pd.Series(np.empty(0))
         return nothing, nothing, facts

@@ -30,6 +30,7 @@ from privrank.release.survey import Design
 
 __all__ = [
     "allowance",
+    "SEEDED",
     "UNCERTAIN",
     "UNFINISHED",
     "bound_notes",
@@ -62,6 +63,8 @@ UNCERTAIN = (
     "Warning: the standard errors cannot be computed in double precision at this release, so that "
     "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
 )
+
+SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
 _SIDE_RELEASES = (
     (DEPENDENCE, "dependence of answers"),
@@ -364,7 +367,7 @@ def delta_notes(release: Release) -> list[str]:
 def seed_notes(releases: Sequence[Release]) -> list[str]:
     """Return the warning that goes with seeded noise, if any of the releases has it."""
     if any(release.source == "seeded" for release in releases):
-        return ["Seeded noise: for studies, examples and tests, not for publication."]
+        return [SEEDED]
     return []
 
 
@@ -377,7 +380,7 @@ def release_facts(release: Release) -> tuple[tuple[str, str], ...]:
         ("unit", survey.unit),
         ("design" if isinstance(survey, Design) else "data", survey.kind),
         ("mechanism", release.mechanism),
-        ("noise", release.source),
+        ("noise source", release.source),
         ("N", str(survey.nobs)),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from privrank.privacy.budget import Ledger
 from privrank.results.tables import Table
 
@@ -9,25 +11,41 @@ __all__ = ["Budget"]
 
 
 class Budget(Ledger):
-    """A ledger of the privacy budget of one data set.
+    """A ledger of the privacy budget of one data set, in memory or on disk.
 
     A fit reserves what it spends before it reads the data, and is refused where too little is left
     (:class:`privrank.privacy.budget.Ledger` has the proofs).
 
     Parameters
     ----------
+    path : str or os.PathLike, optional
+        File of a ledger on disk, which is made if it is new. Any number of scripts and processes
+        may open it, at the same time too: together they spend the total and no more. Without a
+        path the ledger is in memory and ends with the script.
     epsilon : float
-        Total privacy budget, positive (``numpy.inf`` sets no limit).
+        Total privacy budget, positive (``numpy.inf`` sets no limit). Needed unless the file exists.
     delta : float, default 0.0
         Total failure probability, in [0, 1).
     unit : {"row", "respondent"}, default "row"
         What the budget protects. A fit at another unit is refused: epsilon per row counts
         `max_rows` times for a respondent.
+    label : str, optional
+        Name of the data set, for a ledger on disk; the default is the name of the file. A file that
+        was made with another label, unit, epsilon or delta is refused; what is left out is taken
+        from the file.
 
     Raises
     ------
-    ValueError, TypeError
-        If a number is out of its range or `unit` is unknown.
+    ValueError, TypeError, OSError
+        If a number is out of its range or `unit` is unknown; if the file is not a ledger, is
+        another one, has been changed or cut short, or cannot be read, locked or written.
+
+    Notes
+    -----
+    A line of the file says when what was released, by which model, and what it cost. Beside it is
+    its seal, a second file that shows if lines are missing: keep the two together. What is in a
+    ledger cannot be taken back, and an older copy of the two files put in their place would forget
+    what was spent since. A local disk is safer than a network folder.
 
     Examples
     --------
@@ -35,36 +53,57 @@ class Budget(Ledger):
     >>> budget = pr.Budget(epsilon=1.0, unit="respondent")
     >>> budget.left
     (1.0, 0.0)
+
+    On disk, here in a folder that is thrown away:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     first = pr.Budget(Path(folder) / "survey.ledger", epsilon=3.0, unit="respondent")
+    ...     pr.Budget(Path(folder) / "survey.ledger")  # in another script, or next year
+    Budget('survey.ledger', epsilon=3, delta=0, unit='respondent'; left 3, 0)
     """
 
     __slots__ = ()
 
     def summary(self) -> Table:
         """Return the ledger as a table (text, ``as_html()``, ``as_latex()``)."""
-        left_epsilon, left_delta = self.left
-        spent_epsilon, spent_delta = self.spent
-        rows = [(line.by, line.epsilon, line.delta) for line in self.spendings]
-        rows += [
-            ("spent", spent_epsilon, spent_delta),
-            ("left", left_epsilon, left_delta),
-        ]
+        lines = self.spendings
+        spent, left = self._spent(lines), self._left(lines)
         notes = ["Basic composition: epsilons and deltas add up."]
-        epsilon, delta = self.composed
-        if (epsilon, delta) != (spent_epsilon, spent_delta):
+        if (composed := self._composed(lines)) != spent:
             notes.append(
                 f"If their sizes were fixed in advance, these fits together are private at epsilon "
-                f"{epsilon:.4g}, delta {delta:g} (zero-concentrated composition); what is left "
-                f"goes by basic composition."
+                f"{composed[0]:.4g}, delta {composed[1]:g} (zero-concentrated composition); what "
+                f"is left goes by basic composition."
             )
+        header = [
+            ("Protects:", f"one {self.unit}"),
+            ("Neighbours:", f"replace one {self.unit}"),
+            ("Epsilon:", "no limit" if self.epsilon == inf else f"{self.epsilon:g}"),
+            ("Delta:", f"{self.delta:g}"),
+        ]
+        labels: list[tuple[str, ...]]
+        if self.path is None:
+            heads: tuple[str, ...] = ("spent by",)
+            labels = [(f"{s.by}: {s.released}" if s.released else s.by,) for s in lines]
+        else:
+            header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
+            heads = ("date (UTC)", "spent by", "released")
+            labels = [(s.date or "", s.by, s.released or "") for s in lines]
+        blank = ("",) * (len(heads) - 1)
+        labels += [("spent", *blank), ("left", *blank)]
+        amounts = [*((s.epsilon, s.delta) for s in lines), spent, left]
         return Table(
             title="Privacy budget",
-            header=(
-                ("Protects:", f"one {self.unit}"),
-                ("Neighbours:", f"replace one {self.unit}"),
-                ("Epsilon:", f"{self.epsilon:g}"),
-                ("Delta:", f"{self.delta:g}"),
+            header=tuple(header),
+            columns=(*heads, "epsilon", "delta"),
+            rows=tuple(
+                (*label, f"{epsilon:g}", f"{delta:g}")
+                for label, (epsilon, delta) in zip(labels, amounts, strict=True)
             ),
-            columns=("spent by", "epsilon", "delta"),
-            rows=tuple((name, f"{epsilon:g}", f"{delta:g}") for name, epsilon, delta in rows),
             notes=tuple(notes),
         )
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()

@@ -8,7 +8,7 @@ each item, which where ties occur makes it a quasi-likelihood.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privrank.bradley_terry.likelihood import Likelihood, why_none
 
@@ -22,6 +22,7 @@ __all__ = [
     "deviance",
     "df_model",
     "df_resid",
+    "glance",
     "likelihood_lines",
     "llf",
     "llnull",
@@ -97,6 +98,23 @@ def compare_lr_test(self: BTLResult, restricted: BTLResult) -> tuple[float, floa
             f"restricted must be a fit such as this one, got {type(restricted).__name__}."
         )
     return _of(self).against(_of(restricted))
+
+
+def glance(self: BTLResult) -> dict[str, Any]:
+    """Return what ``glance()`` says of a fit: the test of equal worths, and the likelihood.
+
+    With covariates there is a test for each term instead, in :meth:`wald_test_terms`.
+    """
+    found: dict[str, Any] = {"formula": None, "statistic": None, "df": None, "p_value": None}
+    if (covariates := self.release.design.covariates) is None:
+        test = self.test_homogeneity()
+        found |= {"statistic": test.statistic, "df": test.df, "p_value": test.pvalue}
+    else:
+        found["formula"] = covariates.formula
+    found |= {"design_effect": self.design_effect, "log_likelihood": None, "aic": None}
+    if likelihood_lines(self):
+        found |= {"log_likelihood": llf(self), "aic": aic(self)}
+    return found
 
 
 def likelihood_lines(result: BTLResult) -> tuple[tuple[str, str], ...]:

@@ -22,8 +22,10 @@ __all__ = [
     "differences",
     "effect",
     "group_worths",
+    "neighbours",
     "null_law",
     "pairwise",
+    "planned",
     "power",
     "win_rates",
     "worth",
@@ -209,6 +211,28 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
     return figure
 
 
+def neighbours(
+    frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None
+) -> Figure:
+    """Draw an order, best on top: between two items the fraction that places them so."""
+    m = len(frame)
+    figure, ax = _axes(ax, (6.4, (0.42 if m <= 20 else 0.24) * m + 1.5))
+    rows = np.arange(m)[::-1]
+    ax.set_yticks(rows, [f"{place}  {item}" for item, place in frame["place"].items()])
+    ax.set_ylim(-0.6, m - 0.4)
+    ax.axvline(0.5, color="0.75", lw=0.8, zorder=0)
+    known = frame["over_next"].notna().to_numpy()
+    shown, between = frame[known], rows[known] - 0.5
+    _bars(ax, between, shown, "over_next", color=_FULL, lw=2.5, zorder=1)
+    ax.scatter(shown["over_next"], between, color=_INK, s=32 if m <= 20 else 16, zorder=3)
+    ax.set_xlabel(
+        f"fraction that places an item before the one below it, where they were\n"
+        f"compared; {100 * (1 - alpha):g} % intervals that hold at once"
+    )
+    _finish(ax, f"Order, {caption}")
+    return figure
+
+
 def effect(
     estimate: float,
     interval: tuple[float, float],
@@ -314,5 +338,53 @@ def power(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
     ax.set_ylim(0.0, 1.02)
     ax.set_xlabel("1 - phi of the Mallows model" if rankings else "total variation from H0")
     ax.set_ylabel("power")
+    _finish(ax, caption)
+    return figure
+
+
+_AXES = {"nobs": "respondents", "epsilon": "epsilon", "effect": "effect"}
+
+
+def planned(
+    frame: pd.DataFrame,
+    across: str,
+    outcome: str,
+    caption: str,
+    *,
+    words: str = "",
+    plain: float | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw what a design predicts against one of nobs, epsilon and effect.
+
+    `frame` has ``nobs``, ``epsilon``, ``effect``, the column `outcome` and ``std err``; a line for
+    each value of the other that varies, two standard errors of the simulation as a band. `words`
+    name the axis of an effect, and `plain` is what there is without privacy, a line of its own.
+    """
+    figure, ax = _axes(ax, (6.4, 3.4))
+    other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
+    values = frame[other[0]].unique().tolist() if other else [None]
+    for number, value in enumerate(values):
+        rows = frame if value is None else frame[frame[other[0]] == value]
+        share = number / max(len(values) - 1, 1)
+        color = (0.11 + 0.45 * share, 0.23 + 0.47 * share, 0.29 + 0.49 * share)
+        label = None if value is None else f"{_AXES[other[0]]} {value:g}"
+        label = "non-private" if label == "epsilon inf" else label
+        low, high = (rows[outcome] + side * rows["std err"] for side in (-2, 2))
+        if frame[outcome].between(0, 1).all():
+            low, high = low.clip(0, 1), high.clip(0, 1)
+        ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0)
+        ax.plot(rows[across], rows[outcome], color=color, marker="o", ms=4, label=label)
+    if plain is not None:
+        ax.axhline(plain, color="0.35", lw=1.0, ls="--", label="non-private")
+    if across == "epsilon":
+        at = sorted(frame["epsilon"].unique())
+        ax.set_xscale("log")
+        ax.set_xticks(at, [f"{epsilon:g}" for epsilon in at])
+        ax.set_xticks([], minor=True)
+    ax.set_xlabel(words if across == "effect" and words else _AXES[across])
+    ax.set_ylabel(_AXES.get(outcome, outcome))
+    if other or plain is not None:
+        ax.legend(frameon=False)
     _finish(ax, caption)
     return figure

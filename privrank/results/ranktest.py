@@ -379,11 +379,11 @@ class RankTestResult(Result):
     def _estimates(self) -> dict[str, Any]:
         return {"statistic": self.statistic, "reject": self.reject, "effect": self.effect}
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         facts = (
-            ("statistic", "" if self.statistic is None else f"{self.statistic:.4f}"),
-            ("threshold", "" if self.threshold is None else f"{self.threshold:.4f}"),
-            ("p-value", "" if self.pvalue is None else _number(self.pvalue)),
+            ("statistic", self.statistic),
+            ("threshold", self.threshold),
+            ("p-value", self.pvalue),
             (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
         )
         nothing = pd.Series(np.empty(0))

@@ -1,7 +1,6 @@
 """Rows first, rendering last: tables in the style of statsmodels.
 
-The only importer of statsmodels. Its ``SimpleTable`` renders text, HTML and LaTeX; formats are
-built here from copies, never edited in place.
+The only importer of statsmodels, of which it builds the objects that tests of hypotheses return.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import csv
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from types import SimpleNamespace
@@ -20,13 +19,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Table", "chi_squared", "column_table", "wald_results"]
+from privrank.results.latextable import latex_table
 
-_LATEX = str.maketrans(
-    {c: f"\\{c}" for c in "&%$#_{}"}
-    | {c: f"${c}$" for c in "<>|"}
-    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-)
+__all__ = ["RANK_OF", "Column", "Table", "chi_squared", "wald_results"]
+RANK_OF = "rank of "
+"""How the line of a column starts that has the rank of a term."""
 
 
 def _markdown(text: str) -> str:
@@ -34,9 +31,8 @@ def _markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", " ".join(text.split()))
 
 
-def _latex(text: str) -> str:
-    """Return text with every character LaTeX would act upon escaped."""
-    return text.translate(_LATEX)
+def _centred(text: str, width: int) -> list[str]:
+    return [line.center(width).rstrip() for line in textwrap.wrap(text, width)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +51,10 @@ class Table:
         Row label, then cells.
     notes : tuple of str
         Sentences below the rows.
+    spans : tuple of (str, int)
+        Headings over the headings, and how many columns each stands over; none, or enough for all.
+    rule : int
+        Rows above a rule; 0 for none.
     """
 
     title: str
@@ -62,94 +62,131 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    spans: tuple[tuple[str, int], ...] = ()
+    rule: int = 0
 
-    def _render(self, clean: Callable[[str], str]) -> tuple[Any, ...]:
-        """Return statsmodels tables of the facts, if any, and of the rows."""
-        from statsmodels.iolib.table import SimpleTable
-        from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
-
+    @property
+    def _facts(self) -> list[tuple[str, str, str, str]]:
+        """The facts in two columns."""
         half = (len(self.header) + 1) // 2
         left, right = self.header[:half], [*self.header[half:], ("", "")][:half]
-        facts = [(a, b, c, d) for (a, b), (c, d) in zip(left, right, strict=True)]
-        cells = [[len(cell) for cell in row] for row in (self.columns, *self.rows)]
-        widths = [max(column) for column in zip(*cells, strict=True)]
-        widths[1:] = [max(width, 7) + 1 for width in widths[1:]]
-        # the two-column header is stretched to the width of the rows, or the first row label is
-        labels = [max((len(row[k]) for row in facts), default=0) for k in range(4)]
-        gap = sum(widths) + len(widths) - sum(labels) - 6
-        widths[0] += max(0, -gap)
-        spread = [labels[0], labels[1] + max(gap, 0) // 2, labels[2] + 2]
-        spread.append(sum(widths) + len(widths) - 1 - sum(spread) - 3)
-        top = SimpleTable(
-            [[clean(a), clean(b), "  " + clean(c), clean(d)] for a, b, c, d in facts],
-            txt_fmt=dict(fmt_2cols, data_aligns="lrlr", data_fmts=["%s"] * 4, colwidths=spread),
-            html_fmt={"data_fmts": ["<th>%s</th>", "<td>%s</td>"] * 2},
-            ltx_fmt={"data_aligns": "lrlr", "replacements": {}},
-        )
-        body = SimpleTable(
-            [[clean(cell) for cell in row[1:]] for row in self.rows],
-            headers=[clean(column) for column in self.columns[1:]],
-            stubs=[clean(row[0]) for row in self.rows],
-            txt_fmt=dict(fmt_params, data_fmts=["%s"] * (len(widths) - 1), colwidths=widths),
-            ltx_fmt={"data_aligns": "r", "header_align": "r", "replacements": {}},
-        )
-        body[0][0].data = clean(self.columns[0])
-        return (top, body) if facts else (body,)
+        return [(*one, *other) for one, other in zip(left, right, strict=True)]
+
+    @property
+    def _headings(self) -> list[str]:
+        """The headings of the columns, each with the one it stands under."""
+        over = [f"{name}: " for name, width in self.spans for _ in range(width)]
+        over = over or [""] * (len(self.columns) - 1)
+        return [self.columns[0], *map(str.__add__, over, self.columns[1:])]
 
     def as_text(self) -> str:
         """Return plain text."""
-        *facts, rows = (str(table.as_text()).splitlines() for table in self._render(str))
-        # the rule below the facts is the one above the rows
-        lines = [line for block in facts for line in block[:-1]] + rows
-        width = len(rows[0])
+        facts, table = self._facts, (self.columns, *self.rows)
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        widths[1:] = [max(width, 7) + 1 for width in widths[1:]]
+        place = 1
+        for name, count in self.spans:
+            place += count
+            widths[place - 1] += max(0, len(name) + 2 - sum(widths[place - count : place]) - count)
+        # the facts are stretched to the width of the rows, or the first column is
+        labels = [max((len(row[k]) for row in facts), default=0) for k in range(4)]
+        gap = sum(widths) + len(widths) - sum(labels) - 6
+        widths[0] += max(0, -gap)
+        width = sum(widths) + len(widths) - 1
+        middle = labels[1] + max(gap, 0) // 2
+        last = width - labels[0] - middle - labels[2] - 5
+        lines = [
+            f"{a:<{labels[0]}} {b:>{middle}}   {c:<{labels[2]}} {d:>{last}}" for a, b, c, d in facts
+        ]
+        cells = [
+            " ".join((f"{row[0]:<{widths[0]}}", *map(str.rjust, row[1:], widths[1:])))
+            for row in table
+        ]
+        if self.rule:
+            cells.insert(self.rule + 1, width * "-")
+        thick, thin = width * "=", width * "-"
+        block = [thick, *lines] * bool(facts)
+        block += [thick, *self._spanned(widths), cells[0], thin, *cells[1:], thick]
         notes = [textwrap.fill(note, width) for note in self.notes]
-        title = [line.center(width).rstrip() for line in textwrap.wrap(self.title, width)]
-        return "\n".join([*title, *lines, *notes])
+        return "\n".join([*_centred(self.title, width), *block, *notes])
+
+    def _spanned(self, widths: list[int]) -> list[str]:
+        """Return the headings over several columns, with a rule below each."""
+        names, rules, place = widths[0] * " ", widths[0] * " ", 1
+        for name, count in self.spans:
+            width = sum(widths[place : place + count]) + count - 1
+            names += "  " + name.center(width - 1)
+            rules += "  " + (width - 1) * "-"
+            place += count
+        return [names, rules] if self.spans else []
 
     def as_html(self) -> str:
-        """Return HTML tables with escaped cells and notes."""
-        tables = "".join(str(table.as_html()) for table in self._render(escape))
-        tables = tables.replace(
-            '<table class="simpletable">',
-            f'<table class="simpletable"><caption>{escape(self.title)}</caption>',
-            1,
+        """Return HTML tables with escaped cells and notes, each table in a box that scrolls."""
+
+        def line(cells: Sequence[str], heads: Sequence[bool]) -> str:
+            tags = ("th" if head else "td" for head in heads)
+            marked = zip(tags, map(escape, cells), strict=True)
+            return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for tag, cell in marked)}</tr>"
+
+        count = len(self.columns)
+        facts = [line(row, (True, False) * 2) for row in self._facts]
+        over = "".join(
+            f'<th colspan="{width}" scope="colgroup">{escape(name)}</th>'
+            for name, width in self.spans
         )
+        head = [f"<tr><th></th>{over}</tr>"] * bool(over) + [line(self.columns, [True] * count)]
+        rows = [line(row, (True, *[False] * (count - 1))) for row in self.rows]
+        if self.rule:
+            rows[self.rule] = rows[self.rule].replace("<tr>", '<tr class="rule">', 1)
+        bodies = [("facts", "", facts)] * bool(facts) + [("rows", "".join(head), rows)]
+        caption = f"<caption>{escape(self.title)}</caption>"
+        tables = []
+        for name, top, lines in bodies:
+            thead = f"<thead>{top}</thead>" * bool(top)
+            tables.append(
+                f'<div class="box" style="overflow-x:auto"><table class="simpletable {name}">'
+                f"{caption}{thead}<tbody>{''.join(lines)}</tbody></table></div>"
+            )
+            caption = ""
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f'<div class="privrank-table">{tables}{notes}</div>'
+        return f'<div class="privrank-table">{"".join(tables)}{notes}</div>'
 
     def as_latex(self) -> str:
-        """Return a LaTeX table with caption (needs booktabs), all text escaped."""
-        tables = (str(table.as_latex_tabular(center=False)) for table in self._render(_latex))
-        return "\n".join(
-            (
-                r"\begin{table}[htbp]",
-                r"\centering",
-                rf"\caption{{{_latex(self.title)}}}",
-                *tables,
-                *(rf"\par {_latex(note)}" for note in self.notes),
-                r"\end{table}",
-            )
-        )
+        """Return a LaTeX table as wide as a line (needs booktabs and tabularx), text escaped."""
+        return latex_table(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows as a data frame, cells as they are printed.
+
+        The numbers themselves are in ``to_frame()`` and ``tidy()`` of the results. Headings over
+        several columns are a first level of the columns.
+        """
+        columns = pd.Index(self.columns[1:])
+        if self.spans:
+            over = [name for name, width in self.spans for _ in range(width)]
+            columns = pd.MultiIndex.from_arrays([over, self.columns[1:]])
+        index = pd.Index([row[0] for row in self.rows], name=self.columns[0] or None)
+        return pd.DataFrame([row[1:] for row in self.rows], index=index, columns=columns)
 
     def as_markdown(self) -> str:
         """Return Markdown: the facts and the rows as pipe tables, all text escaped."""
 
-        def lines(rows: Sequence[Sequence[str]]) -> list[str]:
+        def lines(rows: Sequence[Sequence[str]], rule: str = "---:") -> list[str]:
             cells = [[_markdown(cell) for cell in row] for row in rows]
-            cells.insert(1, ["---"] + ["---:"] * (len(rows[0]) - 1))
+            cells.insert(1, ["---"] + [rule] * (len(rows[0]) - 1))
             return [f"| {' | '.join(row)} |" for row in cells]
 
         blocks = [f"**{_markdown(self.title)}**"]
         if self.header:
-            blocks.append("\n".join(lines([("", ""), *self.header])))
-        blocks.append("\n".join(lines([self.columns, *self.rows])))
+            blocks.append("\n".join(lines([("", ""), *self.header], "---")))
+        blocks.append("\n".join(lines([self._headings, *self.rows])))
         return "\n\n".join([*blocks, *map(_markdown, self.notes)]) + "\n"
 
     def as_csv(self) -> str:
         """Return the rows alone as comma-separated values."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
+        writer.writerow(self._headings)
         writer.writerows(self.rows)
         return out.getvalue()
 
@@ -170,25 +207,21 @@ class Column:
     """What a table of several results needs of one: estimates and errors by term, lines below."""
 
     name: str
-    params: pd.Series[float]
-    bse: pd.Series[float]
-    facts: tuple[tuple[str, str], ...]
+    params: pd.Series[Any]
+    bse: pd.Series[Any]
+    facts: tuple[tuple[str, Any], ...]
+    public: tuple[tuple[str, str], ...]
 
+    @property
+    def terms(self) -> list[str]:
+        """What there are estimates or ranks of."""
+        ranked = (label.removeprefix(RANK_OF) for label, _ in self.facts if RANK_OF in label)
+        return [*map(str, self.params.index), *ranked]
 
-def column_table(title: str, columns: Sequence[Column], notes: Sequence[str]) -> Table:
-    """Set results side by side: estimates with standard errors in parentheses, then facts."""
-    terms = list(dict.fromkeys(term for column in columns for term in column.params.index))
-    rows: list[tuple[str, ...]] = []
-    for term in terms:
-        shown = [term in column.params.index for column in columns]
-        pairs = list(zip(columns, shown, strict=True))
-        rows.append((str(term), *(f"{c.params[term]:.4f}" if known else "" for c, known in pairs)))
-        rows.append(("", *(f"({c.bse[term]:.4f})" if known else "" for c, known in pairs)))
-    facts = [dict(column.facts) for column in columns]
-    for label in dict.fromkeys(label for column in columns for label, _ in column.facts):
-        rows.append((label, *(fact.get(label, "") for fact in facts)))
-    heads = ("", *(column.name for column in columns))
-    return Table(title, (), heads, tuple(rows), tuple(notes))
+    @property
+    def words(self) -> set[str]:
+        """What results of another kind may have, too."""
+        return {*self.terms, *(label for label, _ in self.facts)}
 
 
 def chi_squared(statistic: float, df: int) -> Any:

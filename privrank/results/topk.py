@@ -293,6 +293,7 @@ class TopKResult(Result):
         """Return the table of win rates as a data frame, one row per item, best first."""
         sets = self.rank_conf_int()
         frame = pd.DataFrame({"win_rate": self.params, "std_err": self.bse})
+        frame["z"], frame["pvalue"] = self.tvalues, self.pvalues
         frame[["lower", "upper"]] = self.conf_int()
         frame["net_wins"] = self.net_wins
         frame["rank"] = self.ranks()
@@ -386,5 +387,5 @@ class TopKResult(Result):
             "pvalue": self.pvalue,
         }
 
-    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, str], ...]]:
+    def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         return self.params, self.bse, (("separation", format_pvalue(self.pvalue)),)

@@ -663,7 +663,7 @@ def test_renamed_columns_give_the_same_fit():
 
 
 def test_from_release_costs_nothing_and_gives_the_same_numbers(monkeypatch):
-    budget = pr.Budget(3.0, unit="respondent")
+    budget = pr.Budget(epsilon=3.0, unit="respondent")
     survey = SURVEYS["university"]
     arguments = {
         "items": survey.items,

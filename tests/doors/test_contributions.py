@@ -60,7 +60,7 @@ def test_one_respondent_moves_two_classes_by_one_each(distinct, bounds):
 
 def test_what_is_released_is_that_with_noise_for_two():
     frame = frame_of([ROWS] * 30 + [ROWS[:1]] * 70)
-    budget = pr.Budget(1.0, unit="respondent")
+    budget = pr.Budget(epsilon=1.0, unit="respondent")
     found = tradeoff(frame, distinct_pairs=False, budget=budget, bounds=[1, 5])
     part = found.release.parts["activity"]
     assert (part.sensitivity, part.epsilon, part.step) == (2, 1.0, 1.0)
@@ -165,7 +165,7 @@ REFUSED = {
     "a bound of zero": (lambda: tradeoff(GOOD, bounds=[0, 2]), "bounds must be between 1 and"),
     "a bound beyond all rows": (lambda: tradeoff(GOOD, bounds=[10**20]), "bounds must be between"),
     "a seed": (lambda: tradeoff(GOOD, rng=3), "rng must be None"),
-    "a row budget": (lambda: tradeoff(GOOD, budget=pr.Budget(1.0)), "unit"),
+    "a row budget": (lambda: tradeoff(GOOD, budget=pr.Budget(epsilon=1.0)), "unit"),
     "spending on a declaration": (
         lambda: pr.contribution_tradeoff(**DECLARED, epsilon=1.0),
         "must be left out",
@@ -192,7 +192,7 @@ def test_what_breaks_a_rule_is_refused_in_one_sentence(name):
 
 
 def test_nothing_is_spent_where_a_fit_at_a_bound_is_refused():
-    budget = pr.Budget(1.0, unit="respondent")
+    budget = pr.Budget(epsilon=1.0, unit="respondent")
     with pytest.raises(ValueError, match="too large"):
         tradeoff(GOOD, budget=budget, bounds=[1, 10**9], distinct_pairs=False)
     assert budget.left == (1.0, 0.0)

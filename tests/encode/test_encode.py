@@ -480,7 +480,7 @@ UNLISTED_FITS = {
     ),
     "epsilon beyond floating point": (
         btl,
-        {"epsilon": 1e300, "method": "objective", "budget": pr.Budget(np.inf)},
+        {"epsilon": 1e300, "method": "objective", "budget": pr.Budget(epsilon=np.inf)},
         ValueError,
         ["epsilon"],
     ),
@@ -505,7 +505,7 @@ def test_bad_table_of_pair_counts(table):
 def refuse_fit(model, options, error, words):
     model = model()
     unit = "respondent" if "respondents" in repr(model) else "row"
-    budget = pr.Budget(np.inf, 0.5, unit=unit)
+    budget = pr.Budget(epsilon=np.inf, delta=0.5, unit=unit)
     arguments = {"epsilon": 1.0, "budget": budget} | options
     check_refusal(lambda: model.fit(**arguments), error, words)
     assert budget.spendings == ()
@@ -547,7 +547,7 @@ def test_budget_exceeded_reads_and_draws_nothing(monkeypatch, model, fit):
     monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", no_noise)
     monkeypatch.setattr("privrank.mechanisms.objective.net_wins", no_noise)
     unit = "row" if model is btl else "respondent"
-    budget = pr.Budget(1.0, unit=unit)
+    budget = pr.Budget(epsilon=1.0, unit=unit)
     check_refusal(
         lambda: model().fit(**fit, budget=budget), pr.BudgetExceeded, ["budget", "nothing was read"]
     )
@@ -558,7 +558,7 @@ def test_budget_exceeded_reads_and_draws_nothing(monkeypatch, model, fit):
     ("model", "unit"), [(btl, "respondent"), (people, "row")], ids=["row", "respondent"]
 )
 def test_budget_of_another_unit(model, unit):
-    budget = pr.Budget(9.0, unit=unit)
+    budget = pr.Budget(epsilon=9.0, unit=unit)
     check_refusal(
         lambda: model().fit(1.0, budget=budget), ValueError, ["budget", "row", "respondent"]
     )

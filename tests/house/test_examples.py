@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,16 +29,19 @@ def test_public_classes_have_examples():
         assert any(test.examples for test in finder.find(public)), public.__name__
 
 
-def test_readme_code_runs(capsys, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
+    shutil.copytree(ROOT / "data", tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    for page in ("README.md", "docs/index.md"):
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
+        assert blocks
+        for block in blocks:
+            exec(compile(block, page, "exec"), {})
     shown = capsys.readouterr().out
     assert "Private Bradley-Terry Results" in shown
     assert "Private Top-2 Results" in shown
     assert "Privacy budget" in shown
+    assert "Crime rate" in (tmp_path / "fears.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,9 @@ def run(case, faults=None):
     """Fit with seeded noise under faults that begin as soon as epsilon is spent."""
     model, options = CASES[case]()
     options = {"epsilon": 1.0, "rng": np.random.default_rng(5)} | options
-    budget = Budget(options["epsilon"], unit="respondent" if "resp" in repr(model) else "row")
+    budget = Budget(
+        epsilon=options["epsilon"], unit="respondent" if "resp" in repr(model) else "row"
+    )
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")

@@ -34,7 +34,7 @@ def wheel(tmp_path_factory):
     tree = tmp_path_factory.mktemp("tree")
     for name in SOURCES:
         shutil.copy(ROOT / name, tree)
-    for name in ("privrank", "data"):
+    for name in ("privrank", "data", "LICENSES"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
     run = subprocess.run(
@@ -72,6 +72,21 @@ def test_wheel_holds_every_module_and_every_survey(wheel):
     assert folders == {"privrank", f"privrank-{privrank.__version__}.dist-info"}
 
 
+def test_wheel_names_every_licence_and_holds_its_text(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    (expression,) = re.findall(
+        r"^License-Expression: (.+)$", archive.read(metadata).decode(), flags=re.M
+    )
+    page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
+    assert expression in page and "Home-page" not in archive.read(metadata).decode()
+    texts = [ROOT / "LICENSE", *(ROOT / "LICENSES").glob("*.txt")]
+    assert len(texts) == 3
+    for path in texts:
+        place = metadata.replace("METADATA", f"licenses/{path.relative_to(ROOT).as_posix()}")
+        assert archive.read(place) == path.read_bytes()
+
+
 def test_wheel_loads_a_survey_away_from_the_checkout(wheel, tmp_path):
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
@@ -99,6 +114,11 @@ def test_version_is_said_once():
     assert newest is not None and newest[1] == privrank.__version__
 
 
+def test_no_address_is_a_placeholder():
+    for path in ("setup.cfg", "pyproject.toml", "CITATION.cff", "README.md", "docs/conf.py"):
+        assert not re.search(r"https?://(\w+\.)?example", (ROOT / path).read_text("utf-8")), path
+
+
 def test_every_version_in_the_changelog_starts_with_privacy():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     for entry in re.split(r"^## ", changelog, flags=re.M)[1:]:
@@ -122,7 +142,7 @@ def test_readme_commands_are_targets_of_the_makefile():
 
 def test_readme_lines_without_make_are_what_make_does():
     lines = "\n".join(blocks("sh"))
-    for command in ("-m privrank.report --out report", '".[docs]"'):
+    for command in ("-m privrank.reporting --out report", '".[docs]"'):
         assert command in lines and command in MAKEFILE
 
 

@@ -107,7 +107,7 @@ def test_sizes_of_public_groups_may_be_stated():
 
 
 def test_more_counts_than_can_be_permuted_are_refused_before_anything_is_spent():
-    budget = pr.Budget(1.0)
+    budget = pr.Budget(epsilon=1.0)
     half = LARGEST_DEAL // 2
     for table, taken in (((half, half - 1), True), ((half, half), False)):
         test = pr.ClosenessTest.from_counts(
@@ -125,7 +125,7 @@ def test_more_counts_than_can_be_permuted_are_refused_before_anything_is_spent()
 def test_the_largest_counts_give_a_result(kind):
     counts = {"a": 10**12 - 10**6, "b": 10**6}
     null = [] if kind is pr.UniformityTest else [{"a": 0.25, "b": 0.75}]
-    budget = pr.Budget(1.0)
+    budget = pr.Budget(epsilon=1.0)
     result = kind.from_counts(counts, *null).fit(1.0, budget=budget)
     assert result.reject and str(result.summary()) and budget.spent == (1.0, 0.0)
     with pytest.raises(ValueError, match="at most 1,000,000,000,000"):
@@ -135,7 +135,10 @@ def test_the_largest_counts_give_a_result(kind):
 @pytest.mark.parametrize("design", ["public", "private"])
 def test_a_graph_that_falls_apart_costs_nothing(design):
     frame = pd.DataFrame({"item1": ["a", "c"], "item2": ["b", "d"], "outcome": [1, 1]})
-    for budget, error in ((pr.Budget(np.inf), ValueError), (pr.Budget(1.0), pr.BudgetExceeded)):
+    for budget, error in (
+        (pr.Budget(epsilon=np.inf), ValueError),
+        (pr.Budget(epsilon=1.0), pr.BudgetExceeded),
+    ):
         if design == "public":
             with pytest.raises(ValueError, match="connect all items"):
                 pr.PrivateBTL(frame, items=list("abcd"), respondent=None, design=design)

@@ -58,7 +58,7 @@ def view(case, variant, look, **more):
         warnings.simplefilter("always")
         try:
             shown["model"] = case.build(variant)
-            shown["budget"] = pr.Budget(9.0, 0.1, unit=unit(case))
+            shown["budget"] = pr.Budget(epsilon=9.0, delta=0.1, unit=unit(case))
             shown["result"] = case.fit(shown["model"], budget=shown["budget"], **more)
         except Exception as error:
             shown["error"] = f"{type(error).__name__}: {error}"

@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import binom
 
 import privrank as pr
+from privrank.consensus.intervals import binomial_lower
 from privrank.consensus.orders import borda, kemeny_score, kwiksort, order_of, pair_matrix
 from privrank.distributions.kendall import pair_probability
 from privrank.local import (
@@ -21,6 +22,7 @@ from privrank.local import (
     Client,
     Curator,
     Population,
+    SubRanking,
     protocol_from_json,
     protocols,
 )
@@ -30,7 +32,8 @@ from privrank.local.predicted import (
     pairs_excess,
 )
 from privrank.local.rounds import RoundSort, mean_comparisons
-from privrank.local.sortedorder import binomial_interval, rival_variance
+from privrank.local.sortedorder import infer, rival_variance
+from privrank.release.release import PAIR_COUNTS, UNEVEN
 
 ABC = ("a", "b", "c")
 
@@ -202,7 +205,8 @@ def test_pivots_and_hand_outs_are_public():
 def test_fractions_are_unbiased_and_intervals_exact():
     trials, level = 12, 0.9
     hits = np.arange(trials + 1)
-    low, high = binomial_interval(hits, np.full(trials + 1, trials), 1 - level)
+    low = binomial_lower(hits, trials - hits, (1 - level) / 2, exact=True)
+    high = 1 - low[::-1]
     for p in np.linspace(0, 1, 41):
         mass = binom.pmf(hits, trials, p)
         assert mass[(low <= p) & (p <= high)].sum() >= level - 1e-12
@@ -504,9 +508,45 @@ def test_the_break_even_is_where_predictions_cross():
 
 def test_the_summary_says_when_the_default_would_have_done_better():
     protocol = AdaptiveKwikSort(named(15), 1.0)
-    result = Curator(protocol, 5000).result()
-    ahead = replace(result, answers=np.full_like(result.answers, 48))
+    release = Curator(protocol, 5000).result().release
+
+    def answered(each):
+        counts = np.full(protocol.assignments, each)
+        survey = replace(release.survey, nobs=int(counts.sum()))
+        values = {**release.values, PAIR_COUNTS: counts}
+        return infer(replace(release, survey=survey, values=values))
+
+    ahead, few = answered(48), answered(1)
     assert "unless neighbours in the order are placed alike by at least 64%" in ahead.advice()
-    few = replace(result, answers=np.full_like(result.answers, 1))
     assert few.advice().endswith("as good or better, however much the population agrees.")
     assert few.advice() in str(few.summary()).replace("\n", " ")
+
+
+def test_the_result_is_one_of_the_house():
+    protocol = AdaptiveKwikSort(named(6), 2.0)
+    curator = Curator(protocol, 300)
+    Population(protocol, people(6, 0.5, 300), np.random.default_rng(3), late=0.2).run(curator)
+    curator.receive([{"protocol_id": "another"}])
+    result = curator.result(alpha=0.1)
+    assert result.release.local and result.epsilon == 2.0 and result.nobs == curator.answered
+    assert result.release.rejected["another protocol"] == 1
+    assert UNEVEN not in result.release.plan.settings  # the curator chose what is asked
+    again = pr.from_json(result.to_json())
+    assert (again.to_json(), again.alpha, again.sort) == (result.to_json(), 0.1, result.sort)
+    pd.testing.assert_frame_equal(again.pairwise(), result.pairwise())
+    pd.testing.assert_frame_equal(again.to_frame(), result.to_frame())
+    assert "gain" not in str(result.summary()) and "gain" in str(again.summary(details=True))
+    column = str(pr.summary_col([result, again], names=["now", "later"]))
+    assert f"place of {result.order[0]}" in column
+    (axes,) = result.plot().axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [f"{k + 1}  {item}" for k, item in enumerate(result.order)]
+    nobody = Curator(protocol, 20).result()
+    nobody.plot()
+    assert pr.from_json(nobody.to_json()).order == nobody.order
+    with pytest.raises(ValueError, match="as PrivateRankAggregation makes it"):
+        pr.PrivateRankAggregation.from_release(result.release)
+    default = SubRanking(named(6), 2.0)
+    tally = default.tally(default.simulate(people(6, 0.5, 300), np.random.default_rng(4)))
+    with pytest.raises(ValueError, match="as a Curator makes it"):
+        infer(pr.PrivateRankAggregation.from_reports(tally).release)

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom, t
 
 import privrank as pr
+from privrank.consensus.intervals import binomial_lower
 from privrank.consensus.statements import PairVotes, RandomReports, statements_of
 from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
 from privrank.local.estimates import Votes, release_consensus
@@ -204,11 +205,17 @@ def test_intervals_of_votes_are_those_of_proportions():
     counts, ahead = np.array([40, 7, 300]), np.array([25, 7, 140])
     pairs = PairVotes.of(2 * ahead - counts, counts, 1.0)
     up = np.triu_indices(3, 1)
-    for together, level in ((False, 0.05), (True, 0.05 / 3)):
-        low, high = pairs.bounds(0.05, together)
-        expected = proportion_confint(ahead, counts, level, method="beta")
-        np.testing.assert_allclose([low[up], high[up]], expected)
-        np.testing.assert_allclose((low + high.T)[up], 1.0)
+    low, high = pairs.bounds(0.05, True)
+    expected = proportion_confint(ahead, counts, 0.05 / 3, method="beta")
+    np.testing.assert_allclose([low[up], high[up]], expected)
+    np.testing.assert_allclose((low + high.T)[up], 1.0)
+    # one at a time just so many votes count half, and the interval is inside of the exact one
+    low, high = pairs.bounds(0.05, False)
+    inner, outer = proportion_confint(ahead, counts, 0.05, method="beta")
+    assert (low[up] > inner).all() and (high[up][[0, 2]] < outer[[0, 2]]).all() and high[0, 2] == 1
+    for hits, trials, end in ((ahead, counts, low), (counts - ahead, counts, low.T)):
+        tail = binom.sf(hits, trials, end[up]) + 0.5 * binom.pmf(hits, trials, end[up])
+        np.testing.assert_allclose(tail[hits > 0], 0.025)
     # the error is that of two votes more for either order, also where all votes are alike
     more = (ahead + 2) / (counts + 4)
     np.testing.assert_allclose(pairs.errors[up], np.sqrt(more * (1 - more) / counts))
@@ -220,17 +227,48 @@ def test_intervals_of_votes_are_those_of_proportions():
         np.testing.assert_allclose(np.abs(net / counts - end) / np.sqrt(variance), 1.959964)
 
 
-@pytest.mark.parametrize("gain", [0.2, 0.9])
+@pytest.mark.parametrize("gain", [0.2, 0.46, 0.96])
 def test_intervals_of_pairs_cover_by_enumeration(gain):
-    for n in (1, 2, 5, 10, 40):
+    """Exact ones at least as often as they say, mid-p ones on average, and never much less."""
+    p = np.linspace(0, 1, 201)
+    seen = 0.5 + gain * (p - 0.5)
+    covered = {False: [np.ones(201)], True: [np.ones(201)]}
+    for n in range(1, 61):
         ahead = np.arange(n + 1)
         pairs = [PairVotes.of(np.array([2 * a - n]), np.array([n]), gain) for a in ahead]
-        low, high = np.array([[end[0, 1] for end in one.bounds(0.05, False)] for one in pairs]).T
         assert all(one.errors[0, 1] > 0 for one in pairs)
-        for p in np.linspace(0, 1, 41):
-            f = 0.5 + gain * (p - 0.5)
-            held = binom.pmf(ahead, n, f)[(low <= p) & (p <= high)].sum()
-            assert held >= 0.95 - 1e-9
+        mass = binom.pmf(ahead[:, None], n, seen)
+        for together, rows in covered.items():  # of one pair all are that one
+            ends = [[end[0, 1] for end in one.bounds(0.05, together)] for one in pairs]
+            low, high = np.array(ends).T[..., None]
+            rows.append((mass * ((low <= p) & (p <= high))).sum(axis=0))
+            # where no fraction is left out the interval holds, as it has to
+            whole = ((low == 0) & (high == 1)).ravel()
+            assert (rows[-1] >= mass[whole].sum(axis=0) - 1e-12).all()
+    exact, mid = (np.array(covered[together]) for together in (True, False))
+    assert exact.min() >= 0.95 - 1e-9
+    assert (mid <= exact + 1e-12).all() and mid.min() > 0.912
+    means = mid.mean(axis=1)
+    assert means[1:].min() > 0.949 and means[9:].max() < 0.97 < exact.mean(axis=1)[9]
+    # respondents draw their pairs: the number of votes is random, and steps even out
+    for votes in (2, 5, 10, 20):
+        drawn = binom.pmf(np.arange(61), 20 * votes, 1 / 20) @ mid
+        assert drawn.min() > 0.947 and (votes < 10 or drawn.mean() < 0.97)
+
+
+@pytest.mark.parametrize("level", [1e-9, 0.025, 0.25, 0.475])
+def test_ends_of_mid_p_intervals_solve_their_equation(level):
+    for n in (1, 2, 7, 400, 10**6):
+        hits = np.unique(np.linspace(1, n, 50).astype(int))
+        end = binomial_lower(hits, n - hits, level, exact=False)
+        tail = binom.sf(hits, n, end) + 0.5 * binom.pmf(hits, n, end)
+        np.testing.assert_allclose(tail, level, rtol=1e-9)
+
+
+@pytest.mark.parametrize("protocol", ASKING, ids=NAMES)
+def test_a_report_has_at_most_one_vote_on_a_pair(protocol):
+    pairs = np.sort(Votes.of(every_cell(protocol), protocol).pair, axis=1)
+    assert (np.diff(pairs, axis=1) > 0).all()
 
 
 @pytest.mark.parametrize(

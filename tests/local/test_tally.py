@@ -188,6 +188,17 @@ def test_every_engine_gives_the_same(engine):
     assert same(PROTOCOL.tally(ENGINES[engine](frame)), PROTOCOL.tally(frame))
 
 
+@pytest.mark.filterwarnings("ignore:.*narwhals-dask")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_protocol_is_its_exact_text_in_every_engine(engine):
+    frame = reports(6).astype({"protocol_id": object})
+    frame["protocol_id"] = [PROTOCOL.id, None, "", PROTOCOL.id.upper() + " ", "0", PROTOCOL.id]
+    tally = PROTOCOL.tally(ENGINES[engine](frame))
+    assert (tally.n, tally.rejected[FOREIGN]) == (2, 4)
+    for other in (np.ones(6, dtype=bool), np.arange(6)):  # a type that is none of texts
+        assert PROTOCOL.tally(ENGINES[engine](frame.assign(protocol_id=other))).n == 0
+
+
 def test_folders_of_parquet_and_damaged_files(tmp_path):
     for part in range(3):
         CLEAN.iloc[part::3].to_parquet(tmp_path / f"{part}.parquet")

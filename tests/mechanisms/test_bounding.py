@@ -229,7 +229,7 @@ def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch):
             frame, items=ITEMS, respondent="who", max_rows=2, excess="sample", **extra
         )  # fmt: skip
         with pytest.raises(pr.BudgetExceeded):
-            model.fit(1.0, budget=pr.Budget(0.5, unit="respondent"))
+            model.fit(1.0, budget=pr.Budget(epsilon=0.5, unit="respondent"))
 
 
 def test_summaries_say_that_rows_were_left_out_and_not_how_many():

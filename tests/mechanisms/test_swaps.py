@@ -179,11 +179,11 @@ def test_longer_rankings_are_matched_too():
 
 
 def test_the_unit_is_the_pair():
-    budget = pr.Budget(1.0, unit="respondent")
+    budget = pr.Budget(epsilon=1.0, unit="respondent")
     result = fitted(*twice(), epsilon=1.0, budget=budget)
     assert budget.left[0] == 0.0 and result.release.plan.number("scale") > 2.25 * 2 / 40
     with pytest.raises(ValueError, match="unit"):
-        fitted(*twice(), epsilon=1.0, budget=pr.Budget(1.0))
+        fitted(*twice(), epsilon=1.0, budget=pr.Budget(epsilon=1.0))
 
 
 FIRST, SECOND = twice(10)

@@ -140,7 +140,7 @@ def test_counting_all_rows_is_found(monkeypatch):
 
 def test_all_that_is_spent_is_reserved_at_once():
     frame = people(np.random.default_rng(2))
-    budget = pr.Budget(2.0, unit="respondent")
+    budget = pr.Budget(epsilon=2.0, unit="respondent")
     spending = {"details_epsilon": 0.5, "effect_epsilon": 0.25, "budget": budget}
     result = fitted(frame, "choice ~ group", 1.0, **spending)
     assert result.epsilon == 1.75 and budget.left == (0.25, 0.0)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.planning.simulation import Curve
+from privrank.planning.simulation import Curve, detectable
 
 
 def probit_curve(noise=0.3):
@@ -24,7 +24,7 @@ def test_the_error_of_an_effect_is_that_of_its_simulation(monkeypatch):
             "privrank.planning.simulation.public_generator",
             lambda label, number, turn=turn: np.random.default_rng([turn, number]),
         )
-        found.append(probit_curve().detectable(0.6, 100, start=0.5, most=2.0))
+        found.append(detectable(probit_curve(), 0.6, 100, start=0.5, most=2.0))
     effects, errors = np.array(found).T
     assert 0.4 < np.median(errors) / effects.std(ddof=1) < 2.5
     assert abs(effects.mean() - 1.2) < 0.1

@@ -67,8 +67,10 @@ def test_a_fork_does_not_spend_the_budget_again(call):
     budget = pr.Budget(epsilon=1.0)
     for _ in range(2):
         said = in_a_fork(call, budget)
-        assert said.startswith("RuntimeError: a Budget spends only in the process that made it")
-        assert "make in each process a Budget with its share" in said
+        assert said.startswith(
+            "RuntimeError: a Budget in memory spends only in the process that made it"
+        )
+        assert "keep it on disk" in said
     call(budget)
     assert budget.left == (0.0, 0.0) and len(budget.spendings) == 1
 
@@ -82,7 +84,7 @@ def test_a_fork_may_read_the_ledger_and_make_its_own():
 @forks
 def test_a_fork_while_another_thread_reserves_is_refused_and_does_not_wait():
     budget = pr.Budget(epsilon=1.0)
-    with budget._lock:
+    with budget._keeper.held():
         assert in_a_fork(spend, budget).startswith("RuntimeError")
 
 
@@ -102,7 +104,7 @@ def ledgers(draw):
     deltas = st.just(0.0) | st.floats(0, 1, exclude_max=True)
     rhos = st.none() | st.floats(0, 5e17) | st.just(math.inf)
     unit = draw(st.sampled_from(["row", "respondent"]))
-    budget = pr.Budget(draw(epsilons), draw(deltas), unit)
+    budget = pr.Budget(epsilon=draw(epsilons), delta=draw(deltas), unit=unit)
     for by, epsilon, delta, rho in draw(
         st.lists(st.tuples(st.text(max_size=5), epsilons, deltas, rhos), max_size=6)
     ):
@@ -187,6 +189,8 @@ IMPOSSIBLE = {
     "rho negative": (spending(rho="-0.1"), "rho must be between 0 and"),
     "rho NaN": (spending(rho="nan"), "rho must be between 0 and"),
     "rho null": (spending(rho=None), "a number must be text"),
+    "released a number": (spending(released=3), "released must be text or None, got int"),
+    "date a number": (spending(date=3), "date must be text"),
     "rho true": (spending(rho=True), "a number must be text"),
 }
 

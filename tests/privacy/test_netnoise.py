@@ -456,7 +456,7 @@ def test_laws_of_zero_sum_release_net_wins_and_pair_counts():
     ],
 )
 def test_what_does_not_apply_is_refused_before_spending(arguments, message):
-    budget = pr.Budget(2.0, 1e-5, unit="respondent")
+    budget = pr.Budget(epsilon=2.0, delta=1e-5, unit="respondent")
     with pytest.raises(ValueError, match=message) as caught:
         survey().fit(1.0, budget=budget, **arguments)
     assert str(caught.value).count(".") <= 2 and budget.spendings == ()
@@ -485,7 +485,7 @@ def test_non_private_runs_have_no_noise_whatever_the_law():
 
 @quiet
 def test_gaussian_fits_compose_more_tightly():
-    budget = pr.Budget(8.0, 1e-5, unit="respondent")
+    budget = pr.Budget(epsilon=8.0, delta=1e-5, unit="respondent")
     for _ in range(6):
         survey().fit(1.0, 1e-6, noise="gaussian", budget=budget, rng=np.random.default_rng(0))
     assert budget.spent == (6.0, 6e-6) and budget.left == (2.0, 4e-6)

@@ -133,7 +133,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("options", "error", "words"), REFUSED)
 def test_refusals(options, error, words):
-    rng, budget = np.random.default_rng(1), pr.Budget(9.0)
+    rng, budget = np.random.default_rng(1), pr.Budget(epsilon=9.0)
     test = pr.ClosenessTest(ranked(10, 0, rng), ranked(10, 1, rng), items=ITEMS)
     with pytest.raises(error, match=words):
         test.fit(**{"epsilon": 1.0, "budget": budget, **options})

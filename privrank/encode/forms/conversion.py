@@ -121,10 +121,9 @@ def as_rankings(
        the completion is drawn from. How many items are ranked may depend on which lead, not on the
        order among the others.
     2. No item differs from another: the distribution of the rows, ties and missing items included,
-    stays the
-       same when the items are relabelled. Then so does the distribution of the completions, and
-       only the uniform distribution does that. This covers ties of respondents who have no
-       preference.
+       stays the same when the items are relabelled. Then so does the distribution of the
+       completions, and only the uniform distribution does that. This covers ties of respondents
+       who have no preference.
 
     So a test of uniformity keeps its level, though not all its power. It does not when items differ
     in how often they are missing and the argument is the wrong one: an item that many do not know,

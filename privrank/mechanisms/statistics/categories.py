@@ -365,13 +365,18 @@ def _ascending(p: Probabilities) -> tuple[IntArray, Probabilities]:
 
 def of_ranks(counted: Statistic) -> Statistic:
     """Return a statistic of counts by order as one of ranks, shape (n, m)."""
-    apart, drawn = counted.impossible, counted.simulated
+    apart, drawn, coarse = counted.impossible, counted.simulated, counted.coarse
     return replace(
         counted,
         value=partial(_of_ranks, value=counted.value),
         simulated=None if drawn is None else partial(_of_ranks, value=drawn),
         impossible=None if apart is None else partial(_impossible_of_ranks, count=apart),
+        coarse=None if coarse is None else partial(_of_ranks_by_draws, coarse),
     )
+
+
+def _of_ranks_by_draws(coarse: Callable[[int], Statistic], draws: int) -> Statistic:
+    return of_ranks(coarse(draws))
 
 
 def _of_ranks(ranks: IntArray, order: Order, value: Value) -> int:

@@ -138,7 +138,15 @@ def omnibus(
     scale = 0.0 if math.isinf(xi) else sensitivity / xi
     whole = _Largest(parts, partial(_quantiles, label, sizes, draw, levels, scale, draws))
     null = partial(_null, label, sizes, draw, whole)
-    return Statistic(name, 1.0 / GRID, sensitivity, whole.value, null, whole.simulated)
+    again = partial(omnibus, name, label, sizes, parts, sample, sensitivity, xi)
+    coarse = partial(_by_draws, again)
+    return Statistic(
+        name, 1.0 / GRID, sensitivity, whole.value, null, whole.simulated, coarse=coarse
+    )
+
+
+def _by_draws(again: Callable[[int], Statistic], draws: int) -> Statistic:
+    return again(draws)
 
 
 @lru_cache(maxsize=256)

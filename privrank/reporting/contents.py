@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from privrank import __version__
-from privrank.report.pages import page
-from privrank.report.spending import MULTIPLES, TOP, Findings, write
-from privrank.results import BTLResult, summary_col
+from privrank.reporting.figures import Drawing, draw
+from privrank.reporting.pages import page
+from privrank.reporting.spending import MULTIPLES, TOP, Findings, write
+from privrank.results.btl import BTLResult
+from privrank.results.columns import summary_col
 from privrank.results.guarantee import column_heads
 from privrank.results.tables import Table
 from privrank.topk import PrivateTopK
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["chapter_html", "index", "overview", "save_table"]
+__all__ = ["chapter_html", "index", "overview", "pair_table", "save_table"]
 
 
 def save_table(table: Table, out: Path, name: str, csv: str | None = None) -> str:
@@ -31,22 +27,12 @@ def save_table(table: Table, out: Path, name: str, csv: str | None = None) -> st
     return table.as_html()
 
 
-def _save_figure(figure: Figure, out: Path, name: str, caption: str) -> str:
+def _save_figure(drawing: Drawing, out: Path, name: str) -> str:
     """Write a figure as PNG, and return it as HTML with the picture inside."""
-    from matplotlib import pyplot
-
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=160)
-    pyplot.close(figure)
     path = out / "figures" / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(picture.getvalue())
-    data = base64.b64encode(picture.getvalue()).decode("ascii")
-    width = round(105 * figure.get_size_inches()[0])  # CSS has 96 to the inch; a bit larger
-    return (
-        f'<figure><img src="data:image/png;base64,{data}" width="{width}" '
-        f'alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
-    )
+    path.write_bytes(drawing.png)
+    return drawing.as_html()
 
 
 _CHAPTER = """
@@ -86,10 +72,9 @@ knows of this folder only.</p>
 def chapter_html(found: Findings, out: Path) -> str:
     """Write the tables and figures of a survey, and return its chapter as HTML."""
     survey, fit, top, agreed = found.survey, found.main, found.top, found.consensus
-    level = f"{100 * (1 - fit.alpha):g} %"
     tables: dict[str, tuple[Table, str | None]] = {
         "worths": (fit.summary(), fit.to_frame().to_csv()),
-        "pairwise": (_pair_table(fit), fit.pairwise().to_csv(index=False)),
+        "pairwise": (pair_table(fit), fit.pairwise().to_csv(index=False)),
         "top": (top.summary(), top.to_frame().to_csv()),
         "precision": (_precision_table(found.fits), None),
         "epsilons": (summary_col(found.fits), None),
@@ -97,23 +82,10 @@ def chapter_html(found: Findings, out: Path) -> str:
         "consensus": (agreed.summary(), agreed.to_frame().to_csv()),
     }
     figures = {
-        "worths": (
-            fit.plot_worth(),
-            f"Worths with {level} intervals. Dark: sampling error alone; light: privacy noise "
-            f"included. At the right, the ranks that cannot be ruled out.",
-        ),
-        "pairwise": (
-            fit.plot_pairwise(),
-            "Probability under the model that the row is preferred to the column.",
-        ),
-        "top": (
-            top.plot(),
-            f"Win rates with {level} intervals; the {TOP} selected items in the other colour.",
-        ),
-        "consensus": (
-            agreed.plot_consensus(),
-            f"Ranks by Borda score, with {level} intervals that hold for all items at once.",
-        ),
+        "worths": draw(fit),
+        "pairwise": draw(fit, "plot_pairwise"),
+        "top": draw(top),
+        "consensus": draw(agreed),
     }
     files = {name: f"{survey.name}-{name}{TOP if name == 'top' else ''}" for name in tables}
     written = {
@@ -121,8 +93,9 @@ def chapter_html(found: Findings, out: Path) -> str:
         for name, (table, csv) in tables.items()
     }
     written |= {
-        f"{name}_figure": _save_figure(figure, out, files[name], words)
-        for name, (figure, words) in figures.items()
+        f"{name}_figure": _save_figure(drawing, out, files[name])
+        for name, drawing in figures.items()
+        if drawing is not None
     }
     return _CHAPTER.format(
         **written,
@@ -138,15 +111,25 @@ def chapter_html(found: Findings, out: Path) -> str:
     )
 
 
-def _pair_table(fit: BTLResult) -> Table:
+def pair_table(fit: BTLResult) -> Table:
+    """Return every pair's difference of worths, probability, interval and p-value."""
     frame = fit.pairwise()
     names = frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str)
     cells = frame.map("{:.3f}".format).to_numpy().tolist()
     rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
     bounds = (f"[{fit.alpha / 2:.3g}", f"{1 - fit.alpha / 2:.4g}]")
-    heads = ("first : second", "difference", "std err", "P(first)", *bounds, column_heads(fit.release)[1])
-    note = "The interval is that of P(first), the probability that the first is preferred."
-    return Table("Pairwise comparisons", (), heads, rows, (note,))
+    heads = (
+        "first : second",
+        "difference",
+        "std err",
+        "P(first)",
+        *bounds,
+        column_heads(fit.release)[1],
+    )
+    notes = ["The interval is that of P(first), the probability that the first is preferred."]
+    if fit.release.design.covariates is not None:
+        notes.append("In the reference group: first levels, numbers in the middle of their bounds.")
+    return Table("Pairwise comparisons", (), heads, rows, tuple(notes))
 
 
 def _precision_table(fits: Sequence[BTLResult]) -> Table:
@@ -168,6 +151,7 @@ def _precision_table(fits: Sequence[BTLResult]) -> Table:
 
 
 def overview(findings: Sequence[Findings]) -> Table:
+    """Return a row for each survey: its size, its leading items, what was spent."""
     rows = tuple(
         (
             found.survey.name.capitalize(),
@@ -189,6 +173,7 @@ def overview(findings: Sequence[Findings]) -> Table:
 
 
 def index(findings: Sequence[Findings], overview: str, chapters: str, examples: str) -> str:
+    """Return the page, given its parts as HTML."""
     epsilon, multiples = findings[0].main.epsilon, ", ".join(f"{m:g}" for m in MULTIPLES)
     body = f"""<h1>Two preference surveys under differential privacy</h1>
 <p>Paired comparisons from two published surveys, analysed with privrank {__version__} as if they
@@ -233,6 +218,7 @@ their dependent answers allowed for, and <code>privacy</code>, from the noise. T
 <h2>Files</h2>
 <p><code>tables/</code> has each table as text and as comma-separated values, <code>figures/</code>
 each figure as PNG. <code>releases/</code> has the archive: <code>privrank.from_json</code> turns a
-release back into its result, <code>privrank.Budget.from_json</code> a ledger into its budget. Keep
-the ledgers: what they list cannot be taken back, even if the releases are deleted.</p>"""
+release back into its result, <code>privrank.Budget</code> opens a ledger by its path. Keep
+the ledgers, each with its seal beside it: what they list cannot be taken back, even if the
+releases are deleted.</p>"""
     return page("privrank report", body)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -15,10 +14,12 @@ from privrank import datasets
 from privrank.aggregation import PrivateRankAggregation
 from privrank.archive import from_json
 from privrank.btl import PrivateBTL
+from privrank.results.aggregation import AggregationResult
+from privrank.results.btl import BTLResult
 from privrank.results.ledger import Budget
-from privrank.util.checks import PrivrankWarning
-from privrank.results import AggregationResult, BTLResult, TopKResult
+from privrank.results.topk import TopKResult
 from privrank.topk import PrivateTopK
+from privrank.util.checks import PrivrankWarning
 
 __all__ = ["CHAPTERS", "MULTIPLES", "TOP", "Chapter", "Findings", "investigate", "stop", "write"]
 
@@ -74,7 +75,8 @@ class Findings:
 
 
 def stop(sentence: str) -> NoReturn:
-    raise SystemExit(f"privrank.report: {sentence}")
+    """End the program with a sentence that says why."""
+    raise SystemExit(f"privrank.reporting: {sentence}")
 
 
 def _plain(epsilon: float) -> str:
@@ -90,31 +92,18 @@ def write(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
-def _raised(ledger: Budget | None, epsilons: Sequence[float]) -> Budget:
-    """Return the ledger with room for `epsilons`: its old lines, and a total raised as needed."""
-    spendings = () if ledger is None else ledger.spendings
-    need = sum((Decimal(repr(e)) for e in (*(s.epsilon for s in spendings), *epsilons)), Decimal(0))
-    total = float(need)
-    if Decimal(repr(total)) < need:
-        total = math.nextafter(total, math.inf)
-    budget = Budget(epsilon=total, unit="respondent")
-    for line in spendings:
-        budget.reserve(line.by, line.epsilon, line.delta, unit="respondent")
-    return budget
-
-
-def _read_ledger(path: Path, archived: bool) -> Budget | None:
-    if path.exists():
-        try:
-            return Budget.from_json(path.read_text(encoding="utf-8"))
-        except ValueError:
-            stop(f"{path} is not a ledger any more: restore it, or choose another --out.")
-    if archived:
+def _open_ledger(path: Path, survey: datasets.Survey, archived: bool) -> Budget:
+    """Return the survey's ledger, which keeps account and sets no limit."""
+    if archived and not path.exists():
         stop(
-            f"{path.parent} holds releases but not their ledger {path.name}: restore it, or "
-            f"choose another --out."
+            f"{path.parent} holds releases but not their ledger {path.name}: restore it and its "
+            f"seal, or choose another --out."
         )
-    return None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return Budget(path, epsilon=math.inf, unit="respondent", label=survey.name)
+    except ValueError as error:
+        stop(str(error).removesuffix(".") + ", or choose another --out.")
 
 
 def _read_fit(path: Path, survey: datasets.Survey, epsilon: float, kind: type[Result]) -> Result:
@@ -122,9 +111,13 @@ def _read_fit(path: Path, survey: datasets.Survey, epsilon: float, kind: type[Re
         result = from_json(path.read_text(encoding="utf-8"))
     except (ValueError, KeyError, TypeError):
         stop(f"{path} is not a release any more: restore it, or spend anew with --fresh.")
-    facts = (result.items, result.nobs, result.epsilon, result.release.source)
     expected = (survey.items, len(survey.students), epsilon, "secure")
-    if not isinstance(result, kind) or facts != expected:
+    if not isinstance(result, kind) or expected != (
+        result.items,
+        result.nobs,
+        result.epsilon,
+        result.release.source,
+    ):
         stop(
             f"{path} holds another release than its name says: restore it, or spend anew with "
             f"--fresh."
@@ -160,32 +153,30 @@ _Fit = Callable[[datasets.Survey, float, Budget], BTLResult | AggregationResult]
 def investigate(chapter: Chapter, store: Path, epsilon: float, fresh: bool) -> Findings:
     """Spend what is not in the archive yet, write it there, and read everything from there.
 
-    **Privacy.** A ledger goes to disk before the release it pays for, so that it may overstate what
-    was released when a run is cut short but never understates it.
+    **Privacy.** The ledger is on disk: what a release costs is in the file before its noise is
+    drawn, so that the ledger may overstate what was released when a run is cut short but never
+    understates it.
     """
     survey = chapter.load()
     epsilons = [epsilon * multiple for multiple in MULTIPLES]
     paths = {e: store / f"{survey.name}-worths-epsilon-{_plain(e)}.json" for e in epsilons}
     consensus_path = store / f"{survey.name}-consensus-epsilon-{_plain(epsilon)}.json"
-    ledger_path = store / f"{survey.name}-ledger.json"
     kinds = ("worths", "consensus")
     archived = any(path for kind in kinds for path in store.glob(f"{survey.name}-{kind}-*.json"))
-    budget = _read_ledger(ledger_path, archived)
+    budget = _open_ledger(store / f"{survey.name}.ledger", survey, archived)
     wanted: list[tuple[_Fit, float, Path]] = [(_fit_worths, e, paths[e]) for e in epsilons]
     wanted.append((_fit_consensus, epsilon, consensus_path))
     missing = [one for one in wanted if fresh or not one[2].exists()]
     name = survey.name.capitalize()
-    if missing or budget is None:
+    if missing:
         listing = ", ".join(
             _plain(e) + (" (consensus)" if fit is _fit_consensus else "") for fit, e, _ in missing
         )
         print(f"{name}: {len(survey.students)} respondents; spending epsilon {listing} ...")
-        budget = _raised(budget, [e for _, e, _ in missing])
         for fit, e, path in missing:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
                 result = fit(survey, e, budget)
-            write(ledger_path, budget.to_json())
             write(path, result.to_json())
     else:
         print(

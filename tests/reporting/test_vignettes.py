@@ -63,7 +63,9 @@ def prose(text):
 
 
 def test_every_subject_has_a_vignette():
-    subjects = "consensus covariates groups immigration leaderboard local rankings_worths uniformity"
+    subjects = (
+        "consensus covariates groups immigration leaderboard local rankings_worths uniformity"
+    )
     assert [path.stem for path in SCRIPTS] == [*subjects.split(), "university"]
 
 

@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from privrank.report.contents import chapter_html, index, overview, save_table
-from privrank.report.examples import examples_html
-from privrank.report.spending import CHAPTERS, TOP, investigate, stop, write
+from privrank.reporting.contents import chapter_html, index, overview, save_table
+from privrank.reporting.examples import examples_html
+from privrank.reporting.spending import CHAPTERS, TOP, investigate, stop, write
 
 __all__ = ["main"]
 
@@ -26,7 +26,7 @@ def _positive(text: str) -> float:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m privrank.report",
+        prog="python -m privrank.reporting",
         description="Analyse the example surveys under differential privacy; write tables, "
         "figures and one HTML page. Noise is always secure. Releases are archived in the output "
         "folder and used again, so that a second run spends nothing.",

@@ -1,0 +1,125 @@
+"""Results as estimating equations, all of them at one point, and the weights they have there.
+
+What is computed of them, and why, is said in :mod:`privrank.bradley_terry.pooling`. Numbers come in
+blocks between which nothing is known of covariances; arrays have results first, blocks second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.util.solvers import inverse
+
+__all__ = ["Source", "Stacked", "equations_at", "inverses", "shares_of"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """One result as estimating equations.
+
+    Parameters
+    ----------
+    equations : callable
+        From a point, shape (blocks, p), to the residual there, observed less expected, of this
+        shape, and the slope of what is expected, shape (blocks, p, p).
+    covariances : callable
+        From a point to the covariances of the residual by sampling and by privacy noise.
+    draws : ndarray, shape (draws, p), or None
+        Public draws of the noise of the residual of any block; None where noise is taken as normal.
+    freedom : ndarray, shape (blocks,)
+        Degrees of freedom with which the sampling covariance is known, infinite if it is given.
+    side : callable or None
+        From combinations of the residual, shape (rows, p), to the variances of what noise does to
+        the estimates of their sampling variance.
+    counts, measured : float
+        Weights of the information and of the sampling covariance in the averages of one survey.
+    """
+
+    equations: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    covariances: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    draws: FloatArray | None
+    freedom: FloatArray
+    side: Callable[[FloatArray], FloatArray] | None = None
+    counts: float = 1.0
+    measured: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacked:
+    """All results at one point, and how they are weighted there; arrays by result and block."""
+
+    residual: FloatArray
+    information: FloatArray
+    sampling: FloatArray
+    noise: FloatArray
+    same: bool
+
+    @classmethod
+    def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> Stacked:
+        """Return all results at this point; of one survey they share what is averaged."""
+        residual, information = equations_at(sources, point, same)
+        found = [source.covariances(point) for source in sources]
+        sampling, noise = (np.array(each) for each in zip(*found, strict=True))
+        if same:
+            sampling = _average(sampling, [source.measured for source in sources])
+        return cls(residual, information, sampling, noise, same)
+
+    @property
+    def apart(self) -> FloatArray:
+        """Covariances of what differs between results."""
+        return self.noise if self.same else self.sampling + self.noise
+
+    def weights(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return D_k^-1, J^-1, and W_k = J^-1 G_k D_k^-1, which takes a residual to the pooled."""
+        precision = inverses(self.apart)
+        slopes = self.information @ precision
+        covariance = inverses((slopes @ self.information).sum(axis=0))
+        return precision, covariance, covariance @ slopes
+
+    def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sampling and the noise part of the covariance of the pooled value."""
+        noise = _through(weights, self.noise).sum(axis=0)
+        if self.same:
+            return _through(weights.sum(axis=0), self.sampling[0]), noise
+        return _through(weights, self.sampling).sum(axis=0), noise
+
+
+def equations_at(
+    sources: Sequence[Source], point: FloatArray, same: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the residuals and the slopes of all results at one point."""
+    found = [source.equations(point) for source in sources]
+    residual, information = (np.array(each) for each in zip(*found, strict=True))
+    if same:
+        information = _average(information, [source.counts for source in sources])
+    return residual, information
+
+
+def _average(matrices: FloatArray, weights: Sequence[float]) -> FloatArray:
+    return np.broadcast_to(np.tensordot(shares_of(weights), matrices, 1), matrices.shape)
+
+
+def shares_of(weights: Sequence[float]) -> FloatArray:
+    """Return weights that add up to 1: these, or equal ones where all are 0."""
+    found = np.asarray(weights, dtype=np.float64)
+    found = found if found.sum() > 0 else np.ones(len(found))
+    return np.asarray(found / found.sum())
+
+
+def _through(weights: FloatArray, covariance: FloatArray) -> FloatArray:
+    return np.asarray(weights @ covariance @ weights.swapaxes(-1, -2))
+
+
+def inverses(matrices: FloatArray) -> FloatArray:
+    """Return the inverses of positive definite matrices, NaN where there is none."""
+    p = matrices.shape[-1]
+    if p == 1:
+        return np.divide(1.0, matrices, np.full_like(matrices, np.nan), where=matrices > 0)
+    each = [inverse(matrix) for matrix in matrices.reshape(-1, p, p)]
+    return np.array(each).reshape(matrices.shape)

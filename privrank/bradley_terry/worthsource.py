@@ -1,0 +1,72 @@
+"""A fit of worths as estimating equations of their contrasts, for pooling. Sees no data."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import helmert
+
+from privrank.bradley_terry.estimate import score_covariance
+from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.linear import times
+from privrank.bradley_terry.moments import degrees_of_freedom
+from privrank.bradley_terry.sources import Source
+from privrank.release.release import DEPENDENCE
+
+__all__ = ["contrast_basis", "worth_source"]
+
+FloatArray = NDArray[np.float64]
+
+
+def contrast_basis(items: int) -> FloatArray:
+    """Return orthonormal contrasts of the worths, shape (items - 1, items)."""
+    return np.asarray(helmert(items))
+
+
+def worth_source(inference: Inference) -> Source:
+    """Return a fit's noisy scores as equations of the worths' contrasts.
+
+    Of the fit itself nothing is used but the release; with pair counts as they were released, also
+    where noise has put them below 0, the scores are unbiased at the true worths. What respondents'
+    responses add, and what noise there is on the worths of objective perturbation, counts as noise.
+    """
+    facts, release = inference.equations, inference.release
+    basis = contrast_basis(facts.items)
+    added = facts.response_covariance
+
+    def reduced(matrix: FloatArray) -> FloatArray:
+        return np.asarray((basis @ matrix @ basis.T)[None])
+
+    def equations(point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        b = basis.T @ point[0]
+        mean = facts.function.mean(facts.linear.predict(b))
+        residual = facts.score - facts.linear.scores(facts.released_count * mean)
+        return (basis @ residual)[None], reduced(facts.information(b))
+
+    def covariances(point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        b = basis.T @ point[0]
+        noise = facts.noise_covariance(b) + added
+        if facts.output_variance > 0:
+            hessian = facts.information(b) + times(inference.fitted.ridge, facts.linear.identity)
+            noise = noise + facts.output_variance * (hessian @ hessian)
+        return reduced(score_covariance(facts, release, b) - added), reduced(noise)
+
+    errors, draws, side = inference.score_errors(), None, None
+    if errors is not None and errors.noise is not None:
+        draws = errors.noise @ basis.T
+    if errors is not None and (moments := errors.moments) is not None:
+
+        def side(rows: FloatArray) -> FloatArray:
+            return moments.variances(rows @ basis)[1]
+
+    spent = release.parts[DEPENDENCE].epsilon if DEPENDENCE in release.parts else 0.0
+    return Source(
+        equations,
+        covariances,
+        draws,
+        np.array([degrees_of_freedom(release)]),
+        side,
+        counts=1.0 / facts.count_variance if facts.count_variance > 0 else 1.0,
+        # noise on what measures dependence has a variance that falls with the square of epsilon
+        measured=spent**2,
+    )

@@ -1,0 +1,100 @@
+"""What a consensus states of pairs or Borda scores as equations, for pooling. Sees no data."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.bradley_terry.sources import Source
+from privrank.consensus.intervals import Target
+from privrank.consensus.statements import NoisyVotes, RandomReports, Statements
+from privrank.hypotheses.nulltables import public_generator
+from privrank.privacy.knorm import PermutohedronNoise
+
+__all__ = ["fraction_source", "score_source"]
+
+FloatArray = NDArray[np.float64]
+
+_DRAWS = 10_000
+
+_UNKNOWN = 1e12
+"""The variance of a fraction that nobody was asked about."""
+
+
+def _means(
+    values: FloatArray,
+    largest: float,
+    units: FloatArray | float,
+    sampled: bool,
+    noise: FloatArray,
+    draws: FloatArray | None,
+    freedom: FloatArray,
+) -> Source:
+    """Return means of values between 0 and `largest`, each a block of its own.
+
+    **Statistic.** Such a mean s of n units has at most the variance s (b - s) / n, b the largest
+    (Bhatia and Davis); a fraction, which has b = 1, has just that.
+    """
+    blocks, ones = len(values), np.ones((len(values), 1, 1))
+
+    def equations(point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return values[:, None] - point, ones
+
+    def covariances(point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        inside = np.clip(point[:, 0], 0.0, largest)
+        sampling = inside * (largest - inside) / units * sampled
+        return np.reshape(sampling, (blocks, 1, 1)), np.reshape(noise, (blocks, 1, 1))
+
+    return Source(equations, covariances, draws, freedom)
+
+
+def fraction_source(stated: Statements, target: Target) -> Source:
+    """Return the pair fractions, the first of two items of the list before the second.
+
+    Votes of the local model have the variance p (1 - p) / n of n exact answers, and what responses
+    add to it: (s - g^2) / (4 g^2 n), with g the gain and s the mean square of a vote
+    (:attr:`privrank.consensus.statements.PairVotes.largest_variance` less that of exact answers).
+    """
+    assert stated.fractions is not None
+    pairs = np.triu_indices(len(stated.fractions), 1)
+    values, infinite = stated.fractions[pairs], np.full(len(pairs[0]), np.inf)
+    if isinstance(stated, RandomReports):
+        votes = stated.pairs
+        assert votes is not None
+        counts = votes.counts[pairs]
+        units = np.where(counts > 0, counts, 1.0)
+        noise = (votes.square - votes.gain**2) / (4.0 * votes.gain**2 * units)
+        noise = np.where(counts > 0, noise, _UNKNOWN)
+        return _means(np.nan_to_num(values, nan=0.5), 1.0, units, True, noise, None, infinite)
+    noise = np.full(len(values), stated.noise_sd**2)
+    return _means(
+        values, 1.0, stated.units, target == "population", noise, _draws(stated, 1), infinite
+    )
+
+
+def score_source(stated: Statements, target: Target) -> Source:
+    """Return the Borda scores; those of reports have the covariance that these show."""
+    m = len(stated.scores)
+    if isinstance(stated, RandomReports):
+        freedom = np.maximum(np.diag(stated.concerned) - 1.0, 1.0)
+        variance = np.diag(stated.covariance)
+        return _means(stated.scores, m - 1.0, 1.0, False, variance, None, freedom)
+    summed = 1 if stated.fractions is None else m - 1
+    return _means(
+        stated.scores,
+        m - 1.0,
+        stated.units,
+        target == "population",
+        stated.score_errors("sample") ** 2,
+        _draws(stated, summed),
+        np.full(m, np.inf),
+    )
+
+
+def _draws(stated: NoisyVotes, summed: int) -> FloatArray:
+    """Return public draws of the noise of one number, the sum of so many, whatever their scale."""
+    law, generator = stated.noise, public_generator("pooled votes", summed)
+    width = law.items if isinstance(law, PermutohedronNoise) else summed
+    noise = np.asarray(law.simulate((_DRAWS, width), generator), dtype=np.float64)
+    kept = 1 if isinstance(law, PermutohedronNoise) else summed
+    return np.asarray(noise[:, :kept].sum(axis=1, keepdims=True))

@@ -1,0 +1,158 @@
+"""Pooling of results: several releases of one survey, or of several surveys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+from privrank.results.aggregation import AggregationResult
+from privrank.results.btl import BTLResult
+from privrank.results.pooled import PooledResult, Survey, pooled
+from privrank.results.topk import TopKResult
+from privrank.util.checks import check_alpha, check_choice
+
+__all__ = ["pool"]
+
+Poolable = BTLResult | AggregationResult
+
+
+def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) -> PooledResult:
+    """Pool results of several releases: of one survey, or of several surveys or sites.
+
+    Nothing but the releases is read, so that sites need to share their results' JSON only:
+    ``pr.pool([pr.from_json(text) for text in texts], survey="different")``.
+
+    Parameters
+    ----------
+    results : sequence of results
+        Two or more private fits of :class:`privrank.PrivateBTL`, or two or more of
+        :class:`privrank.PrivateRankAggregation`, of the same items. Central and local results may
+        be mixed if surveys are different.
+    survey : {"same", "different"}
+        Whether all results are of the same respondents. A release does not show it, and the errors
+        depend on it: with ``"same"`` releases are weighted by the inverse of their noise variance
+        and the sampling error is counted once, with ``"different"`` all errors are independent.
+    alpha : float, default 0.05
+        Significance level of intervals.
+
+    Returns
+    -------
+    PooledResult
+        Worths, or Borda scores and pair fractions, with a test that all releases agree.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are fewer than two results, they are not of one kind, items, link or target, one
+        of them is there twice or is not private, or facts of one survey differ.
+
+    Notes
+    -----
+    Weights, errors and the test: :mod:`privrank.bradley_terry.pooling`. Pooled worths have no
+    penalty of their results': the equations of all releases are solved together, and the bias of
+    their ridge is corrected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> rankings = pr.datasets.load_university().rankings(np.random.default_rng(1))
+    >>> model = pr.PrivateRankAggregation(rankings, respondent="respondent")
+    >>> seeded = [np.random.default_rng(k) for k in (2, 3)]
+    >>> releases = [model.fit(e, rng=rng) for e, rng in zip((0.5, 1.0), seeded)]
+    >>> pr.pool(releases, survey="same")
+    <PooledResult: 2 releases, same survey, 6 items, epsilon = 1.5>
+    """
+    check_choice("survey", survey, Survey)
+    if not isinstance(results, Sequence) or isinstance(results, str) or len(results) < 2:
+        raise TypeError("results must be a list of at least two results.")
+    alpha = check_alpha(alpha)
+    _check_kinds(results)
+    _check_releases(results)
+    _check_facts(results, survey)
+    return pooled(results, survey, alpha)
+
+
+def _check_kinds(results: Sequence[Any]) -> None:
+    """Refuse what is no result that can be pooled, and different kinds."""
+    if any(isinstance(each, TopKResult) for each in results):
+        raise TypeError(
+            "results must not be of PrivateTopK, whose win rates depend on who met whom: pool the "
+            "worths of their releases, pr.PrivateBTL.from_release(result.release)."
+        )
+    if not all(isinstance(each, BTLResult | AggregationResult) for each in results):
+        raise TypeError("results must be of PrivateBTL or of PrivateRankAggregation.")
+    if len({isinstance(each, BTLResult) for each in results}) > 1:
+        raise TypeError("results must be of one kind: pool worths and consensus rankings apart.")
+
+
+def _check_releases(results: Sequence[Poolable]) -> None:
+    """Refuse runs without noise, and the same release twice, whose noise is not independent."""
+    if any(each.release.source == "none" for each in results):
+        raise ValueError(
+            "results must be private, and one has epsilon=inf: fit it with a finite epsilon."
+        )
+    drawn = [_drawn(each) for each in results]
+    if any(one == other for one, other in combinations(drawn, 2)):
+        raise ValueError(
+            "results must be of different releases, and one is there twice: leave one of them out, "
+            "as the same noise would count as independent."
+        )
+
+
+def _drawn(result: Poolable) -> str:
+    """Return what a release says of the data, by which the same one is known again."""
+    record = result.release.to_record()
+    return json.dumps([record["parts"], record["design"]])
+
+
+def _check_facts(results: Sequence[Poolable], survey: Survey) -> None:
+    """Refuse results that are not about the same numbers, or not of the survey they are said."""
+    releases, first = [each.release for each in results], results[0]
+    if any(each.items != first.items for each in results):
+        raise ValueError("results must have the same items, in the same order.")
+    if len({release.survey.unit for release in releases}) > 1:
+        raise ValueError(
+            "results must have one unit of privacy: fit all with respondent=, or all without."
+        )
+    for each in results:
+        if isinstance(each, BTLResult) and each.release.design.covariates is not None:
+            raise ValueError("results must have no covariates: pool fits to each group instead.")
+        if isinstance(each, AggregationResult):
+            each._scores()
+    if isinstance(first, BTLResult):
+        if any(release.link != releases[0].link for release in releases):
+            raise ValueError("results must have one link: read them with from_release(link=...).")
+    else:
+        _check_readings(results)
+    if survey == "different":
+        if isinstance(first, AggregationResult) and first.target == "sample":
+            raise ValueError(
+                "results of different surveys must be about a population, and target='sample' is "
+                "about the respondents of each: fit with target='population'."
+            )
+        return
+    if any(release.local for release in releases):
+        raise ValueError(
+            "results of the local model are of other answers in every release, so survey='same' "
+            "does not apply: use survey='different' for different respondents."
+        )
+    if any(release.survey.to_record() != releases[0].survey.to_record() for release in releases):
+        raise ValueError(
+            "results of one survey must have the same public facts (number of units, design, "
+            "max_rows, ...), and these differ: use survey='different' if respondents are others."
+        )
+
+
+def _check_readings(results: Sequence[Any]) -> None:
+    """Refuse consensus rankings with other targets, or that read ties and missing items apart."""
+    if len({each.target for each in results}) > 1:
+        raise ValueError("results must have one target: fit all with target='population'.")
+    read = [
+        {name for name in each.release.plan.settings if name.startswith(("ties", "missing"))}
+        for each in results
+    ]
+    if any(each != read[0] for each in read):
+        raise ValueError("results must read ties and missing items alike: fit with one missing=.")

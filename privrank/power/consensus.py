@@ -1,0 +1,425 @@
+"""Planning a rank aggregation: what its order loses, and how wide its rank intervals are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.aggregation import planned
+from privrank.bradley_terry.contrasts import rank_sets
+from privrank.consensus.intervals import Target
+from privrank.consensus.kemeny import kemeny
+from privrank.consensus.orders import by_score, kemeny_score
+from privrank.consensus.rules import consensus_of
+from privrank.consensus.statements import PairVotes, RandomReports, statements_of
+from privrank.distributions.kendall import pair_probability
+from privrank.distributions.mallows import Mallows
+from privrank.hypotheses.nulltables import public_generator
+from privrank.local.estimates import Votes, release_consensus
+from privrank.local.protocols import Asking, Protocol
+from privrank.local.protocols_orders import SubRanking
+from privrank.local.releases import public_order
+from privrank.mechanisms.aggregation import consensus_in, pair_counts
+from privrank.planning.aggregation import AggregationMethod, Releases
+from privrank.planning.simulation import mean_of
+from privrank.power.base import Dependent, Estimate, Point, Power, Range
+from privrank.power.stated import check_work
+from privrank.power.surveys import Mode, item_names, least_and_most
+from privrank.release.release import ORDER, Release
+from privrank.release.survey import Sample
+from privrank.util.arrays import own
+from privrank.util.checks import check_choice
+from privrank.util.workers import Workers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["AggregationPower", "Loss"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+Loss = Literal["excess", "width"]
+
+_MOST = 5000
+"""Rankings, or reports, that are simulated; errors of larger surveys are theirs, only smaller."""
+
+_LOOKED = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Values of -log phi among which the one of the largest excess is looked for."""
+
+MOST_THETA = 6.0
+"""Largest -log phi that is looked for: phi = .0025, nearly equal rankings."""
+
+_PLANNED = ("auto", "kemeny", "borda", "pairs-laplace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregationPower(Power):
+    """Plan a consensus order: the disagreements it costs, and how wide intervals of ranks will be.
+
+    Rankings are supposed to be of a Mallows model with dispersion phi.
+
+    Parameters
+    ----------
+    items : int or sequence of str
+        The items, or their number.
+    loss : {"excess", "width"}
+        What `power` predicts. ``"excess"``: how much more often than with the best order a ranking
+        disagrees with the order that is found, as a share of all pairs. ``"width"``: the mean width
+        of the simultaneous rank intervals, highest rank less lowest: 0 where all ranks are certain.
+    method : {"auto", "kemeny", "borda", "pairs-laplace"}
+        As for :meth:`privrank.PrivateRankAggregation.fit`.
+    releases, target
+        As for :meth:`privrank.PrivateRankAggregation.fit`. The best order is that of the population
+        (the centre of the model), or of the sample.
+    mode : {"central", "local"}
+        ``"local"``: reports of :class:`privrank.local.SubRanking`, one of each respondent.
+    protocol : Protocol, optional
+        Another protocol that asks for a consensus; its epsilon is that which is asked about.
+    replicates : int, default 100
+        Surveys that are simulated.
+    n_jobs : int, default 1
+        Processes; -1 for as many as there are cores. The answer is the same for any number.
+
+    Notes
+    -----
+    Rankings are drawn from the model, released by the plan of a fit with its noise, and read by the
+    code that reads releases, so that what is predicted is what fits give, up to the Monte Carlo
+    error. Of a survey of more than 5,000 rankings or reports so many are drawn, and the errors
+    of pair counts are scaled to its size. An excess of which no draw has any is stated as that of
+    half an exchange of neighbours in all draws. As a function of phi the excess is largest in
+    between, as an order of rankings without a consensus has nothing to lose: what is looked for is
+    the largest phi below that.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> plan = pr.power.AggregationPower(items=6)
+    >>> plan.power(nobs=300, epsilon=0.5, phi=0.8) < 0.02
+    True
+    """
+
+    items: int | Sequence[str]
+    loss: Loss = "excess"
+    method: AggregationMethod = "auto"
+    releases: Releases = "auto"
+    target: Target = "population"
+    mode: Mode = "central"
+    protocol: Protocol | None = None
+    replicates: int = 100
+    n_jobs: int = 1
+
+    rising = False
+    probability = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is no survey, before anything is asked."""
+        check_choice("loss", self.loss, Loss)
+        check_choice("releases", self.releases, Releases)
+        check_choice("target", self.target, Target)
+        check_choice("mode", self.mode, Mode)
+        check_work(self.replicates, self.n_jobs)
+        if self.method not in _PLANNED:
+            raise ValueError(
+                f"method must be one of {', '.join(map(repr, _PLANNED))} to be planned, got "
+                f"{self.method!r}."
+            )
+        items = item_names(self.items)
+        if self.protocol is None:
+            return
+        if not isinstance(self.protocol, Protocol) or len(self.protocol.items) != len(items):
+            raise ValueError(
+                f"protocol must be one of privrank.local for the {len(items)} items of the plan: "
+                f"leave it out and use mode='local'."
+            )
+
+    @property
+    def outcome(self) -> str:  # type: ignore[override]
+        """What is predicted, as an argument is called."""
+        return self.loss
+
+    @property
+    def _local(self) -> bool:
+        return self.mode == "local" or self.protocol is not None
+
+    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
+        items = item_names(self.items)
+        model = Mallows.from_theta(items, at.effect)
+        survey: _Central | _Local
+        if self._local:
+            if at.delta > 0:
+                raise ValueError(
+                    "delta must be 0 in the local model, whose reports are pure: leave it out."
+                )
+            # by itself a sub-ranking is as long as is best at its epsilon
+            protocol = self.protocol or SubRanking(items, at.epsilon)
+            survey = _Local(replace(protocol, epsilon=at.epsilon), model, self.target)
+        else:
+            plan = at.epsilon, at.delta, self.method, self.releases
+            survey = _Central(plan, model, self.target)
+        one = partial(survey.loss, at.nobs, at.alpha, self.loss)
+        value, error = mean_of(one, replicates, workers, f"{self.loss} of orders")
+        m = len(items)
+        half = (
+            (m - 1) / replicates if self.loss == "width" else pair_probability(1, model.theta) - 0.5
+        )
+        least = half / replicates / (m * (m - 1) / 2)
+        return max(value, least), max(error, least)
+
+    def _range(self, name: Dependent, at: Point) -> Range:
+        if name != "effect":
+            return least_and_most(name, self._local)
+        if self.loss == "width":
+            return Range(0.2, 1e-3, MOST_THETA)
+        with Workers(1) as workers:
+            looked = [self._measure(replace(at, effect=theta), 20, workers)[0] for theta in _LOOKED]
+        worst = _LOOKED[int(np.argmax(looked))]
+        return Range(2.0 * worst, worst, MOST_THETA)
+
+    def _checked(self, at: Any) -> Point:
+        if at["effect"] is not None and not 0 < at["effect"] < math.inf:
+            raise ValueError(
+                "phi must lie between 0 and 1: near 0 rankings are nearly equal, and at 1 all are "
+                "equally likely."
+            )
+        return super(AggregationPower, self)._checked(at)
+
+    def _check_target(self, target: object, alpha: float) -> None:
+        most = len(item_names(self.items)) - 1.0 if self.loss == "width" else 0.5
+        real = isinstance(target, Real) and not isinstance(target, bool)
+        if not real or not 0 < float(target) < most:  # type: ignore[arg-type]
+            raise ValueError(
+                f"{self.loss} must lie between 0 and {most:g} to be reached, got {target!r}."
+            )
+
+    def _shown(self, effect: float) -> float:
+        return math.exp(-effect)
+
+    @property
+    def _effect_words(self) -> str:
+        return "phi ="
+
+    def power(
+        self,
+        nobs: int,
+        epsilon: float,
+        phi: float | None = None,
+        *,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+    ) -> Estimate:
+        """Return the predicted excess, or width, as `loss` says.
+
+        Parameters
+        ----------
+        nobs : int
+            Respondents, each with one ranking.
+        epsilon, delta : float
+            The guarantee; ``numpy.inf`` for the non-private consensus.
+        phi : float
+            Dispersion of the Mallows model.
+        alpha : float, default 0.05
+            One minus the confidence level of the rank intervals.
+
+        Returns
+        -------
+        Estimate
+        """
+        effect = None if phi is None else _theta(phi)
+        return self._predict(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha)
+
+    def solve_power(
+        self,
+        nobs: int | None = None,
+        epsilon: float | None = None,
+        phi: float | None = None,
+        *,
+        excess: float | None = None,
+        width: float | None = None,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+    ) -> Estimate:
+        """Return the one of nobs, epsilon, phi, and the excess or the width, that is left out.
+
+        Parameters
+        ----------
+        nobs, epsilon, phi, delta, alpha
+            As for `power`.
+        excess, width : float, optional
+            What is wanted, one of the two. Where nobs, epsilon and phi are given and neither of
+            these is, what `loss` says is predicted.
+
+        Returns
+        -------
+        Estimate
+            A number with its Monte Carlo error.
+        """
+        if excess is not None and width is not None:
+            raise ValueError("excess and width are two aims: give one of them.")
+        given = {"excess": excess, "width": width}
+        wanted = next((name for name, value in given.items() if value is not None), self.loss)
+        asked = replace(self, loss=wanted)  # type: ignore[arg-type]
+        effect = None if phi is None else _theta(phi)
+        return asked._solve(
+            given[wanted], nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha
+        )
+
+    def plot_power(
+        self,
+        dep_var: Dependent = "nobs",
+        nobs: int | Sequence[int] | None = None,
+        epsilon: float | Sequence[float] | None = None,
+        phi: float | Sequence[float] | None = None,
+        *,
+        delta: float = 0.0,
+        alpha: float = 0.05,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Draw the excess, or the width, against one of nobs, epsilon and phi.
+
+        Parameters
+        ----------
+        dep_var : {"nobs", "epsilon", "effect"}
+            What is on the horizontal axis; it has a list of numbers.
+        nobs, epsilon, phi : number or sequence of numbers
+            One of the others may be a list, too: each of its numbers has a line.
+        delta, alpha : float
+            As for `power`.
+        ax : matplotlib Axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        Figure
+        """
+        effect = None if phi is None else [_theta(each) for each in np.atleast_1d(phi)]
+        at: dict[str, Any] = {"nobs": nobs, "epsilon": epsilon, "effect": effect}
+        return self._plot(dep_var, ax, **at, delta=delta, alpha=alpha)
+
+
+def _theta(phi: float) -> float:
+    """Return -log phi, and a number that is refused for what is no dispersion between 0 and 1."""
+    return -math.log(phi) if 0 < phi < 1 else math.nan
+
+
+@lru_cache(maxsize=64)
+def _ahead(m: int, theta: float) -> FloatArray:
+    """Return the probabilities that row is ranked before column, 1/2 on the diagonal."""
+    ahead = np.array([0.5, *(pair_probability(gap, theta) for gap in range(1, m))])
+    gap = np.arange(m) - np.arange(m)[:, None]
+    return own(np.where(gap >= 0, ahead[np.abs(gap)], 1.0 - ahead[np.abs(gap)]), np.float64)
+
+
+def _excess(order: IntArray, pairs: FloatArray, least: float) -> float:
+    """Return how many more pairs disagree with an order than the least, as a share of all."""
+    m = len(pairs)
+    return (kemeny_score(order, pairs) - least) / (m * (m - 1) / 2)
+
+
+def _width(scores: FloatArray, gaps: FloatArray) -> float:
+    """Return the mean width of rank intervals."""
+    low, high = rank_sets(scores, gaps + len(scores) * 2.0**-40)
+    return float((high - low).mean())
+
+
+def _least(pairs: FloatArray, target: Target) -> float:
+    """Return the least disagreements: of the model's centre, or of the best order of a sample."""
+    if target == "population":
+        return kemeny_score(np.arange(len(pairs)), pairs)
+    return kemeny(pairs).score
+
+
+@dataclass(frozen=True, slots=True)
+class _Central:
+    """Surveys in the central model, by their plan."""
+
+    plan: tuple[float, float, AggregationMethod, Releases]
+    model: Mallows
+    target: Target
+
+    def loss(self, nobs: int, alpha: float, loss: Loss, replicate: int) -> float:
+        """Simulate one survey."""
+        items, rng = self.model.items, public_generator("consensus", replicate)
+        some = min(nobs, _MOST)
+        counts, ahead = (
+            pair_counts(self.model.rvs(some, rng)),
+            _ahead(len(self.model.items), self.model.theta),
+        )
+        if nobs > some:
+            away = counts - some * ahead
+            upper = np.rint(nobs * ahead + math.sqrt(nobs / some) * away)
+            counts = np.triu(np.clip(upper, 0, nobs), 1).astype(np.int64)
+            counts += np.tril(nobs - counts.T, -1)
+        epsilon, delta, method, releases = self.plan
+        sample = Sample("rankings", tuple(map(str, items)), nobs, "row", 1)
+        plan = planned(sample, epsilon, delta, method, releases=releases)
+        tie_break = tuple(int(k) for k in rng.permutation(len(items)))
+        steps = int(plan.number("steps"))
+        values, found = consensus_in(plan, counts, nobs * steps, tie_break, rng)
+        if loss == "excess":
+            pairs = ahead if self.target == "population" else counts / nobs
+            return _excess(values[ORDER], pairs, _least(pairs, self.target))
+        source: Literal["none", "seeded"] = "none" if math.isinf(epsilon) else "seeded"
+        stated = statements_of(Release(plan, sample, source, values, tie_break, found))
+        assert stated is not None
+        return _width(stated.scores, stated.certain_gaps(alpha, self.target))
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """Surveys in the local model, by their protocol."""
+
+    protocol: Protocol
+    model: Mallows
+    target: Target
+
+    def loss(self, nobs: int, alpha: float, loss: Loss, replicate: int) -> float:
+        """Simulate one survey."""
+        rng, some = public_generator("consensus", replicate), min(nobs, _MOST)
+        protocol, times = self.protocol, nobs / some
+        ranks, ahead = self.model.rvs(some, rng), _ahead(len(self.model.items), self.model.theta)
+        tally = protocol.tally(protocol.simulate(ranks, rng))
+        if loss == "excess" and isinstance(protocol, Asking):
+            found = PairVotes.of(*Votes.of(tally, protocol).sums(), protocol.gain)
+            order = _kemeny(_more_votes(found, times, ahead))
+        else:
+            stated = statements_of(release_consensus(tally))
+            assert isinstance(stated, RandomReports)
+            stated = _more_reports(stated, times, ahead)
+            if loss == "width":
+                return _width(stated.scores, stated.certain_gaps(alpha, self.target))
+            order = by_score(stated.scores, public_order(len(ahead)))
+            if stated.pairs is not None:
+                order = _kemeny(stated.pairs)
+        pairs = ahead if self.target == "population" else pair_counts(ranks) / some
+        return _excess(order, pairs, _least(pairs, self.target))
+
+
+def _more_votes(votes: PairVotes, times: float, ahead: FloatArray) -> PairVotes:
+    """Return so many times as many votes, with errors that are as much smaller."""
+    middle = votes.gain * (2.0 * ahead - 1.0)
+    means = middle + (votes.means - middle) / math.sqrt(times)
+    return PairVotes(times * votes.counts, means, votes.gain, votes.square)
+
+
+def _more_reports(stated: RandomReports, times: float, ahead: FloatArray) -> RandomReports:
+    """Return what so many times as many reports say, with errors that are as much smaller."""
+    middle = ahead.sum(axis=1) - 0.5
+    scores = middle + (stated.scores - middle) / math.sqrt(times)
+    pairs = stated.pairs and _more_votes(stated.pairs, times, ahead)
+    return RandomReports(scores, stated.covariance / times, times * stated.concerned, pairs)
+
+
+def _kemeny(votes: PairVotes) -> IntArray:
+    """Return the order that is found in votes, as that of the local model is."""
+    tie_break = public_order(len(votes.counts))
+    filled = np.where(votes.counts > 0, votes.fractions, 0.5)
+    return consensus_of("EB-Kemeny", filled, votes.largest_variance, tie_break).order

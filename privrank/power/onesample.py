@@ -1,0 +1,328 @@
+"""Plans of tests of one sample: of uniformity and of identity, of rankings and of choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from privrank.distributions.mallows import Mallows
+from privrank.encode.nullmodel import read_null
+from privrank.hypotheses.nullmodel import NullModel, uniform
+from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulltables import usual_draws
+from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.identity import IdentityMethod
+from privrank.identity import ask as ask_identity
+from privrank.mechanisms.statistics.categories import Alternative
+from privrank.planning.effects import alternative, curve_of, family
+from privrank.planning.simulation import chance_of_level
+from privrank.power.base import LARGEST, SMALLEST, Dependent, Point, Range
+from privrank.power.stated import Effects, TestPower, check_work, names_of
+from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.survey import Sample, SampleKind
+from privrank.uniformity import UniformityMethod
+from privrank.uniformity import ask as ask_uniformity
+from privrank.util.checks import check_choice
+from privrank.util.workers import Workers
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["IdentityPower", "UniformityPower"]
+
+Ask = Callable[[Sample, float, float], Statistic | RandomBit]
+
+_LOOK, _DRAWS = 256, 1_999
+"""Draws of the null distribution at a first look, and of rankings in all."""
+
+_WORK, _CHOICES = 2**31, 10**8
+"""Largest n m (m + 200) of rankings, and n of choices, among which a number is looked for."""
+
+
+def _most_units(kind: SampleKind, m: int) -> float:
+    """Return up to which number of units one is looked for, as simulations take long beyond."""
+    return float(_CHOICES if kind == "choices" else max(_WORK // (m * (m + 200)), 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """What the plan of a test of one sample knows of it.
+
+    Parameters
+    ----------
+    sample : Sample
+        Public facts but for the number of units.
+    null : NullModel
+        What is tested.
+    ask : callable
+        Maps public facts, a pure budget and a level to what the test releases.
+    falling : bool
+        Whether the first of two categories is the less likely one under H1.
+    """
+
+    sample: Sample
+    null: NullModel
+    ask: Ask
+    falling: bool = False
+
+    @property
+    def effects(self) -> Effects:
+        """How effects are stated."""
+        _, _, most = family(replace(self.sample, nobs=2), self.null, self.falling)
+        return Effects(self.sample.kind, len(self.sample.items), self.null, most)
+
+    def measure(
+        self, at: Point, replicates: int, workers: Workers, *, look: bool
+    ) -> tuple[float, float]:
+        """Return the power and its error; a first `look` takes few draws of the null, too."""
+        sample = replace(self.sample, nobs=at.nobs)
+        xi = pure_epsilon(at.epsilon, at.delta)
+        asked, null, noise = self.ask(sample, xi, at.alpha), None, DiscreteLaplace(0.0)
+        if isinstance(asked, Statistic):
+            draws = usual_draws(sample.kind, at.nobs, len(sample.items))
+            draws = draws if sample.kind == "choices" else min(draws, _DRAWS)
+            if look:
+                draws = min(draws, _LOOK)
+                asked = asked if asked.coarse is None else asked.coarse(draws)
+            noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
+            null = asked.null(draws)
+        reject = chance_of_level(asked, noise, null, at.alpha)
+        curve, _, _ = curve_of(asked, reject, sample, self.null, self.falling)
+        power, error = curve.at(at.effect, replicates, workers)
+        return power, math.hypot(error, _error_of_threshold(null, noise, at.alpha, power))
+
+    def range(self, name: Dependent, at: Point) -> Range:
+        """Return where a number is looked for."""
+        kind, m = self.sample.kind, len(self.sample.items)
+        if name == "epsilon":
+            return Range(1.0, SMALLEST, LARGEST)
+        if name == "nobs":
+            if at.effect == 0:
+                raise ValueError("an effect of 0 is H0 itself: state one that there is to find.")
+            most = _most_units(kind, m)
+            return Range(min(max(self._first_size(at), 4.0), most), 2.0, most)
+        sample = replace(self.sample, nobs=at.nobs)
+        _, start, most = family(sample, self.null, self.falling)
+        return Range(start, 2.0**-20 * start, most)
+
+    def _first_size(self, at: Point) -> float:
+        """Return a number of units to start from.
+
+        By the normal approximation, for half the power or so: `signal` is the expected statistic
+        of one unit in its standard deviations, which n units have n^(1/2) times, and `moved` how
+        much of it one unit can move.
+        """
+        kind, m = self.sample.kind, len(self.sample.items)
+        if kind == "choices":
+            signal, moved, cells = 2.0 * at.effect, 2.0, m - 1
+        elif self.null.center:
+            model, null = alternative(m, at.effect, self.null)[0], self.null.model
+            spread = math.sqrt(null.var_distance)
+            signal = abs(model.mean_distance - null.mean_distance) / spread
+            moved, cells = min(0.5 * m * (m - 1) / spread, 6.0), 1
+        else:
+            model = alternative(m, at.effect, self.null)[0]
+            before = [float(model.pair_probability(0, gap)) for gap in range(1, m)]
+            won = np.append(0.0, np.cumsum(before))  # by how many an item is expected to be led
+            away = won - won[::-1] + np.arange(m - 1, -1, -1) - 0.5 * (m - 1)
+            signal = math.sqrt(12.0 * float(away @ away) / (m * (m + 1)))
+            moved, cells = 2.0 * math.sqrt(m - 1), m - 1
+        signal = max(signal, 1e-12)
+        return (6.0 + 2.0 * math.sqrt(cells)) / signal**2 + 1.5 * moved / (at.epsilon * signal)
+
+
+def _error_of_threshold(
+    null: Null | None, noise: DiscreteLaplace, alpha: float, power: float
+) -> float:
+    """Return the standard error in the power that draws of the null distribution leave.
+
+    That of the level at the threshold, times the slope of the power in the level where statistics
+    are normal: the ratio of the densities at the quantiles of the power and of the level.
+    """
+    if null is None or null.draws is None:
+        return 0.0
+    threshold = null.threshold(alpha, noise)
+    if threshold is None:
+        return 0.0
+    tails = noise.tail(threshold - null.values)
+    level = float(null.weights @ tails)
+    variance = max(float(null.weights @ tails**2) - level**2, 0.0) / null.draws
+    at, of = (float(ndtri(min(max(p, 1e-9), 1 - 1e-9))) for p in (power, alpha))
+    return math.sqrt(variance) * math.exp(0.5 * (of * of - at * at))
+
+
+@dataclass(frozen=True)
+class UniformityPower(TestPower):
+    """Power of :class:`privrank.UniformityTest`, before there are data.
+
+    Parameters
+    ----------
+    items : int or sequence of str
+        The items of rankings, or the categories of choices, or how many there are.
+    kind : {"rankings", "choices"}
+        What a respondent gives.
+    method : str, default "auto"
+        As for `fit`.
+    replicates : int, default 400
+        Simulated samples behind an answer.
+    n_jobs : int, default 1
+        Processes that simulate where it takes long; -1 for as many as there are cores. The answer
+        is the same for any number.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if an argument breaks a rule.
+
+    Notes
+    -----
+    **Statistic.** The power of the test as `fit` makes it: a simulated sample's probability of
+    rejection over the privacy noise, averaged over samples. Its threshold is that of a fit of the
+    same size, from the same public table of the null distribution. Of two categories it is summed
+    over all counts, which is exact. The alternatives are those of ``detectable_effect()``: a
+    Mallows model, or choices of which the first half of the categories is more likely.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> design = pr.power.UniformityPower(items=["yes", "no"], kind="choices")
+    >>> design.solve_power(total_variation=0.1, epsilon=1.0, power=0.8)
+    202 respondents (no Monte Carlo error)
+    >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
+    0.979
+    """
+
+    items: int | Sequence[str]
+    _: KW_ONLY
+    kind: SampleKind = "rankings"
+    method: UniformityMethod = "auto"
+    replicates: int = 400
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check what is fixed."""
+        check_choice("kind", self.kind, SampleKind)
+        check_choice("method", self.method, UniformityMethod)
+        check_work(self.replicates, self.n_jobs)
+        names_of(self.items)
+
+    @property
+    def _test(self) -> _Test:
+        names = names_of(self.items)
+        null = NullModel(uniform(len(names)) if self.kind == "choices" else ())
+        return _Test(Sample(self.kind, names, 2, "row", 1), null, self._ask)
+
+    def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
+        return ask_uniformity(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
+
+    @property
+    def _effects(self) -> Effects:
+        return self._test.effects
+
+    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
+        return self._test.measure(at, replicates, workers, look=replicates < self.replicates)
+
+    def _range(self, name: Dependent, at: Point) -> Range:
+        return self._test.range(name, at)
+
+    @property
+    def _caption(self) -> str:
+        return "Test of uniformity"
+
+
+@dataclass(frozen=True)
+class IdentityPower(TestPower):
+    """Power of :class:`privrank.IdentityTest`, before there are data.
+
+    Parameters
+    ----------
+    null : Mallows, mapping or sequence
+        The distribution under H0: a :class:`privrank.Mallows` model, or the probabilities of
+        choices by category. For uniformity see :class:`UniformityPower`.
+    method : str, default "auto"
+        As for `fit`, but for ``"goldreich"`` and ``"sigmoid"``, which are not planned.
+    alternative : {"two-sided", "larger", "smaller"}
+        As for `fit`: of two categories, what the probability of the first is under H1.
+    replicates : int, default 400
+        Simulated samples behind an answer.
+    n_jobs : int, default 1
+        Processes that simulate where it takes long; -1 for as many as there are cores.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence, if an argument breaks a rule.
+
+    Notes
+    -----
+    **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
+    and another phi; those to probabilities have more of the first categories, which make up half of
+    the mass.
+
+    Examples
+    --------
+    >>> import privrank as pr
+    >>> census = pr.power.IdentityPower({"town": 0.7, "country": 0.3})
+    >>> census.solve_power(nobs=500, total_variation=0.06, power=0.8)
+    epsilon = 0.3749 (exact)
+    """
+
+    null: Mallows | Mapping[str, float] | Sequence[float]
+    _: KW_ONLY
+    method: IdentityMethod = "auto"
+    alternative: Alternative = "two-sided"
+    replicates: int = 400
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check what is fixed."""
+        check_choice("method", self.method, IdentityMethod)
+        check_choice("alternative", self.alternative, Alternative)
+        check_work(self.replicates, self.n_jobs)
+        if self.method in ("goldreich", "sigmoid"):
+            raise ValueError(
+                f"method={self.method!r} is not planned, as it is never the most powerful: use "
+                f"method='auto'."
+            )
+        test = self._test
+        self._ask(replace(test.sample, nobs=10), 1.0, 0.05)
+
+    @property
+    def _test(self) -> _Test:
+        null, falling = self.null, self.alternative == "smaller"
+        if isinstance(null, Mallows):
+            sample = Sample("rankings", names_of(len(null.items)), 2, "row", 1)
+            null = Mallows.from_theta(len(null.items), null.theta, null.center)
+            return _Test(sample, read_null(null, sample), self._ask)
+        if isinstance(null, str | bytes) or not isinstance(null, Iterable):
+            raise TypeError(
+                f"null must be a Mallows model or probabilities by category, got "
+                f"{type(null).__name__}."
+            )
+        names = list(null) if isinstance(null, Mapping) else len(list(null))
+        sample = Sample("choices", names_of(names), 2, "row", 1)
+        return _Test(sample, read_null(null, sample), self._ask, falling)
+
+    def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
+        null, sided = self._test.null, self.alternative
+        return ask_identity(null, sample, self.method, xi=xi, alternative=sided)
+
+    @property
+    def _effects(self) -> Effects:
+        return self._test.effects
+
+    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
+        return self._test.measure(at, replicates, workers, look=replicates < self.replicates)
+
+    def _range(self, name: Dependent, at: Point) -> Range:
+        return self._test.range(name, at)
+
+    @property
+    def _caption(self) -> str:
+        return "Test of identity"

@@ -1,0 +1,408 @@
+"""A survey of paired comparisons before it runs: what it would release, and how its fit would err.
+
+All from public numbers and from worths that are supposed: the release is the one that a fit would
+make, with the noise it would have, and the values that are expected under these worths. What reads
+a release then tells the errors of a fit that nobody has made yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.bradley_terry.contrasts import own_and_between
+from privrank.bradley_terry.directions import Directions, contrast_directions, expected_answers
+from privrank.bradley_terry.estimate import covariance, estimate, response
+from privrank.bradley_terry.fit import fit_ridge
+from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.linear import ItemContrasts
+from privrank.bradley_terry.moments import (
+    degrees_of_freedom,
+    floored_moments,
+    independent_scores,
+)
+from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.hypotheses.nulltables import public_generator
+from privrank.local.protocols import LARGEST_EPSILON, Asking
+from privrank.local.protocols_orders import Comparisons
+from privrank.mechanisms.comparisons import plan_comparisons
+from privrank.mechanisms.dependence import Expected as Rounded
+from privrank.mechanisms.dependence import round_directions, round_expected
+from privrank.planning.choice import Choice
+from privrank.power import base
+from privrank.power.base import Point, Range
+from privrank.power.stated import names_of
+from privrank.privacy.budget import Unit
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.plan import QUIET, PartPlan, Plan
+from privrank.release.release import (
+    DEPENDENCE,
+    GAIN,
+    LARGEST,
+    NET,
+    PAIR_COUNTS,
+    RESIDUAL,
+    WINS,
+    WORTHS,
+    Release,
+)
+from privrank.release.survey import Design, DesignKind, PairCounts
+from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_flag
+from privrank.util.solvers import square_root
+
+if TYPE_CHECKING:
+    from privrank.power.comparisons import BTLPower
+    from privrank.power.selection import TopKPower
+
+__all__ = [
+    "Expected",
+    "Mode",
+    "PairsKnown",
+    "Survey",
+    "check_protocol",
+    "item_names",
+    "least_and_most",
+    "survey_of",
+]
+
+FloatArray = NDArray[np.float64]
+
+Mode = Literal["central", "local"]
+PairsKnown = Literal["release", "equal"]
+
+_SURVEYS, _RESPONDENTS, _CELLS = 48, 400, 2**20
+"""Surveys, respondents of each and answers of all that are simulated for the design effect."""
+
+_NOISES = 512
+"""Draws of the noise of a design effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The public facts of a survey of paired comparisons, but for the number of units.
+
+    Parameters
+    ----------
+    items : tuple of str
+        The items.
+    rows : int
+        Comparisons that each unit makes, of different pairs.
+    unit : {"respondent", "row"}
+        What one unit is.
+    kind : {"private", "public"}
+        Whether who compared which pairs is public.
+    pair_counts : {"release", "equal"}
+        What is known of the comparisons per pair under a private design.
+    ties : bool
+        Whether ties are allowed.
+    effect : float
+        Design effect of a respondent's answers.
+    protocol : Asking or None
+        Of reports in the local model.
+    """
+
+    items: tuple[str, ...]
+    rows: int
+    unit: Unit
+    kind: DesignKind
+    pair_counts: PairsKnown
+    ties: bool
+    effect: float
+    protocol: Asking | None
+
+    def design(self, nobs: int, epsilon: float) -> Design:
+        """Return the public facts of so many units, pairs asked for equally often."""
+        items, ties, public = self.items, self.ties, self.kind == "public"
+        design = Design(items, nobs, self.unit, self.rows, True, ties, self.kind, None)
+        pairs = PairCounts.equal(len(items), nobs * self.rows / design.reach.pairs)
+        if public or math.isinf(epsilon):
+            return replace(design, pairs=replace(pairs, origin="observed"))
+        return replace(design, pairs=pairs) if self.pair_counts == "equal" else design
+
+    def expected(
+        self, at: Point, choose: Callable[[Design, float, float], Choice], worths: FloatArray
+    ) -> Expected:
+        """Return what a fit is expected to release, if these are the worths."""
+        if self.protocol is not None:
+            return self._reports(at, worths)
+        design = self.design(at.nobs, at.epsilon)
+        choice = choose(design, at.epsilon, at.delta)
+        plan = plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
+        if math.isinf(at.epsilon):
+            design = self.design(at.nobs, at.epsilon)
+        return Expected.of(_released(design, plan, worths), worths, self.effect)
+
+    def _reports(self, at: Point, worths: FloatArray) -> Expected:
+        """Return what reports of the local model are expected to tell."""
+        if at.delta > 0:
+            raise ValueError(
+                "delta must be 0 in the local model, whose reports are pure: leave it out."
+            )
+        assert self.protocol is not None
+        protocol = replace(self.protocol, epsilon=at.epsilon)
+        pairs = PairCounts.equal(len(self.items), at.nobs / len(protocol.all_pairs))
+        pairs = replace(pairs, origin="observed")
+        design = Design(self.items, at.nobs, "respondent", 1, True, self.ties, "public", pairs)
+        parts, settings = {WINS: PartPlan(QUIET, 0, 0.0)}, {GAIN: protocol.gain}
+        plan = Plan("power", protocol.kind, "", at.epsilon, 0.0, parts, settings)
+        return Expected.of(_released(design, plan, worths, protocol.gain), worths, 1.0)
+
+
+def survey_of(asked: BTLPower | TopKPower) -> Survey:
+    """Return the survey that is asked about, or refuse."""
+    for name, value, literal in (
+        ("unit", asked.unit, Unit),
+        ("design", asked.design, DesignKind),
+        ("pair_counts", asked.pair_counts, PairsKnown),
+        ("mode", asked.mode, Mode),
+    ):
+        check_choice(name, value, literal)
+    items = item_names(asked.items)
+    rows = check_count("max_rows", asked.max_rows, high=len(items) * (len(items) - 1) // 2)
+    effect = asked.design_effect
+    if isinstance(effect, bool) or not isinstance(effect, Real) or not 1 <= effect < math.inf:
+        raise ValueError(
+            f"design_effect must be a number of at least 1, got {effect!r}: 1 is that of "
+            f"independent answers."
+        )
+    protocol = asked.protocol
+    if protocol is None and asked.mode == "local":
+        protocol = Comparisons(items, 1.0, ties=asked.ties)
+    if protocol is not None:
+        check_protocol(protocol, len(items))
+    if rows > 1 and (protocol is not None or asked.unit == "row"):
+        raise ValueError(
+            "max_rows must be 1 in the local model and where a row is the unit: leave it out."
+        )
+    ties = check_flag("ties", asked.ties)
+    unit, kind, known = asked.unit, asked.design, asked.pair_counts
+    return Survey(items, rows, unit, kind, known, ties, float(effect), protocol)
+
+
+def item_names(items: object) -> tuple[str, ...]:
+    """Return the names of at least two items, or of so many."""
+    names = names_of(items)
+    check_count("items", len(names), low=2)
+    return names
+
+
+def check_protocol(protocol: object, items: int) -> None:
+    """Refuse what is no protocol of single pairs of so many items."""
+    if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
+        raise TypeError(
+            "protocol must ask each respondent for one pair, as privrank.local.Comparisons does: "
+            "leave it out and use mode='local'."
+        )
+    if len(protocol.items) != items:
+        raise ValueError(
+            f"protocol must be of the {items} items of the plan, got {len(protocol.items)}."
+        )
+
+
+def least_and_most(name: str, local: bool) -> Range:
+    """Return where a number of units, or an epsilon, is looked for."""
+    if name == "nobs":
+        return Range(200.0, 10.0, 1e8)
+    if local:
+        return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
+    return Range(1.0, base.SMALLEST, base.LARGEST)
+
+
+def _scores(design: Design, worths: FloatArray) -> tuple[PairCounts, FloatArray, FloatArray]:
+    """Return comparisons per pair, expected wins beyond half of them, and scores by item."""
+    m = len(worths)
+    each = design.nominal_total / design.reach.pairs
+    pairs = design.pairs or PairCounts.equal(m, each)
+    away = worths[pairs.first] - worths[pairs.second]
+    mean = np.asarray(pairs.count * (1.0 / (1.0 + np.exp(-away)) - 0.5))
+    return pairs, mean, ItemContrasts(pairs, m).scores(mean)
+
+
+def _released(design: Design, plan: Plan, worths: FloatArray, gain: float = 1.0) -> Release:
+    """Return the release of a plan at the values that are expected, but for dependence."""
+    pairs, mean, score = _scores(design, worths)
+    wins = 0.5 * pairs.count + gain * np.array([mean, -mean])
+    values: dict[str, FloatArray] = {NET: 2.0 * score, WINS: wins.ravel()}
+    values[PAIR_COUNTS] = np.asarray(pairs.count)
+    kept = {
+        name: np.rint(values[name] / plan.parts[name].step).astype(np.int64)
+        for name in values.keys() & plan.parts.keys()
+    }
+    source: Literal["none", "respondents", "seeded"] = "seeded"
+    if GAIN in plan.settings:
+        source = "respondents"
+    elif math.isinf(plan.epsilon):
+        source = "none"
+    release = Release(plan, design, source, kept, tuple(range(len(worths))))
+    if WORTHS not in plan.parts:
+        return release
+    linear = ItemContrasts(pairs, len(worths))
+    step = plan.parts[WORTHS].step
+    start = np.rint(worths / step).astype(np.int64)
+    loss = score_equations(replace(release, values={**kept, WORTHS: start})).loss
+    first = linear.centred(fit_ridge(score, linear, plan.number("gamma"), loss).point)
+    kept[WORTHS] = np.rint(first / step).astype(np.int64)
+    return replace(release, values=kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """A release at the values expected of it, and how its fit errs.
+
+    Parameters
+    ----------
+    worths : ndarray, shape (m,)
+        The worths that are supposed.
+    inference : Inference
+        The fit of what is expected, with its errors.
+    effect : float
+        Design effect of the answers.
+    measured : ndarray
+        Draws of the largest design effect as a fit measures it; empty where it measures none.
+    """
+
+    worths: FloatArray
+    inference: Inference
+    effect: float
+    measured: FloatArray
+
+    @property
+    def measures(self) -> bool:
+        """Whether a fit measures how much more than independent answers those given vary."""
+        return DEPENDENCE in self.inference.release.plan.parts
+
+    @property
+    def known(self) -> float:
+        """What independent answers' variances are to be multiplied by, where no fit measures it."""
+        return 1.0 if self.measures else self.effect
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the fit's variances: those of clusters in the non-private fit."""
+        release = self.inference.release
+        if release.source == "none" and release.design.unit == "respondent":
+            return max(release.design.nobs - 1.0, 1.0)
+        return degrees_of_freedom(release)
+
+    @property
+    def independent(self) -> FloatArray:
+        """Covariance of the scores if answers are independent, shape (m, m)."""
+        inference = self.inference
+        return independent_scores(inference.equations, inference.release, self.worths)
+
+    def floored(self, draws: int) -> FloatArray:
+        """Return draws of the covariance of the scores as released second moments show it.
+
+        Shape (draws, m, m). Sampling moves sums of squares as it does those of normal variables.
+        """
+        equations, release = self.inference.equations, self.inference.release
+        n, m, alone = release.design.nobs, len(self.worths), self.independent
+        part, root = release.plan.parts[DEPENDENCE], square_root(self.effect * alone)
+        rng = public_generator("second moments", n, m)
+        assert isinstance(part.noise, DiscreteLaplace)
+        noise = part.noise.simulate((draws, m * (m - 1) // 2), rng)
+        found = []
+        for row in noise:
+            each = rng.standard_normal((m, m)) / math.sqrt(2.0 * n)
+            scores = root @ (np.eye(m) + each + each.T) @ root.T
+            near = _with_pairs(release, equations, scores, self.worths)
+            values = {**near.values, DEPENDENCE: near.values[DEPENDENCE] + row}
+            shown = replace(near, values=values)
+            found.append(floored_moments(equations, shown, self.worths, alone))
+        return np.array(found)
+
+    @classmethod
+    def of(cls, release: Release, worths: FloatArray, effect: float) -> Expected:
+        """Fit a release, dependence added to it as far as it is planned."""
+        equations, measured = _equations(release, worths), np.empty(0)
+        part = release.plan.parts.get(DEPENDENCE)
+        if part is not None and release.plan.settings[DEPENDENCE] == "worst":
+            fitted = estimate(equations, release)
+            b = fitted.coefficients
+            directions = contrast_directions(equations, release, b, response(equations, fitted))
+            measured = _largest_effects(release, directions, worths, effect)
+            release = _with(release, LARGEST, effect, np.array([release.design.nobs / part.step]))
+        elif part is not None:
+            alone = effect * independent_scores(equations, release, worths)
+            release = _with_pairs(release, equations, alone, worths)
+        fitted = estimate(equations, release)
+        errors = covariance(equations, release, fitted)
+        inference = Inference(release, equations, fitted, errors)
+        return cls(worths, inference, effect, measured)
+
+
+def _equations(release: Release, worths: FloatArray) -> ScoreEquations:
+    """Return the score equations with the scores that are expected, which are no whole numbers."""
+    found = score_equations(release)
+    if WORTHS in release.plan.parts:
+        return found
+    return replace(found, score=_scores(release.design, worths)[2])
+
+
+def _with(release: Release, name: str, number: float, values: FloatArray) -> Release:
+    """Add what is released of dependence, and a number found with it."""
+    kept = {**release.values, DEPENDENCE: np.rint(values).astype(np.int64)}
+    return replace(release, values=kept, found={**release.found, name: number})
+
+
+def _rounded(release: Release, worths: FloatArray) -> Rounded:
+    """Return the expected answers that are taken off, where that is done, in whole numbers."""
+    answers = expected_answers(release, worths) if release.design.varied else None
+    return round_expected(release.design, answers)
+
+
+def _with_pairs(
+    release: Release, equations: ScoreEquations, scores: FloatArray, worths: FloatArray
+) -> Release:
+    """Add the sums of squares of differences of nets under this covariance of the scores."""
+    n, step, residual = release.design.nobs, release.plan.parts[DEPENDENCE].step, 1.0
+    mean = equations.noise_covariance(worths)
+    if release.design.varied:
+        rounded = _rounded(release, worths)
+        residual = rounded.farthest / rounded.steps
+    else:
+        mean = np.outer(equations.score, equations.score) - mean
+    total = scores * ((n - 1) / n) + mean / n
+    first, second = np.triu_indices(len(scores), 1)
+    squares = 4.0 * own_and_between(total)[first, second] / (step * residual**2)
+    # a number that is found in fits that take expected answers off, and 1 in the others
+    return _with(release, RESIDUAL, residual, squares)
+
+
+def _largest_effects(
+    release: Release, directions: Directions, worths: FloatArray, effect: float
+) -> FloatArray:
+    """Return draws of the largest design effect of these directions, noise included.
+
+    Surveys of up to 400 respondents are simulated, and how far their sums of squares vary is scaled
+    to the number of respondents.
+    """
+    design, m = release.design, len(worths)
+    n, rows, pairs = design.nobs, design.reach.effective_rows, design.reach.pairs
+    each = max(20, min(n, _RESPONDENTS, _CELLS // (_SURVEYS * pairs)))
+    rng = public_generator("design effects", n, m)
+    first, second = np.triu_indices(m, 1)
+    ahead = 1.0 / (1.0 + np.exp(worths[second] - worths[first]))
+    answers = np.where(rng.random((_SURVEYS * each, pairs)) < ahead, 1.0, -1.0)
+    if design.varied:
+        answers -= 2.0 * ahead - 1.0
+    if rows < pairs:
+        answers *= rng.random(answers.shape).argsort(axis=1) < rows
+    ends = np.eye(m)[first] - np.eye(m)[second]
+    along = answers @ (ends @ directions.weights[:, 0, :m].T)
+    squares = np.square(along).reshape(_SURVEYS, each, -1).mean(axis=1)
+    middle = squares.mean(axis=0)
+    squares = middle + (squares - middle) * math.sqrt(each / n)
+    found = (n * squares - directions.explained) / directions.independent
+    contrasts = round_directions(design, directions, _rounded(release, worths))
+    part, most = release.plan.parts[DEPENDENCE], directions.others * contrasts.most
+    assert isinstance(part.noise, DiscreteLaplace)
+    noise = part.noise.simulate(_NOISES, rng) * (part.step / n * most)
+    largest = directions.others * effect * found.max(axis=1)
+    return np.asarray(np.clip(largest[:, None] + noise, 1.0, most)).ravel()

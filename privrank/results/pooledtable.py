@@ -1,0 +1,101 @@
+"""The summary of pooled releases: what was pooled, the numbers, and what is said below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privrank.results.btl import BTLResult
+from privrank.results.guarantee import (
+    format_pvalue,
+    noise_source,
+    rank_range,
+    seed_notes,
+)
+from privrank.results.tables import Table
+
+if TYPE_CHECKING:
+    from privrank.results.pooled import PooledResult
+
+__all__ = ["pooled_table"]
+
+
+def pooled_table(result: PooledResult, details: bool) -> Table:
+    """Return pooled releases as a table in the style of statsmodels."""
+    frame, test, same = result.to_frame(), result.test_heterogeneity(), result.survey == "same"
+    first, count = result.results[0], len(result.results)
+    unit = first.release.survey.unit
+    epsilons = " + ".join(f"{each.epsilon:g}" for each in result.results)
+    sources = dict.fromkeys(noise_source(each.release) for each in result.results)
+    worths = isinstance(first, BTLResult)
+    name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
+    numbers = ["std_err", "sampling", "privacy", "best_single", "pvalue", "lower", "upper"]
+    limits = (f"[{result.alpha / 2:.3g}", f"{1 - result.alpha / 2:.4g}]")
+    rows = []
+    for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
+        estimate = f"{row['worth' if worths else 'borda']:.4f}"
+        place = str(row["rank"])
+        if worths:
+            place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
+        rows.append((str(item), estimate, *(f"{row[each]:.3f}" for each in numbers), place))
+    heads = ("sampling", "privacy", "best alone", "P>|z|")
+    return Table(
+        title=f"Pooled Private {name}",
+        header=(
+            ("Pooled:", f"{count} releases of one survey" if same else f"{count} surveys"),
+            ("Items:", str(len(frame))),
+            (f"No. {unit.capitalize()}s:", str(result.nobs)),
+            ("Neighbours:", f"replace one {unit}"),
+            ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
+            ("Delta:", f"{result.delta:g}"),
+            ("Noise source:", "; ".join(sources)),
+            ("Q (df):", f"{test['statistic']:.2f} ({test['df']}), {format_pvalue(test['pvalue'])}"),
+            ("I-squared:", f"{test['I2']:.0%}"),
+        ),
+        columns=("", "coef" if worths else "Borda", "std err", *heads, *limits, "rank"),
+        rows=tuple(rows),
+        notes=(*_notes(result), *_releases(result, details)),
+    )
+
+
+def _notes(result: PooledResult) -> list[str]:
+    """Return what the numbers cover, what Q tests, and what the guarantee is."""
+    level, same = f"{100 * (1 - result.alpha):g}%", result.survey == "same"
+    worths = isinstance(result.results[0], BTLResult)
+    what = "centred worth" if worths else "Borda score"
+    once = "the one sampling error of the survey" if same else "the sampling of every survey"
+    notes = [
+        f"With {level} confidence each interval covers the item's {what}, allowing for {once} and "
+        f"privacy noise{'; the rank sets hold for all items at once' * worths}.",
+        "Best alone: the least standard error of one release by itself, with the same estimates of "
+        "sampling error.",
+    ]
+    where = ""
+    if not worths:
+        pairs = result.by_pair is not None
+        where = f", of the {'pair' if pairs else 'item'} that differs most surely, p adjusted"
+    if same:
+        notes.append(f"Q tests that the releases differ by their noise alone{where}.")
+        notes.append("Epsilon: the releases are of the same units, so what they spent adds up.")
+    else:
+        notes.append(f"Q tests that all surveys have the same values{where}.")
+        notes.append(
+            "Epsilon: the largest, if nobody answered in two surveys; who did is protected by the "
+            "sum over theirs."
+        )
+    return notes
+
+
+def _releases(result: PooledResult, details: bool) -> list[str]:
+    """Return what was pooled, one sentence each."""
+    notes = []
+    for weight, (k, each) in zip(result.weights, enumerate(result.results), strict=True):
+        release = each.release
+        text = (
+            f"Release {k + 1}: {release.mechanism}, epsilon {release.epsilon:g}, {each.nobs} "
+            f"{release.survey.unit}s, weight {weight:.2f}."
+        )
+        if details:
+            header = each.summary(details=True).header
+            text += " " + " ".join(f"{name} {value}." for name, value in header)
+        notes.append(text)
+    return notes + seed_notes([each.release for each in result.results])

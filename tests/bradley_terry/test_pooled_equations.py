@@ -1,0 +1,152 @@
+"""The mathematics of pooling: generalised least squares, its errors, and the test."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, norm
+
+from privrank.bradley_terry.pooling import pool
+from privrank.bradley_terry.sources import Source
+
+
+def covariance(rng, p):
+    root = rng.normal(size=(p, p))
+    return root @ root.T + 0.2 * np.eye(p)
+
+
+def linear(values, information, sampling, noise, **more):
+    """A result with linear equations: residual G (value - x), constant covariances."""
+    values, slope = np.atleast_2d(values), np.asarray(information)[None]
+    return Source(
+        lambda x: (np.einsum("bpq,bq->bp", slope, values - x), slope),
+        lambda x: (sampling[None], noise[None]),
+        more.pop("draws", None),
+        np.full(len(values), np.inf),
+        **more,
+    )
+
+
+def settings(seed, results=3, p=4):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(results, p))
+    parts = [[covariance(rng, p) for _ in range(3)] for _ in range(results)]
+    return rng, values, parts
+
+
+def test_several_surveys_are_generalised_least_squares():
+    _, values, parts = settings(1)
+    sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
+    found = pool(sources, np.zeros((1, 4)), same=False)
+    each = [np.linalg.inv(g) @ (c + v) @ np.linalg.inv(g) for g, c, v in parts]
+    precisions = [np.linalg.inv(matrix) for matrix in each]
+    whole = np.linalg.inv(sum(precisions))
+    weighted = sum(matrix @ x for matrix, x in zip(precisions, values, strict=True))
+    assert np.allclose(found.point[0], whole @ weighted)
+    assert np.allclose(found.covariance[0], whole)
+    assert np.allclose(found.single[:, 0], each)
+    assert found.shares.sum() == pytest.approx(1.0)
+
+
+def test_one_survey_counts_its_sampling_error_once():
+    rng, values, parts = settings(2)
+    g, c = covariance(rng, 4), covariance(rng, 4)
+    noises = [noise for *_, noise in parts]
+    sources = [linear(x, g, c, noise) for x, noise in zip(values, noises, strict=True)]
+    found = pool(sources, np.zeros((1, 4)), same=True)
+    back = np.linalg.inv(g)
+    precisions = [g @ np.linalg.inv(noise) @ g for noise in noises]
+    noise = np.linalg.inv(sum(precisions))
+    weighted = sum(matrix @ x for matrix, x in zip(precisions, values, strict=True))
+    assert np.allclose(found.point[0], noise @ weighted)
+    assert np.allclose(found.parts[0][0], back @ c @ back)
+    assert np.allclose(found.parts[1][0], noise)
+    # what all releases share is no part of what they differ by
+    moved = [linear(x + 3.0, g, c, noise) for x, noise in zip(values, noises, strict=True)]
+    shifted = pool(moved, np.zeros((1, 4)), same=True)
+    assert np.allclose(shifted.heterogeneity()[0], found.heterogeneity()[0])
+
+
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_contrast_is_wider_than_by_one_release(same, seed):
+    rng, values, parts = settings(seed, results=2 + seed % 3)
+    sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
+    found = pool(sources, np.zeros((1, 4)), same=same)
+    contrasts = rng.normal(size=(200, 4))
+    pooled = np.einsum("rp,pq,rq->r", contrasts, found.covariance[0], contrasts)
+    alone = np.einsum("rp,kpq,rq->kr", contrasts, found.single[:, 0], contrasts)
+    assert (pooled <= alone.min(axis=0) * (1 + 1e-9)).all()
+
+
+def test_averages_of_one_survey_have_public_weights():
+    one = np.eye(1)
+    sources = [
+        linear([0.0], 2.0 * one, 1.0 * one, one, counts=3.0, measured=0.0),
+        linear([0.0], 6.0 * one, 9.0 * one, one, counts=1.0, measured=2.0),
+    ]
+    found = pool(sources, np.zeros((1, 1)), same=True)
+    assert found.parts[0][0, 0, 0] == pytest.approx(9.0 / 3.0**2)
+    nobody = [linear([0.0], one, c * one, one, measured=0.0) for c in (1.0, 2.0)]
+    assert pool(nobody, np.zeros((1, 1)), same=True).parts[0][0, 0, 0] == pytest.approx(1.5)
+
+
+def test_errors_are_normal_where_noise_is():
+    _, values, parts = settings(3)
+    sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
+    found = pool(sources, np.zeros((1, 4)), same=False)
+    rows = np.eye(4)
+    shown = found.along(rows, np.zeros(4, dtype=int))
+    sd = np.sqrt(np.diag(found.covariance[0]))
+    assert np.allclose(found.half_widths(shown, 0.05), norm.isf(0.025) * sd, rtol=1e-6)
+    assert np.allclose(found.pvalues(shown, 2.0 * sd), 2.0 * norm.sf(2.0))
+
+
+def test_noise_of_equal_plans_is_drawn_apart():
+    # two Laplace draws with equal weights; the same draws twice would have heavier tails
+    draws = np.random.default_rng(0).laplace(size=(5_000, 1))
+    one = np.eye(1)
+    sources = [linear([0.0], one, 1e-9 * one, 2.0 * one, draws=draws) for _ in range(2)]
+    found = pool(sources, np.zeros((1, 1)), same=False)
+    half = found.half_widths(found.along(one, np.zeros(1, dtype=int)), 0.01)[0]
+    mean = np.random.default_rng(1).laplace(size=(400_000, 2)).mean(axis=1)
+    assert half == pytest.approx(np.quantile(np.abs(mean), 0.99), rel=0.06)
+
+
+def test_freedom_is_that_of_the_sampling_variance():
+    one = np.eye(1)
+    sources = [
+        Source(lambda x: (-x, one[None]), lambda x: (one[None], one[None]), None, np.array([df]))
+        for df in (5.0, 10.0)
+    ]
+    found = pool(sources, np.zeros((1, 1)), same=False)
+    parts, freedom = found.errors(found.along(one, np.zeros(1, dtype=int)))
+    # each sampling part is a quarter of the whole variance
+    assert freedom[0] == pytest.approx(1.0 / (0.25**2 / 5.0 + 0.25**2 / 10.0))
+    assert parts.total[0] == pytest.approx(1.0)
+
+
+def test_heterogeneity_is_chi_squared_where_noise_is_normal():
+    rng, values, parts = settings(4)
+    sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
+    statistics, pvalues = pool(sources, np.zeros((1, 4)), same=False).heterogeneity()
+    each = [np.linalg.inv(g) @ (c + v) @ np.linalg.inv(g) for g, c, v in parts]
+    whole = pool(sources, np.zeros((1, 4)), same=False).point[0]
+    away = [x - whole for x in values]
+    q = sum(d @ np.linalg.inv(v) @ d for d, v in zip(away, each, strict=True))
+    assert statistics[0] == pytest.approx(q)
+    assert pvalues[0] == pytest.approx(chi2.sf(q, 8), abs=0.02)
+    far = [linear(9.0 * x, *part) for x, part in zip(values, parts, strict=True)]
+    assert pool(far, np.zeros((1, 4)), same=False).heterogeneity()[1][0] < 1e-4
+
+
+def test_equations_without_a_solution_have_a_finite_pooled_value():
+    # a score that no value explains: expected at most 1, observed 2
+    def source():
+        return Source(
+            lambda x: (2.0 - np.tanh(x), 1.0 / np.cosh(x)[..., None] ** 2),
+            lambda x: (np.eye(1)[None], np.eye(1)[None]),
+            None,
+            np.array([np.inf]),
+        )
+
+    found = pool([source(), source()], np.zeros((1, 1)), same=False, spread=1.0)
+    assert np.isfinite(found.point).all() and found.point[0, 0] > 0.5

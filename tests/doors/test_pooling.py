@@ -1,0 +1,317 @@
+"""Pooling of results: what is pooled, what it says, and what is refused."""
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+import privrank as pr
+
+ITEMS = ["a", "b", "c", "d"]
+FIRST, SECOND = np.triu_indices(4, 1)
+
+
+def comparisons(people=120, seed=0, gap=0.6):
+    rng = np.random.default_rng(seed)
+    worth = np.arange(4) * -gap
+    chance = 1.0 / (1.0 + np.exp(worth[SECOND] - worth[FIRST]))
+    return pd.DataFrame(
+        {
+            "respondent": np.repeat(np.arange(people), 6),
+            "item1": np.tile(np.array(ITEMS)[FIRST], people),
+            "item2": np.tile(np.array(ITEMS)[SECOND], people),
+            "outcome": np.where(rng.random((people, 6)) < chance, 1, -1).ravel(),
+        }
+    )
+
+
+def worths(epsilon=2.0, seed=0, fit_seed=None, people=120, items=ITEMS, gap=0.6, **more):
+    given = {"respondent": "respondent", "max_rows": 6, "design": "public"} | more
+    fit = {name: given.pop(name) for name in ("method", "alpha", "penalty") if name in given}
+    model = pr.PrivateBTL(comparisons(people, seed, gap), items=items, **given)
+    rng = np.random.default_rng(seed + 50 if fit_seed is None else fit_seed)
+    return model.fit(epsilon, rng=rng, **fit)
+
+
+def rankings(people=150, seed=0):
+    ranks = pr.Mallows(ITEMS, 0.6).rvs(people, np.random.default_rng(seed))
+    frame = pd.DataFrame(np.asarray(ranks), columns=ITEMS)
+    return frame.rename_axis("respondent")
+
+
+def consensus(epsilon=1.0, seed=0, fit_seed=None, people=150, **fit):
+    model = pr.PrivateRankAggregation(rankings(people, seed), respondent="respondent")
+    rng = np.random.default_rng(seed + 70 if fit_seed is None else fit_seed)
+    return model.fit(epsilon, rng=rng, **{"releases": "pairs", **fit})
+
+
+def reports(seed=0, people=600, epsilon=2.0):
+    protocol = pr.local.SubRanking(ITEMS, epsilon)
+    sent = protocol.simulate(rankings(people, seed).to_numpy(), np.random.default_rng(seed))
+    return pr.PrivateRankAggregation.from_reports(protocol.tally(sent))
+
+
+@pytest.fixture(scope="module")
+def twice():
+    """Two releases of one survey."""
+    return [worths(epsilon, fit_seed=k) for k, epsilon in enumerate((1.0, 2.0))]
+
+
+@pytest.fixture(scope="module")
+def sites():
+    return [worths(2.0, seed=k, people=80 + 20 * k) for k in range(3)]
+
+
+def test_one_survey(twice):
+    found = pr.pool(twice, survey="same")
+    assert found.epsilon == 3.0 and found.nobs == 120
+    # the precision of the noise is as the square of what was spent on the net wins
+    spent = np.array([each.release.parts["net wins"].epsilon for each in twice])
+    assert found.weights.to_numpy() == pytest.approx(spent**2 / (spent @ spent), abs=0.02)
+    assert (found.bse <= found.bse_single.min(axis=1)).all()
+    assert np.allclose(found.bse**2, found.bse_sampling**2 + found.bse_privacy**2)
+    assert found.params.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+def _twin(result):
+    """A result like this one, of another release."""
+    values = {name: each.copy() for name, each in result.release.values.items()}
+    values["net wins"] = values["net wins"] + np.array([1, -1, 1, -1])
+    fields = ("alpha", "requested", "solver", "estimate", "warnings")
+    kept = {name: getattr(result, name) for name in fields}
+    return kept | {"release": replace(result.release, values=values)}
+
+
+def test_equal_releases_of_one_survey_share_their_sampling_error():
+    first = worths(1.0, fit_seed=0)
+    found = pr.pool([first, type(first)(**_twin(first))], survey="same")
+    single = found.by_item.single[0]
+    sampling, noise = found.by_item.parts
+    assert np.allclose(single, sampling + 2.0 * noise)
+    apart = pr.pool([first, type(first)(**_twin(first))], survey="different")
+    assert np.allclose(apart.by_item.single[0], 2.0 * apart.by_item.covariance, rtol=0.05)
+
+
+def test_different_surveys(sites):
+    found = pr.pool(sites, survey="different")
+    assert found.epsilon == 2.0 and found.nobs == 80 + 100 + 120
+    assert list(found.params.sort_values(ascending=False).index) == ITEMS
+    assert (found.bse < np.min([site.bse for site in sites], axis=0)).all()
+    test = found.test_heterogeneity()
+    assert test["df"] == 6 and test["pvalue"] > 0.01
+    odd = worths(2.0, seed=9, people=120, gap=-0.6)
+    shifted = pr.pool([*sites, odd], survey="different").test_heterogeneity()
+    assert shifted["pvalue"] < 0.001 and shifted["I2"] > 0.5
+
+
+def test_releases_of_other_answers_are_no_one_survey(twice):
+    # 120 respondents with other answers: the releases differ by more than their noise
+    other = worths(2.0, seed=4, gap=-0.6)
+    assert pr.pool([twice[1], other], survey="same").test_heterogeneity()["pvalue"] < 0.01
+    assert pr.pool(twice, survey="same").test_heterogeneity()["pvalue"] > 0.01
+
+
+@pytest.mark.parametrize("releases", ["pairs", "auto"])
+@pytest.mark.parametrize("survey", ["same", "different"])
+def test_consensus(releases, survey):
+    seeds = [(0, 1), (0, 2)] if survey == "same" else [(3, None), (4, None)]
+    results = [consensus(1.0, seed, fit, releases=releases) for seed, fit in seeds]
+    found = pr.pool(results, survey=survey)
+    assert list(found.ranks().sort_values().index) == ITEMS
+    assert (found.bse <= found.bse_single.min(axis=1)).all()
+    sides = found.conf_int()
+    assert ((sides["lower"] <= found.params) & (found.params <= sides["upper"])).all()
+    if releases == "auto" and found.by_pair is None:
+        with pytest.raises(ValueError, match="releases='pairs'"):
+            found.pairwise()
+        return
+    pairs = found.pairwise()
+    mean = np.mean([each.fractions[FIRST, SECOND] for each in results], axis=0)
+    assert pairs["fraction"].to_numpy() == pytest.approx(mean, abs=0.01)
+    # an interval holds 1/2 exactly if the p-value says so
+    kept = (pairs["lower"] < 0.5) & (0.5 < pairs["upper"])
+    assert (kept == (pairs["pvalue"] > 0.05)).all()
+
+
+def test_local_and_central_results_are_pooled():
+    found = pr.pool([consensus(), reports(seed=8)], survey="different")
+    assert found.nobs == 750 and found.epsilon == 2.0
+    single = np.sqrt(found.by_pair.single[:, :, 0, 0])
+    assert (found.pairwise()["std_err"] <= single.min(axis=0)).all()
+    assert "respondents' devices" in str(found.summary())
+
+
+def test_a_pair_that_one_survey_did_not_ask_about_is_that_of_the_others():
+    protocol = pr.local.RandomPairs(ITEMS, 4.0)
+    asked = protocol.simulate(rankings(30, 1).to_numpy(), np.random.default_rng(1))
+    some = pr.PrivateRankAggregation.from_reports(protocol.tally(asked))
+    values = some.stated.pairs.counts.copy()
+    values[0, 1] = values[1, 0] = 0.0
+    blind = replace(some.stated, pairs=replace(some.stated.pairs, counts=values))
+    central = consensus()
+    found = pr.pool([central, replace(some, stated=blind)], survey="different")
+    assert found.pairwise()["fraction"][0] == pytest.approx(central.fractions[0, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["worths", "consensus"])
+def test_json_rebuilds_the_result(kind, sites):
+    results = sites if kind == "worths" else [consensus(seed=k) for k in (1, 2)]
+    found = pr.pool(results, survey="different", alpha=0.1)
+    text = found.to_json()
+    again = pr.from_json(text)
+    assert again.to_json() == text
+    pd.testing.assert_frame_equal(again.to_frame(), found.to_frame())
+    # sites share their JSON only
+    shared = pr.pool([pr.from_json(each.to_json()) for each in results], survey="different")
+    pd.testing.assert_series_equal(shared.params, found.params)
+    record = json.loads(text)
+    assert record["settings"] == {"survey": "different", "alpha": 0.1}
+    with pytest.raises(ValueError, match="must be JSON"):
+        pr.from_json(json.dumps(record | {"results": [{}]}))
+
+
+def test_a_link_of_ones_own_is_asked_for_again():
+    link = pr.Link(
+        "my logit",
+        expit,
+        lambda t: expit(t) * expit(-t),
+        lambda t: expit(t) * expit(-t) * (expit(-t) - expit(t)),
+        kappa1=1.0,
+        kappa2=0.25,
+    )
+    results = [worths(2.0, seed=k, link=link) for k in (1, 2)]
+    text = pr.pool(results, survey="different").to_json()
+    with pytest.raises(ValueError, match="link= must be given"):
+        pr.from_json(text)
+    assert pr.from_json(text, link=link).to_json() == text
+
+
+def test_summary_names_what_was_pooled(twice, sites):
+    text = str(pr.pool(twice, survey="same").summary())
+    assert "2 releases of one survey" in text and "3 (1 + 2)" in text
+    assert "Release 2: net wins, epsilon 2, 120 respondents" in text
+    assert "Seeded noise" in text and "best alone" in text
+    text = str(pr.pool(sites, survey="different").summary(details=True))
+    assert "3 surveys" in text and "2 (the largest)" in text and "Std. errors:" in text
+    found = pr.pool(sites, survey="different")
+    assert found.summary().as_latex() and found._repr_html_()
+    assert "PooledResult: 3 releases, different surveys" in repr(found)
+    assert found.cov_params().shape == (4, 4)
+    assert set(found.to_frame()) >= {"worth", "std_err", "best_single", "rank_lower"}
+
+
+def test_plots(sites):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    for found in (
+        pr.pool(sites, survey="different"),
+        pr.pool([consensus(seed=k) for k in (1, 2)], survey="different"),
+    ):
+        figure = found.plot()
+        assert "pooled" in {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+        matplotlib.pyplot.close(figure)
+
+
+def test_epsilon_of_all_releases_together():
+    """Enumerate what is said of epsilon: outputs of randomised response, alone and together."""
+    epsilons = (0.5, 1.0)
+    keep = [np.exp(e) / (1.0 + np.exp(e)) for e in epsilons]
+
+    def probability(bits, answers):
+        each = [q if b == a else 1.0 - q for q, b, a in zip(keep, bits, answers, strict=True)]
+        return np.prod(each)
+
+    def loss(neighbours):
+        return max(
+            abs(np.log(probability(one, out) / probability(other, out)))
+            for one, other in neighbours
+            for out in product((0, 1), repeat=2)
+        )
+
+    # other respondents in each survey: one bit of the two is replaced
+    every = list(product((0, 1), repeat=2))
+    apart = [(x, y) for x, y in product(every, repeat=2) if (x[0] != y[0]) + (x[1] != y[1]) == 1]
+    results = [worths(e, seed=k) for k, e in enumerate(epsilons)]
+    assert loss(apart) == pytest.approx(pr.pool(results, survey="different").epsilon)
+    # the same respondent in both
+    results = [worths(e, fit_seed=k) for k, e in enumerate(epsilons)]
+    assert loss([((0, 0), (1, 1))]) == pytest.approx(pr.pool(results, survey="same").epsilon)
+
+
+def refusals():
+    one, other = worths(fit_seed=1), worths(fit_seed=2)
+    top = pr.PrivateTopK(
+        comparisons(), 2, items=ITEMS, respondent="respondent", max_rows=6, design="public"
+    ).fit(1.0, rng=np.random.default_rng(0))
+    grouped = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ group",
+        comparisons().assign(group=np.repeat(np.arange(120) % 2, 6)),
+        items=ITEMS,
+        respondent="respondent",
+        max_rows=6,
+        design="public",
+        levels={"group": [0, 1]},
+    ).fit(1.0, rng=np.random.default_rng(0))
+    sampled = [consensus(seed=k, target="sample") for k in (1, 2)]
+    order = consensus(method="kwiksort", releases="auto")
+    return {
+        "at least two": ([one], "same"),
+        "list of at least two": (one, "same"),
+        "survey must be": ([one, other], "one"),
+        "worths of their releases": ([one, top], "same"),
+        "must be of PrivateBTL or": ([one, "text"], "same"),
+        "worths and consensus rankings apart": ([one, consensus()], "different"),
+        "finite epsilon": ([one, worths(np.inf)], "same"),
+        "leave one of them out": ([one, other, pr.from_json(one.to_json())], "same"),
+        "same items": ([one, worths(seed=2, items=ITEMS[::-1])], "different"),
+        "one unit": ([one, worths(seed=2, respondent=None, max_rows=1)], "different"),
+        "no covariates": ([one, grouped], "same"),
+        "one link": ([one, worths(seed=2, link="probit")], "different"),
+        "same public facts": ([one, worths(seed=2, people=100)], "same"),
+        "about a population": (sampled, "different"),
+        "one target": ([sampled[0], consensus(seed=2)], "different"),
+        "an order alone": ([order, consensus(seed=2)], "different"),
+        "does not apply": ([reports(1), reports(2)], "same"),
+        "alpha": ([one, other], "same", 2.0),
+    }
+
+
+def test_refusals():
+    for message, (results, survey, *alpha) in refusals().items():
+        with pytest.raises((TypeError, ValueError), match=message):
+            pr.pool(results, survey=survey, alpha=alpha[0] if alpha else 0.05)
+    with pytest.raises(TypeError, match="survey"):
+        pr.pool([worths(fit_seed=1), worths(fit_seed=2)])
+
+
+def test_private_designs_and_objective_perturbation_are_pooled():
+    given = {"design": "private", "people": 200}
+    counts = [worths(4.0, fit_seed=k, method="counts", **given) for k in (1, 2)]
+    perturbed = worths(4.0, fit_seed=3, method="objective", **given)
+    found = pr.pool([*counts, perturbed], survey="same")
+    assert np.isfinite(found.bse).all()
+    assert (found.bse <= found.bse_single.min(axis=1)).all()
+    assert np.abs(found.params - perturbed.params).max() < 1.0
+    assert found.weights.sum() == pytest.approx(1.0)
+
+
+def test_coverage_of_pair_fractions():
+    """A quick look at what `validation/pooling.py` measures: five sites, fractions of one pair."""
+    rng, p, inside = np.random.default_rng(5), 0.7, []
+    base = [consensus(0.5, seed=k, people=100) for k in range(5)]
+    for _ in range(25):
+        results = []
+        for each in base:
+            part = each.release.parts["pairs"]
+            exact = rng.binomial(100, p, len(part.values)) / part.step
+            values = np.rint(exact + part.law.simulate((1, len(exact)), rng)[0])
+            release = replace(each.release, values={**each.release.values, "pairs": values})
+            results.append(pr.aggregation.infer(release))
+        sides = pr.pool(results, survey="different").pairwise()
+        inside.append((sides["lower"] <= p) & (p <= sides["upper"]))
+    assert 0.89 <= np.mean(inside) <= 0.995

@@ -1,0 +1,103 @@
+"""The documentation site leaves nothing out, and its pages lead to each other; Sphinx does not run.
+
+`make docs` builds it, and follows every link of what was built.
+"""
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import privrank
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import figures  # noqa: E402
+import website  # noqa: E402
+
+TREE = re.compile(r"(?:```\{toctree\}|\.\. toctree::)\n(.*?)(?:```|\Z)", flags=re.S)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """All that Sphinx reads, tutorials not run: texts by name of the page."""
+    folder = tmp_path_factory.mktemp("site") / "source"
+    website.assemble(folder)
+    pages = [path for path in folder.rglob("*") if path.suffix in (".md", ".rst")]
+    return {
+        path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+        for path in pages
+    }
+
+
+def test_every_page_vignette_and_public_name_is_on_the_site(site):
+    docs = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    assert {path.with_suffix("").as_posix() for path in docs} <= set(site)
+    assert {f"tutorials/{path.stem}" for path in (ROOT / "vignettes").glob("*.py")} <= set(site)
+    shown = [value for objects in website.public().values() for value in objects.values()]
+    for name in privrank.__all__:
+        value = getattr(privrank, name)
+        inner = getattr(value, "__all__", None)
+        for one in [getattr(value, other) for other in inner] if inner else [value]:
+            assert any(one is known for known in shown), name
+    assert all(f"api/{name}" in site for objects in website.public().values() for name in objects)
+
+
+def test_every_page_is_in_the_side_bar_once(site):
+    named = []
+    for text in site.values():
+        for tree in TREE.findall(text):
+            lines = [line.strip() for line in tree.splitlines()]
+            named += [line.lstrip("/") for line in lines if line and not line.startswith(":")]
+    assert len(named) == len(set(named))
+    assert set(named) == set(site) - {"index"}
+
+
+def test_every_link_between_pages_leads_somewhere(site):
+    for name, text in site.items():
+        for _, target in website.LINK.findall(website.FENCED.sub("", text)):
+            path = target.partition("#")[0]
+            if path and not re.match(r"\w+:", path):
+                place = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), path))
+                assert re.sub(r"^/|\.(md|rst)$", "", place) in site, f"{name}: {target}"
+
+
+def test_names_of_files_become_links():
+    pages = website.sources()
+    text = "`docs/models.md` and `vignettes/local.py`, [rooms](../CONTRIBUTING.md), `setup.cfg`"
+    assert website.relinked(text, "validation/README", pages) == (
+        "[`docs/models.md`](../models.md) and [`vignettes/local.py`](../tutorials/local.md), "
+        "[rooms](../CONTRIBUTING.md), `setup.cfg`"
+    )
+    for code in ("```python\nrows[0](`docs/models.md`)\n```", "`````text\nrows[0](1)\n`````"):
+        assert website.relinked(code, "tutorials/local", pages) == code
+    assert "[rooms](contributing.md)" in website.relinked(text, "privacy", pages)
+
+
+@pytest.mark.parametrize(
+    ("page", "fault"),
+    [
+        ('<a href="gone.html">x</a>', "no file"),
+        ('<a href="#gone">x</a>', "no place"),
+        ('<script src="https://a.net/x.js"></script>', "loads"),
+        ('<img src="gone.png">', "no file"),
+    ],
+)
+def test_a_bad_link_is_found(tmp_path, page, fault):
+    good = '<p id="here"><a href="#here">x</a><a href="https://a.net">y</a></p>'
+    (tmp_path / "index.html").write_text(good, encoding="utf-8")
+    assert website.faults(tmp_path) == []
+    (tmp_path / "index.html").write_text(good + page, encoding="utf-8")
+    (found,) = website.faults(tmp_path)
+    assert fault in found
+
+
+def test_the_table_of_the_readme_is_what_a_summary_prints():
+    table = (figures.FIGURES / "worths.txt").read_text(encoding="utf-8")
+    shown = figures.BLOCK.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown is not None and shown[0] == table, "run python tools/figures.py"
+    words = [re.findall(r"[A-Za-z']+", text) for text in (table, str(figures.fitted().summary()))]
+    assert words[0] == words[1], "run python tools/figures.py"
+    assert (figures.FIGURES / "worths.png").stat().st_size < 100_000

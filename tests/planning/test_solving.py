@@ -1,0 +1,68 @@
+"""The engine that finds a number: exact and simulated curves, and its error."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from privrank.planning.simulation import mean_of
+from privrank.planning.solving import Search, solve
+from privrank.util import workers
+from privrank.util.workers import Workers
+
+
+def normal(x):
+    return float(ndtr(0.2 * math.sqrt(x) - 1.645))
+
+
+def test_an_exact_curve_is_followed_to_the_end():
+    found = solve(Search(lambda x, r: (normal(x), 0.0), 0.8, 2, 1e6, 400, whole=True), 5.0)
+    assert found.error == 0.0 and found.at == int(found.at)
+    assert normal(found.at) >= 0.8 > normal(found.at - 1)
+    real = solve(Search(lambda x, r: (normal(x), 0.0), 0.8, 1e-3, 1e6, 400), 1e5)
+    assert normal(real.at) == pytest.approx(0.8, abs=1e-5)
+
+
+def test_a_curve_may_fall():
+    error = Search(
+        lambda x, r: (2.0 / math.sqrt(x), 0.0), 0.1, 2, 1e6, 400, True, False, probability=False
+    )
+    assert solve(error, 10.0).at == 400
+
+
+def test_ends_of_the_range():
+    assert solve(Search(lambda x, r: (normal(x), 0.0), 0.8, 2, 100, 400), 5.0) is None
+    assert solve(Search(lambda x, r: (0.9, 0.0), 0.8, 2, 100, 400), 50.0).at == pytest.approx(2)
+
+
+def test_the_error_of_a_number_is_that_of_its_simulation():
+    found = []
+    for turn in range(40):
+
+        def measure(x, replicates, turn=turn):
+            z = np.random.default_rng(turn).standard_normal(replicates)
+            hits = 0.2 * math.sqrt(x) - 1.645 + z > 0
+            return float(hits.mean()), float(hits.std() / math.sqrt(replicates)) or 0.01
+
+        found.append(solve(Search(measure, 0.8, 2, 1e6, 400, whole=True), 20.0))
+    at, errors = np.array([[one.at, one.error] for one in found]).T
+    truth = ((1.645 + 0.8416) / 0.2) ** 2
+    assert abs(at.mean() - truth) < 4 * at.std() / math.sqrt(len(at)) + 0.5
+    assert 0.7 < np.median(errors) / at.std(ddof=1) < 1.4
+
+
+def uniform(number):
+    return np.random.default_rng(number).random()
+
+
+def test_any_number_of_processes_finds_the_same(monkeypatch):
+    monkeypatch.setattr(workers, "PATIENCE", 0.0)
+    with Workers(2) as two:
+        assert mean_of(uniform, 45, two, "test") == mean_of(uniform, 45, Workers(1), "test")
+        assert two._others is not None
+    assert two._others is None
+
+
+def test_what_replicates_agree_on_is_not_exact():
+    assert mean_of(lambda number: 1.0, 20, Workers(1), "test") == (1.0, 1 / 21)

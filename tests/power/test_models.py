@@ -1,0 +1,207 @@
+"""Plans of models: what they predict is what fits give, and they refuse what is no plan."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank.bradley_terry.inversion import pvalues
+
+NAMES = [str(number) for number in range(4)]
+
+
+def survey(rng, worths, nobs, rows):
+    """Return comparisons of random pairs, `rows` of each respondent."""
+    first, second = np.triu_indices(len(worths), 1)
+    asked = rng.random((nobs, len(first))).argsort(axis=1)[:, :rows].ravel()
+    ahead = 1.0 / (1.0 + np.exp(worths[second] - worths[first]))
+    return pd.DataFrame(
+        {
+            "item1": np.array(NAMES)[first[asked]],
+            "item2": np.array(NAMES)[second[asked]],
+            "outcome": np.where(rng.random(len(asked)) < ahead[asked], 1, -1),
+            "respondent": np.repeat(np.arange(nobs), rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("design", ["public", "private"])
+def test_a_contrast_is_separated_as_often_as_predicted(design):
+    plan = pr.power.BTLPower(items=4, max_rows=6, design=design)
+    found, errors, runs = 0, [], 40
+    for run in range(runs):
+        rng = np.random.default_rng([1, run])
+        frame = survey(rng, np.array([0.2, -0.2, 0.0, 0.0]), 150, 6)
+        model = pr.PrivateBTL(
+            frame, items=NAMES, respondent="respondent", max_rows=6, design=design
+        )
+        result = model.fit(1.0, rng=rng)
+        found += pvalues(result._inference(), np.array([[1.0, -1.0, 0.0, 0.0]]))[0] <= 0.05
+        covariance = result.cov_params().to_numpy()
+        errors.append(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    power = plan.power(nobs=150, epsilon=1.0, contrast=0.4)
+    assert abs(found / runs - power) < 3.5 * math.sqrt(power * (1 - power) / runs)
+    error = plan.standard_error(150, 1.0, 0.4)
+    assert error == pytest.approx(math.sqrt(np.median(errors)), rel=0.15)
+
+
+def test_the_top_is_separated_as_often_as_predicted():
+    plan = pr.power.TopKPower(items=4, k=1, max_rows=3, design="private")
+    worths, found, runs = np.array([0.6, 0.0, 0.0, 0.0]), 0, 50
+    for run in range(runs):
+        rng = np.random.default_rng([2, run])
+        frame = survey(rng, worths, 300, 3)
+        model = pr.PrivateTopK(frame, 1, items=NAMES, respondent="respondent", max_rows=3)
+        result = model.fit(1.0, rng=rng)
+        found += result.pvalue <= 0.05 and result.selected == ("0",)
+    power = plan.power(nobs=300, epsilon=1.0, gap=0.6)
+    assert abs(found / runs - power) < 3.5 * math.sqrt(power * (1 - power) / runs)
+
+
+def test_a_consensus_loses_what_is_predicted():
+    plan = pr.power.AggregationPower(items=5, replicates=40)
+    wide = pr.power.AggregationPower(items=5, loss="width", replicates=40)
+    model, losses, widths = pr.Mallows(5, phi=0.8), [], []
+    for run in range(25):
+        rng = np.random.default_rng([3, run])
+        ranks = pd.DataFrame(model.rvs(150, rng), columns=list("abcde"))
+        result = pr.PrivateRankAggregation(ranks).fit(0.5, rng=rng)
+        limits = result.rank_conf_int()
+        widths.append((limits["upper"] - limits["lower"]).mean())
+        order = ["abcde".index(item) for item in result.order]
+        pairs = [(i, j) for place, i in enumerate(order) for j in order[place + 1 :] if i > j]
+        losses.append(sum(2 * model.pair_probability(j, i) - 1 for i, j in pairs) / 10)
+    for found, predicted in (
+        (losses, plan.power(nobs=150, epsilon=0.5, phi=0.8)),
+        (widths, wide.power(nobs=150, epsilon=0.5, phi=0.8)),
+    ):
+        error = math.hypot(np.std(found) / 5.0, predicted.error)
+        assert abs(np.mean(found) - predicted) < 3.5 * error
+
+
+PLANS = [
+    (pr.power.BTLPower(items=4, max_rows=6), "contrast", 0.5, 0.8),
+    (pr.power.BTLPower(items=4, unit="row"), "contrast", 0.5, 0.8),
+    (pr.power.BTLPower(items=4, mode="local"), "contrast", 0.5, 0.8),
+    (pr.power.TopKPower(items=4, k=2, design="public", replicates=300), "gap", 0.5, 0.8),
+    (pr.power.TopKPower(items=4, k=2, mode="local", replicates=300), "gap", 0.5, 0.8),
+    (pr.power.AggregationPower(items=4, replicates=40), "phi", 0.8, 0.01),
+]
+
+
+@pytest.mark.parametrize(("plan", "effect", "size", "target"), PLANS)
+def test_solving_is_the_inverse_of_predicting(plan, effect, size, target):
+    goal = {plan.outcome: target}
+    nobs = plan.solve_power(epsilon=1.0, **{effect: size}, **goal)
+    near = plan.power(int(nobs), 1.0, size)
+    assert abs(near - target) < 3.0 * near.error + 0.02 * target
+    if effect != "phi":
+        found = plan.solve_power(nobs=int(nobs), epsilon=1.0, **goal)
+        assert found == pytest.approx(size, rel=0.1)
+    assert plan.solve_power(int(nobs), 1.0, size) == near
+
+
+def test_power_grows_with_what_it_should():
+    plan = pr.power.BTLPower(items=6, max_rows=15, design="public")
+    by_size = [plan.power(n, 1.0, 0.4) for n in (100, 200, 400)]
+    assert by_size == sorted(by_size)
+    by_epsilon = [plan.power(200, e, 0.4) for e in (0.5, 1.0, math.inf)]
+    assert by_epsilon == sorted(by_epsilon)
+    same = plan.power(200, 1.0, math.log(1.5))
+    assert plan.power(200, 1.0, win_probability=0.6) == pytest.approx(same)
+    assert plan.power(200, 1.0, -0.4) == pytest.approx(plan.power(200, 1.0, 0.4), rel=0.01)
+    spread = pr.power.BTLPower(items=6, max_rows=15, design="public", worths=3.0)
+    assert spread.standard_error(200, 1.0, 0.4) > plan.standard_error(200, 1.0, 0.4)
+    scattered = pr.power.BTLPower(items=6, max_rows=15, design="public", design_effect=2.0)
+    assert scattered.power(200, 1.0, 0.4) < plan.power(200, 1.0, 0.4)
+    every = pr.power.BTLPower(items=6, max_rows=15, design="public", simultaneous=True)
+    assert every.power(200, 1.0, 0.4) < plan.power(200, 1.0, 0.4)
+    # without an effect, the level
+    assert plan.power(200, 1.0, 0.0) == pytest.approx(0.05, abs=0.02)
+
+
+def test_other_forms_are_planned():
+    for settings in (
+        {"method": "objective"},
+        {"dependence": "pairs"},
+        {"dependence": "pairs", "design": "public"},
+        {"pair_counts": "equal"},
+        {"protocol": pr.local.Comparisons(NAMES, epsilon=2.0), "max_rows": 1},
+    ):
+        plan = pr.power.BTLPower(**{"items": 4, "max_rows": 6, **settings})
+        assert 0.05 < plan.power(300, 1.0, 0.5) < 1
+        assert 0 < plan.standard_error(300, 1.0, 0.5) < 1
+    right = pr.power.TopKPower(items=4, k=2, max_rows=6, aim="right", dependence="pairs")
+    apart = pr.power.TopKPower(items=4, k=2, max_rows=6, dependence="pairs")
+    assert right.power(200, 1.0, 0.4) > apart.power(200, 1.0, 0.4)
+    given = pr.power.TopKPower(items=4, k=2, max_rows=6, worths=[1.0, 0.7, 0.0, -0.4])
+    assert given.power(200, 1.0) == given.power(200, 1.0, 0.7)
+    cap = pr.local.CapBorda(NAMES, epsilon=1.0)
+    for protocol, loss in ((None, "excess"), (None, "width"), (cap, "excess")):
+        local = pr.power.AggregationPower(
+            items=4, mode="local", protocol=protocol, loss=loss, replicates=20
+        )
+        assert 0 < local.power(1200, 2.0, 0.7) < 3
+
+
+def test_figures_have_a_line_for_each_number():
+    plan = pr.power.BTLPower(items=4, max_rows=6, design="public")
+    figure = plan.plot_power("nobs", nobs=[50, 100], epsilon=[0.5, 1.0], contrast=0.4)
+    assert len(figure.axes[0].lines) == 2
+    top = pr.power.TopKPower(items=4, k=1, max_rows=6, design="public", replicates=200)
+    assert top.plot_power("epsilon", nobs=100, epsilon=[0.5, 1.0], gap=0.4).axes
+    order = pr.power.AggregationPower(items=4, replicates=20)
+    assert order.plot_power("effect", nobs=100, epsilon=0.5, phi=[0.7, 0.9]).axes
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: pr.power.BTLPower(items=1), "items must"),
+        (lambda: pr.power.BTLPower(items=4, max_rows=7), "max_rows must"),
+        (lambda: pr.power.BTLPower(items=4, max_rows=2, unit="row"), "max_rows must be 1"),
+        (lambda: pr.power.BTLPower(items=4, worths=[1.0]), "worths must"),
+        (lambda: pr.power.BTLPower(items=4, worths="a"), "worths must"),
+        (lambda: pr.power.BTLPower(items=4, design_effect=0.5), "design_effect must"),
+        (lambda: pr.power.BTLPower(items=4, mode="far"), "mode must"),
+        (lambda: pr.power.BTLPower(items=4, protocol="none"), "protocol must"),
+        (
+            lambda: pr.power.BTLPower(items=5, protocol=pr.local.Comparisons(NAMES, epsilon=1.0)),
+            "protocol must",
+        ),
+        (lambda: pr.power.BTLPower(items=4).power(100, 1.0), "effect must be given"),
+        (
+            lambda: pr.power.BTLPower(items=4).power(100, 1.0, 0.5, win_probability=0.6),
+            "contrast and win_probability",
+        ),
+        (lambda: pr.power.BTLPower(items=4).power(100, 1.0, win_probability=1.0), "win_prob"),
+        (
+            lambda: pr.power.BTLPower(items=4, mode="local").power(100, 1.0, 0.5, delta=0.1),
+            "delta must be 0",
+        ),
+        (lambda: pr.power.BTLPower(items=4).solve_power(100, 1.0, power=None), "exactly one"),
+        (lambda: pr.power.TopKPower(items=4, k=4), "k must"),
+        (lambda: pr.power.TopKPower(items=4, k=1, worths=[0, 1, 2, 3]), "worths must"),
+        (lambda: pr.power.TopKPower(items=4, k=1, worths="a"), "worths must"),
+        (lambda: pr.power.AggregationPower(items=4, method="kwiksort"), "method must"),
+        (lambda: pr.power.AggregationPower(items=4, protocol="x"), "protocol must"),
+        (lambda: pr.power.AggregationPower(items=4).power(100, 1.0, 1.0), "phi must"),
+        (
+            lambda: pr.power.AggregationPower(items=4).solve_power(100, 1.0, excess=0.9),
+            "excess must",
+        ),
+        (
+            lambda: pr.power.AggregationPower(items=4).solve_power(9, 1.0, excess=0.1, width=1),
+            "excess and width",
+        ),
+        (
+            lambda: pr.power.AggregationPower(items=4, mode="local").power(9, 1.0, 0.5, delta=0.1),
+            "delta must be 0",
+        ),
+    ],
+)
+def test_what_is_no_plan_is_refused_in_one_sentence(build, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        build()

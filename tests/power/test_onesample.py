@@ -1,0 +1,172 @@
+"""Plans of tests of one sample: what they say is what fits do."""
+
+import copy
+import math
+import pickle
+
+import matplotlib
+import numpy as np
+import pytest
+
+import privrank as pr
+
+matplotlib.use("Agg")
+
+UNIFORM = pr.power.UniformityPower
+IDENTITY = pr.power.IdentityPower
+
+
+def two(epsilon, **options):
+    return dict(total_variation=0.1, epsilon=epsilon, **options)
+
+
+def test_the_power_of_two_categories_is_exact():
+    design, rng = UNIFORM(2, kind="choices"), np.random.default_rng(1)
+    planned = design.power(nobs=150, **two(0.2))
+    assert planned.exact and planned.error == 0.0
+    counts = rng.binomial(150, 0.6, 600)
+    fits = [pr.UniformityTest.from_counts({"a": c, "b": 150 - c}) for c in counts.tolist()]
+    rejected = np.mean([fit.fit(0.2, rng=rng).reject for fit in fits])
+    assert abs(rejected - planned) < 3 * 0.5 / math.sqrt(600)
+    # the level is kept exactly, by the random number at the boundary
+    assert design.power(nobs=150, epsilon=0.2, total_variation=0.0) == pytest.approx(0.05)
+
+
+def test_what_is_found_reaches_the_power_and_no_less_does():
+    design = UNIFORM(["yes", "no"], kind="choices")
+    n = design.solve_power(power=0.8, **two(0.3))
+    assert n.exact and n == int(n)
+    assert design.power(nobs=int(n), **two(0.3)) >= 0.8 > design.power(nobs=int(n) - 1, **two(0.3))
+    epsilon = design.solve_power(power=0.8, nobs=int(n), total_variation=0.1)
+    assert 0.29 < epsilon <= 0.3
+    distance = design.solve_power(power=0.8, nobs=int(n), epsilon=0.3)
+    assert 0.099 < distance <= 0.1
+    power = design.solve_power(nobs=int(n), **two(0.3))
+    assert power == design.power(nobs=int(n), **two(0.3))
+    assert design.solve_power(power=0.8, **two(0.1)) > n
+
+
+def test_rankings_of_two_items_are_exact_and_the_same():
+    phi, rankings = 0.4 / 0.6, UNIFORM(2)
+    choices = UNIFORM(2, kind="choices").power(nobs=90, **two(0.5))
+    assert rankings.power(nobs=90, phi=phi, epsilon=0.5) == pytest.approx(float(choices))
+
+
+def test_rankings_are_simulated_with_their_error():
+    design, rng = UNIFORM(4, replicates=60), np.random.default_rng(2)
+    n = design.solve_power(phi=0.6, epsilon=2.0, power=0.7)
+    assert n == int(n) and 0 < n.error < 0.3 * n and not n.exact
+    model = pr.Mallows(4, 0.6)
+    fits = [pr.UniformityTest(model.rvs(int(n), rng)) for _ in range(60)]
+    rejected = [fit.fit(2.0, draws=499, rng=rng).reject for fit in fits]
+    assert abs(np.mean(rejected) - 0.7) < 3 * math.hypot(0.06, 0.04)
+
+
+def test_a_distance_states_the_same_effect_as_phi():
+    model = pr.Mallows(5, 0.8)
+    for design, distance in (
+        (UNIFORM(5), model.total_variation("uniform")),
+        (IDENTITY(pr.Mallows(5, 0.6)), model.total_variation(pr.Mallows(5, 0.6))),
+    ):
+        effect = design._effects.read(0.8, None)
+        assert design._effects.read(None, distance) == pytest.approx(effect, rel=1e-4)
+        assert design._effects.shown(effect) == pytest.approx(0.8)
+
+
+def test_detectable_effects_come_from_the_same_engine():
+    rng = np.random.default_rng(3)
+    fit = pr.IdentityTest.from_counts({"a": 60, "b": 60, "c": 60}, [0.5, 0.3, 0.2]).fit(
+        1.0, rng=rng
+    )
+    planned = IDENTITY([0.5, 0.3, 0.2]).solve_power(nobs=180, epsilon=1.0, power=0.8)
+    found = fit.detectable_effect(0.8, replicates=400)
+    assert abs(planned - found.total_variation) < 2 * planned.error
+    two_sided = pr.IdentityTest.from_counts({"a": 60, "b": 60}, [0.5, 0.5]).fit(1.0, rng=rng)
+    assert "exact" in str(two_sided.detectable_effect(0.8))
+
+
+def test_less_likely_first_categories_are_planned():
+    smaller = IDENTITY([0.3, 0.7], method="binary", alternative="smaller")
+    larger = IDENTITY([0.7, 0.3], method="binary", alternative="larger")
+    at = {"nobs": 100, "epsilon": 1.0, "total_variation": 0.1}
+    assert 0.5 < smaller.power(**at) == pytest.approx(float(larger.power(**at)), abs=1e-9)
+
+
+def test_an_estimate_is_a_number_that_says_its_error():
+    n = UNIFORM(2, kind="choices").solve_power(power=0.8, **two(0.3))
+    assert repr(n) == f"{n:.0f} respondents (no Monte Carlo error)" == f"{n}"
+    assert n / 2 == int(n) / 2 and isinstance(n, float)
+    for again in (pickle.loads(pickle.dumps(n)), copy.copy(n)):
+        assert repr(again) == repr(n) and again.exact
+    assert repr(pr.power.Estimate(0.9, 0.01, words="phi =")) == (
+        "phi = 0.9 (Monte Carlo standard error 0.01)"
+    )
+
+
+def test_figures_have_a_line_for_each_number():
+    design = UNIFORM(2, kind="choices")
+    ax = design.plot_power(nobs=[50, 100, 200], **two([0.2, np.inf])).axes[0]
+    assert [line.get_label() for line in ax.lines] == ["epsilon 0.2", "non-private"]
+    ax = design.plot_power("effect", nobs=50, epsilon=1.0, total_variation=[0.1, 0.2]).axes[0]
+    assert ax.get_xlabel() == "total variation" and len(ax.lines) == 1
+    figure = pr.plot_tradeoff(design, [0.1, 0.3, 1.0], power=0.8, total_variation=0.1)
+    drawn, plain = figure.axes[0].lines
+    assert list(drawn.get_xdata()) == [0.1, 0.3, 1.0] and np.all(np.diff(drawn.get_ydata()) < 0)
+    assert plain.get_label() == "non-private"
+    with pytest.raises(ValueError, match="one of nobs and power must be given"):
+        pr.plot_tradeoff(design, [1.0], total_variation=0.1)
+    with pytest.raises(ValueError, match="epsilons must be finite"):
+        pr.plot_tradeoff(design, [1.0, np.inf], nobs=9, total_variation=0.1)
+    with pytest.raises(TypeError, match="design must be a plan"):
+        pr.plot_tradeoff("six items", [1.0], nobs=9)
+    with pytest.raises(ValueError, match="must not both be lists"):
+        design.plot_power("effect", nobs=[9, 19], epsilon=[0.1, 1], total_variation=[0.1, 0.2])
+
+
+CHOICES, TABLE = UNIFORM(3, kind="choices"), IDENTITY([0.4, 0.3, 0.2, 0.1])
+BAD = {
+    "nothing left out": (
+        lambda: CHOICES.solve_power(nobs=90, power=0.8, **two(1.0)),
+        "exactly one of .* must be None",
+    ),
+    "too much left out": (lambda: CHOICES.solve_power(power=0.8, nobs=9), "epsilon, effect are"),
+    "no power": (lambda: CHOICES.solve_power(power=0.05, **two(1.0)), "between the level 0.05 and"),
+    "half a person": (lambda: CHOICES.power(nobs=2.5, **two(1.0)), "nobs must be an integer"),
+    "no effect stated": (lambda: CHOICES.power(nobs=25, epsilon=1.0), "effect must be given"),
+    "two effects": (
+        lambda: UNIFORM(4).power(nobs=25, phi=0.5, **two(1.0)),
+        "give one of them",
+    ),
+    "phi of choices": (lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0), "phi= is the disp"),
+    "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
+    "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.6"),
+    "H0": (lambda: UNIFORM(4).solve_power(phi=1.0, epsilon=1.0, power=0.8), "is H0 itself"),
+    "too small an effect": (
+        lambda: TABLE.solve_power(total_variation=1e-6, epsilon=1.0, power=0.8),
+        "no nobs up to 100000000 reaches power 0.8",
+    ),
+    "too few": (
+        lambda: TABLE.solve_power(nobs=20, total_variation=0.05, power=0.9),
+        "no epsilon up to 1000 reaches power 0.9",
+    ),
+    "no effect": (
+        lambda: TABLE.solve_power(nobs=10, epsilon=0.1, power=0.9),
+        "no effect reaches power 0.9 with 10 respondents at epsilon 0.1",
+    ),
+    "one item": (lambda: UNIFORM(1), "items must be at least 2"),
+    "a method": (
+        lambda: UNIFORM(4, method="tv").power(nobs=9, phi=0.5, epsilon=1.0),
+        "method must be one of",
+    ),
+    "few replicates": (lambda: UNIFORM(4, replicates=3), "replicates must be at least 20"),
+    "processes": (lambda: UNIFORM(4, n_jobs=0), "n_jobs must be at least 1"),
+    "a null of words": (lambda: IDENTITY("uniform"), "null must be a Mallows model or prob"),
+    "one bit": (lambda: IDENTITY([0.5, 0.5], method="sigmoid"), "is not planned"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_sentence(case):
+    call, words = BAD[case]
+    with pytest.raises((ValueError, TypeError), match=words):
+        call()

@@ -1,0 +1,137 @@
+"""LaTeX that fits a page, by its structure; `make tables` compiles every kind of table."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from privrank.results.latextable import latex_table
+from privrank.results.tables import Table
+
+ROOT = Path(__file__).parents[2]
+FACTS = (("Mechanism:", "net wins, permutohedron"), ("Noise source:", "secure"), ("Delta:", "0"))
+ROW = ("London", "0.8673", "-0.125", "1-2")
+HEADS = ("", "coef", "std err", "rank")
+
+
+def tool():
+    spec = importlib.util.spec_from_file_location("latextool", ROOT / "tools" / "latex.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = tool()
+
+
+def table(**parts):
+    given = {"title": "T", "header": FACTS, "columns": HEADS, "rows": (ROW,), "notes": ("A note.",)}
+    return Table(**{**given, **parts})
+
+
+def columns(text):
+    """The specifications of the columns, table by table."""
+    return re.findall(r"\\begin\{tabularx\}\{\\linewidth\}\{@\{\}(.*)@\{\}\}", text)
+
+
+def kinds(specification):
+    """One letter per column."""
+    return re.sub(r">\{(?:[^{}]|\{[^{}]*\})*\}", "", specification)
+
+
+def test_facts_and_rows_are_as_wide_as_a_line():
+    text = table().as_latex()
+    facts, rows = columns(text)
+    # names of facts keep their width, values and the names of rows take what is left and break
+    assert kinds(facts) == "lXlX" and kinds(rows) == "Xrrr"
+    assert text.count(r"\raggedright\arraybackslash") == 3
+    assert "centering" not in text and "resizebox" not in text
+    assert re.search(r"Mechanism: & net wins, permutohedron & Delta: & 0 \\\\", text)
+
+
+def test_rules_stand_between_facts_heads_rows_and_parts():
+    text = table(rows=(ROW, ROW), rule=1).as_latex()
+    rules = re.findall(r"\\(top|mid|bottom)rule", text)
+    assert rules == ["top", "mid", "mid", "mid", "bottom"]
+    assert re.findall(r"\\(top|mid|bottom)rule", table(header=()).as_latex())[0] == "top"
+
+
+def test_notes_are_paragraphs_below():
+    after = table(notes=("One.", "Two.")).as_latex().split(r"\bottomrule")[1]
+    assert r"\footnotesize\raggedright" in after and "One.\\par\nTwo.\\par" in after
+
+
+def test_numbers_have_minus_signs_and_ranges_have_dashes():
+    text = table(rows=(("a-b", "-0.125", "(-0.1)", "1-2"), ("2026-11-23", "-inf", "x-1", "-")))
+    assert r"a-b & $-$0.125 & ($-$0.1) & 1--2 \\" in text.as_latex()
+    assert r"2026-11-23 & $-$inf & x-1 & - \\" in text.as_latex()
+
+
+def test_cells_of_several_words_break():
+    words = ("mechanism", "pair counts, EB-Kemeny", "objective perturbation", "1")
+    _, rows = columns(table(rows=(ROW, words)).as_latex())
+    assert kinds(rows) == "XXXr"
+    shares = [float(share) for share in re.findall(r"\\hsize=([\d.]+)\\hsize", rows)]
+    assert len(shares) == 3 and sum(shares) == pytest.approx(3, abs=0.02)
+
+
+def test_long_words_break_after_marks():
+    text = table(rows=(("french[T.poor]:Stockholm", *ROW[1:]),)).as_latex()
+    assert r"french[T.poor]:\allowbreak{}Stockholm" in text
+    assert "allowbreak" not in table(rows=(("a:b, c", *ROW[1:]),)).as_latex()
+
+
+@pytest.mark.parametrize(
+    ("cells", "size"), [(3, "small"), (8, "footnotesize"), (9, "scriptsize"), (20, "scriptsize")]
+)
+def test_type_is_as_large_as_the_columns_allow(cells, size):
+    row = ("Barcelona", *["0.8673"] * cells)
+    made = table(columns=("", *["std err"] * cells), rows=(row,)).as_latex()
+    assert re.search(r"\\(small|footnotesize|scriptsize)\\setlength", made)[1] == size
+
+
+def widest(text):
+    """Width in points of a table's rows, long words and columns that do not break, generously."""
+    size = {"small": 4.65, "footnotesize": 4.25, "scriptsize": 3.9}
+    each = size[re.search(r"\\(small|footnotesize|scriptsize)\\setlength", text)[1]]
+    specification = columns(text)[-1]
+    lines = text.split(r"\begin{tabularx}")[-1].split(r"\end{tabularx}")[0].splitlines()[1:]
+    cells = [re.split(r"(?<!\\) & ", line.removesuffix(r" \\")) for line in lines if " & " in line]
+    cells = [row for row in cells if "multicolumn" not in " ".join(row)]
+    total = 0.0
+    for kind, column in zip(kinds(specification), zip(*cells, strict=True), strict=True):
+        plain = [re.sub(r"\\allowbreak\{\}", " ", cell).replace("$", "") for cell in column]
+        pieces = [piece for cell in plain for piece in (cell.split() if kind == "X" else [cell])]
+        total += 6.0 + each * max(map(len, pieces), default=0)
+    return total - 6.0
+
+
+def test_every_kind_of_table_fits_a_line():
+    made = TOOL.tables()
+    assert len(made) >= 35
+    over = {name: widest(one.as_latex()) for name, one in made.items()}
+    assert {name: width for name, width in over.items() if width > 345.0} == {}
+
+
+def test_the_tool_reads_a_log():
+    log = "\n".join(
+        (
+            "Overfull \\hbox (3.0pt too wide) in paragraph at lines 1--2",
+            f"{TOOL.MARK}one",
+            "Overfull \\hbox (0.9pt too wide) in alignment at lines 5--6",
+            "Underfull \\hbox (badness 10000) in paragraph at lines 5--6",
+            f"{TOOL.MARK}two",
+            "Overfull \\hbox (130.25pt too wide) in alignment at lines 9--9",
+            "! Undefined control sequence.",
+        )
+    )
+    assert TOOL.too_wide(log) == [("before the first table", 3.0), ("two", 130.25)]
+    assert TOOL.errors(log) == ["! Undefined control sequence."]
+
+
+def test_the_tool_announces_each_table():
+    text = TOOL.document({"a": table(), "b": table()})
+    assert text.count(r"\typeout{" + TOOL.MARK) == 2
+    assert text.count(latex_table(table())) == 2
+    assert r"\documentclass[10pt]{article}" in text and "geometry" not in text

@@ -1,0 +1,183 @@
+"""Compile the LaTeX of every kind of table, and fail where one runs over the line: `make tables`.
+
+Each table stands in an article at 10 pt, whose lines are 345 points wide. Needs pdflatex with
+booktabs and tabularx (on Debian and Ubuntu texlive-latex-base and texlive-latex-recommended).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+import numpy as np  # noqa: E402
+
+import privrank as pr  # noqa: E402
+from privrank.reporting.contents import pair_table  # noqa: E402
+from privrank.results.tables import Table  # noqa: E402
+
+TOLERANCE = 1.0
+"""Points by which a line may be too wide."""
+
+MARK = "privrank table: "
+
+PREAMBLE = r"""\documentclass[10pt]{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage{booktabs,tabularx}
+\begin{document}
+"""
+
+
+def document(tables: dict[str, Table]) -> str:
+    """Return an article with the tables, each announced in the log by its name."""
+    body = "\n".join(
+        f"\\typeout{{{MARK}{name}}}\n{table.as_latex()}\n\\clearpage"
+        for name, table in tables.items()
+    )
+    return f"{PREAMBLE}{body}\n\\end{{document}}\n"
+
+
+def too_wide(log: str) -> list[tuple[str, float]]:
+    """Return which tables of a log have a line that is too wide, and by how many points."""
+    found, name = [], "before the first table"
+    for line in log.splitlines():
+        if line.startswith(MARK):
+            name = line.removeprefix(MARK)
+        over = re.match(r"Overfull \\hbox \(([\d.]+)pt too wide\)", line)
+        if over and float(over[1]) > TOLERANCE:
+            found.append((name, float(over[1])))
+    return found
+
+
+def errors(log: str) -> list[str]:
+    """Return the errors of a log."""
+    return [line for line in log.splitlines() if line.startswith("!")]
+
+
+def compiled(text: str, folder: Path) -> str:
+    """Return the log of pdflatex on a document."""
+    (folder / "tables.tex").write_text(text, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "tables.tex"]
+    subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    return (folder / "tables.log").read_text(encoding="utf-8", errors="replace")
+
+
+def fits() -> Iterator[tuple[str, object]]:
+    """Fit one of each kind of result to the example surveys, with seeded noise."""
+    rng = np.random.default_rng(1)
+    cems = pr.datasets.load_university()
+    people = {"items": cems.items, "respondent": "respondent", "max_rows": 15, "ties": True}
+    public = {**people, "design": "public"}
+    rows = {"items": cems.items, "respondent": None, "ties": True}
+    yield "worths", pr.PrivateBTL(cems.comparisons, **public).fit(1.0, rng=rng)
+    yield "worths, not private", pr.PrivateBTL(cems.comparisons, **public).fit(np.inf, penalty=0)
+    yield (
+        "worths, objective",
+        pr.PrivateBTL(cems.comparisons, **rows).fit(1.0, method="objective", rng=rng),
+    )
+    joined = cems.comparisons.merge(cems.students.reset_index(), on="respondent")
+    yield (
+        "worths by group",
+        pr.PrivateBTL.from_formula(
+            "item1 + item2 + outcome ~ french + gender", joined, **public
+        ).fit(1.0, rng=rng),
+    )
+    yield "worths, private design", pr.PrivateBTL(cems.comparisons, **people).fit(1.0, rng=rng)
+    yield "top k", pr.PrivateTopK(cems.comparisons, 2, **public).fit(0.5, rng=rng)
+    yield (
+        "top k of rows",
+        pr.PrivateTopK(cems.comparisons, 2, **rows).fit(1.0, 1e-6, noise="gaussian", rng=rng),
+    )
+    ranks = cems.rankings()
+    consensus = pr.PrivateRankAggregation(ranks, respondent="respondent")
+    yield "consensus", consensus.fit(1.0, rng=rng)
+    yield "consensus by pairs", consensus.fit(1.0, releases="pairs", score_share=0.1, rng=rng)
+    yield "consensus, order alone", consensus.fit(1.0, method="exponential", rng=rng)
+    uniform = pr.UniformityTest(ranks, respondent="respondent")
+    yield "uniformity", uniform.fit(0.5, draws=199, rng=rng)
+    shares = pr.IdentityTest.from_counts({"a": 30, "b": 20, "c": 50}, [0.3, 0.3, 0.4])
+    yield "identity", shares.fit(1.0, draws=199, effect_epsilon=0.5, rng=rng)
+    groups = pr.ClosenessTest.from_formula(
+        f"{' + '.join(cems.items)} ~ gender", ranks.join(cems.students), respondent="respondent"
+    )
+    yield (
+        "closeness",
+        groups.fit(1.0, permutations=99, effect_epsilon=1.0, details_epsilon=1.0, rng=rng),
+    )
+    protocol = pr.local.SubRanking(["tea", "coffee", "milk", "water"], epsilon=2.0)
+    opinions = pr.Mallows(protocol.items, phi=0.7).rvs(2000, rng)
+    tally = protocol.tally(protocol.simulate(opinions, rng))
+    yield "tally", tally
+    yield "local consensus", pr.PrivateRankAggregation.from_reports(tally)
+    votes = {1: 2000, 4: 1500, 9: 100}
+    yield "bounds", pr.contribution_tradeoff(activity=votes, items=cems.items, for_epsilon=4.0)
+
+
+LABELS = {
+    "London": "London School of Economics and Political Science",
+    "StGallen": "Universität St. Gallen",
+}
+
+
+def tables() -> dict[str, Table]:
+    """Return every kind of table the package prints, by name."""
+    made = dict(fits())
+    found: dict[str, Table] = {}
+    for name, result in made.items():
+        found[name] = result.summary()  # type: ignore[attr-defined]
+        if isinstance(result, pr.results.base.Result):
+            found[f"{name}, details"] = result.summary(details=True)
+    worths, by_group = made["worths"], made["worths by group"]
+    four = [worths, by_group, made["top k"], made["consensus by pairs"]]
+    found["pairs"] = pair_table(worths)  # type: ignore[arg-type]
+    found["side by side"] = pr.summary_col([worths, made["worths, objective"]])  # type: ignore[list-item]
+    found["four side by side"] = pr.summary_col(four)  # type: ignore[arg-type]
+    found["four with labels and groups"] = pr.summary_col(
+        four,  # type: ignore[arg-type]
+        labels=LABELS,
+        groups={"Bradley-Terry models": 2, "Without a model": 2},
+        names=["worths", "by knowledge of French", "win rates", "Borda"],
+    )
+    found["long labels"] = worths.with_labels(LABELS).summary()  # type: ignore[attr-defined]
+    tests = [made[name] for name in ("uniformity", "identity", "closeness")]
+    found["three tests"] = pr.summary_col(tests)  # type: ignore[arg-type]
+    budget = pr.Budget(4.0, 1e-6, unit="respondent")
+    for by in ("PrivateBTL", "PrivateRankAggregation, a second time for the pairs"):
+        budget.reserve(by, 0.5, 0.0, unit="respondent")
+    found["budget"] = budget.summary()
+    return found
+
+
+def main() -> None:
+    """Compile all tables in a folder of their own, and stop with a list of those too wide."""
+    if shutil.which("pdflatex") is None:
+        raise SystemExit(
+            "tools/latex.py needs pdflatex: on Debian and Ubuntu, sudo apt install "
+            "texlive-latex-base texlive-latex-recommended."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pr.PrivrankWarning)
+        made = tables()
+    with tempfile.TemporaryDirectory() as folder:
+        log = compiled(document(made), Path(folder))
+        if len(sys.argv) > 1:
+            shutil.copy(Path(folder) / "tables.pdf", sys.argv[1])
+    faults = [f"{name}: {over:g} pt too wide" for name, over in too_wide(log)] + errors(log)
+    if missing := [name for name in made if f"{MARK}{name}" not in log]:
+        faults.append(f"not compiled: {', '.join(missing)}")
+    if faults:
+        raise SystemExit("\n".join(faults))
+    print(f"{len(made)} tables compile, and none is wider than a line of an article.")
+
+
+if __name__ == "__main__":
+    main()

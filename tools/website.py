@@ -1,0 +1,348 @@
+"""Build the documentation site: the pages of docs/, tutorials, figures and the API reference.
+
+    python tools/website.py --out build/site
+
+The pages of docs/ are copied beside those that are made here: a tutorial of each vignette with what
+it prints and draws, the gallery of these figures, and a page of each public name. Sphinx reads the
+copy and must not warn. Then all links of the pages are followed within the site, and whatever a
+page would load from elsewhere is an error: the site has to work without a network.
+"""
+
+import argparse
+import base64
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # of this checkout, installed or not
+import privrank  # noqa: E402
+from privrank.reporting.examples import heading  # noqa: E402
+from vignettes import WARNED_AT, execute  # noqa: E402
+
+# The side bar. Pages of docs/ that no group names come at the end of the second.
+GROUPS = {
+    "Start": ["ten-minutes", "tutorials/index", "gallery"],
+    "Guides": ["models", "local", "privacy"],
+    "Reference": ["api/index", "glossary"],
+    "Papers": ["papers/index"],
+    "Evidence": ["validation/README", "speed"],
+    "Development": ["architecture", "contributing", "changelog", "data", "licences"],
+}
+SPREAD = "Guides"
+
+# Pages whose sources lie outside of docs/.
+OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md", "data": "data/README.md"}
+
+# Index pages, and which pages they list.
+BELOW = {
+    "tutorials/index": r"tutorials/.+",
+    "papers/index": r"papers/.+",
+    "validation/README": r"validation/.+",
+    "speed": r"benchmarks.*",
+}
+
+LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
+FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
+NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
+
+
+def sources():
+    """The source in the repository of each page that is not made of docstrings, by its name."""
+    found = {
+        path.relative_to(DOCS).with_suffix("").as_posix(): path
+        for path in sorted(DOCS.rglob("*.md"))
+    }
+    found |= {name: ROOT / path for name, path in OUTSIDE.items()}
+    vignettes = sorted((ROOT / "vignettes").glob("*.py"))
+    return found | {f"tutorials/{path.stem}": path for path in vignettes}
+
+
+def relinked(text, page, pages):
+    """The text with links, and with paths and public names, that lead to pages of the site."""
+    source, names = pages[page], names_of_pages()
+    places = {path: name for name, path in pages.items()}
+
+    def to(target):
+        path, _, fragment = target.partition("#")
+        for base in (source.parent, ROOT):
+            name = places.get((base / path).resolve())
+            if path and name:
+                way = os.path.relpath(f"{name}.md", Path(page).parent)
+                return Path(way).as_posix() + (f"#{fragment}" if fragment else "")
+        return None
+
+    def link(match):
+        target = match[2]
+        if urlsplit(target).scheme or target.startswith("#"):
+            return match[0]
+        inside = (source.parent / target.partition("#")[0]).is_relative_to(DOCS)
+        return f"[{match[1]}]({to(target)})" if to(target) else match[0] if inside else match[1]
+
+    def named(match):
+        name = names.get(match[1].removeprefix("pr."))
+        way = os.path.relpath(f"{name}.rst", Path(page).parent) if name else to(match[1])
+        return f"[{match[0]}]({way})" if way else match[0]
+
+    parts = FENCED.split(text)
+    parts[::2] = [NAMED.sub(named, LINK.sub(link, part)) for part in parts[::2]]
+    return "".join(parts)
+
+
+def toctree(names, caption=""):
+    """A hidden table of contents, which the theme shows in the side bar."""
+    options = [":hidden:", f":caption: {caption}" if caption else ""]
+    lines = ["```{toctree}", *filter(None, options), "", *names, "```"]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def listing(names, pages):
+    """A list of pages by their headings."""
+    rows = [(name, first_heading(pages[name])) for name in names]
+    return "".join(f"- [{title}](/{name}.md)\n" for name, title in rows)
+
+
+def first_heading(path):
+    """The heading of a page of Markdown or of a vignette."""
+    if path.suffix == ".py":
+        return heading(path)
+    return re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), flags=re.M)[1]
+
+
+def groups(pages):
+    """The side bar: captions and names of pages; what stands below an index page is not in it."""
+    placed = {name for names in GROUPS.values() for name in names}
+    loose = [name for name in pages if "/" not in name and not name.startswith("benchmarks")]
+    rest = [name for name in loose if name not in placed | {"index"}]
+    return GROUPS | {SPREAD: GROUPS[SPREAD] + rest}
+
+
+def kind(value):
+    """The group of a public object in the list of the reference."""
+    if not inspect.isclass(value):
+        return "Functions"
+    if re.match(r"Private|\w+Test$", value.__name__):
+        return "Models and tests"
+    return "Results" if value.__name__.endswith("Result") else "Other classes"
+
+
+def public():
+    """Public objects by group and full name; each module has a group of its own."""
+    found = {name: {} for name in ("Models and tests", "Results", "Functions", "Other classes")}
+    for name in privrank.__all__:
+        value = getattr(privrank, name)
+        if inspect.ismodule(value):
+            inner = {f"privrank.{name}.{one}": getattr(value, one) for one in value.__all__}
+            known = [other for objects in found.values() for other in objects.values()]
+            found[f"pr.{name}"] = {one: own for one, own in inner.items() if own not in known}
+        else:
+            found[kind(value)][f"privrank.{name}"] = value
+    return found
+
+
+@cache
+def names_of_pages():
+    """The page of each public name as it is written after `pr.`."""
+    objects = [name for group in public().values() for name in group]
+    return {name.removeprefix("privrank."): f"api/{name}" for name in objects}
+
+
+def described(name, value):
+    """The page of a public object, which Sphinx fills from its docstring."""
+    module, _, last = name.rpartition(".")
+    if inspect.isclass(value) and issubclass(value, BaseException):
+        directive = [f".. autoexception:: {last}"]
+    elif inspect.isclass(value):
+        directive = [f".. autoclass:: {last}", "   :members:", "   :inherited-members:"]
+    else:
+        word = "function" if inspect.isroutine(value) else "data"
+        directive = [f".. auto{word}:: {last}"]
+    short = name.removeprefix("privrank.")
+    lines = [short, "=" * len(short), "", f".. currentmodule:: {module}", "", *directive]
+    return "\n".join(lines) + "\n"
+
+
+def reference():
+    """The pages of the API reference by name, the list of all first."""
+    pages, rows = {}, ["API reference", "=============", "", "``import privrank as pr``", ""]
+    order = ["", ".. toctree::", "   :hidden:", ""]
+    for group, objects in public().items():
+        rows += [group, "-" * len(group), "", ".. list-table::", "   :widths: 30 70", ""]
+        for name, value in objects.items():
+            pages[f"api/{name}"] = described(name, value)
+            plain = type(value).__module__ == "typing"
+            sentence = "" if plain else inspect.getdoc(value).split("\n\n")[0].replace("\n", " ")
+            rows += [f"   * - :doc:`{name.removeprefix('privrank.')} </api/{name}>`"]
+            rows += [f"     - {sentence}"]
+            order.append(f"   /api/{name}")
+        rows.append("")
+    return {"api/index": "\n".join(rows + order) + "\n"} | pages
+
+
+# --------------------------------------------------------------------------------- tutorials
+
+
+def fenced(text, language, name=""):
+    """A block of code or of output, under a class of its own if it is named."""
+    fence = "`" * 5
+    block = f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
+    return f"::::{{container}} {name}\n{block}::::\n" if name else block
+
+
+def shown(output, picture):
+    """An output of a cell as Markdown; `picture` stores a figure and returns its name."""
+    if output.output_type == "stream":
+        error = output.name == "stderr"
+        text = WARNED_AT.sub("", output.text) if error else output.text
+        return fenced(text, "text", "warned" if error else "printed")
+    data = output.get("data", {})
+    if "image/png" in data:
+        return f"![]({picture(data['image/png'])})\n"
+    if "text/html" in data:
+        return fenced(f'<div class="output">\n{data["text/html"]}\n</div>', "{raw} html")
+    return fenced(data.get("text/plain", ""), "text", "printed")
+
+
+def tutorial(script, out):
+    """Run a vignette and write it as a page with its figures."""
+    figures = []
+
+    def picture(encoded):
+        name = f"{script.stem}-{len(figures) + 1}.png"
+        (out / name).write_bytes(base64.b64decode(encoded))
+        figures.append(name)
+        return name
+
+    parts = []
+    for cell in execute(script).cells:
+        if cell.cell_type == "markdown":
+            parts.append(cell.source + "\n")
+        elif cell.source.strip():
+            parts.append(fenced(cell.source, "python"))
+            parts += [shown(output, picture) for output in cell.outputs]
+    (out / f"{script.stem}.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def tutorials(out):
+    """Run the vignettes of which there is no page that is newer than what it is made from."""
+    out.mkdir(parents=True, exist_ok=True)
+    tools = [Path(__file__), Path(__file__).with_name("vignettes.py")]
+    code = [*(ROOT / "privrank").rglob("*.py"), *tools]
+    newest = max(path.stat().st_mtime for path in code)
+    for script in sorted((ROOT / "vignettes").glob("*.py")):
+        page = out / f"{script.stem}.md"
+        if page.exists() and page.stat().st_mtime > max(newest, script.stat().st_mtime):
+            continue
+        print(f"{script.relative_to(ROOT)} ...", flush=True)
+        tutorial(script, out)
+
+
+def gallery(made):
+    """A grid of the figures of the tutorials, each with the heading that it stands under."""
+    cells = []
+    for page in sorted(made.glob("*.md")):
+        above = page.stem
+        text = re.sub(r"^`{5}.*?^`{5}$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        for title, figure in re.findall(r"^#+ (.+)|^!\[\]\((.+)\)", text, flags=re.M):
+            if title:
+                above = title
+                continue
+            options = f":alt: {above}\n:target: tutorials/{page.stem}.html\n"
+            cells.append(f":::{{figure}} tutorials/{figure}\n{options}\n{above}\n:::\n")
+    return "\n::::{container} gallery\n" + "\n".join(cells) + "::::\n"
+
+
+# ------------------------------------------------------------------------------------- build
+
+
+def assemble(folder, made=None):
+    """Write all that Sphinx reads into a folder; without tutorials unless they are `made`."""
+    pages = sources()
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("*.csv", "__pycache__"))
+    texts = {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
+    (folder / "tutorials").mkdir(exist_ok=True)
+    if made:
+        shutil.copytree(made, folder / "tutorials", dirs_exist_ok=True)
+        texts |= {f"tutorials/{one.stem}": one.read_text("utf-8") for one in made.glob("*.md")}
+        texts["gallery"] += gallery(made)
+    texts = {name: relinked(text, name, pages) for name, text in texts.items()}
+    for index, below in BELOW.items():
+        names = sorted(name for name in pages if re.fullmatch(below, name) and name != index)
+        texts[index] += listing(names, pages) + toctree([f"/{name}" for name in names])
+    for caption, names in groups(pages).items():
+        texts["index"] += toctree(names, caption)
+    for name, text in texts.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / "api").mkdir()
+    for name, text in reference().items():
+        (folder / f"{name}.rst").write_text(text, encoding="utf-8")
+
+
+class Links(HTMLParser):
+    """What a page links to and loads, and the names of its own places."""
+
+    def __init__(self):
+        super().__init__()
+        self.links, self.loads, self.places = [], [], set()
+
+    def handle_starttag(self, tag, attributes):
+        """Note the addresses and names of one tag."""
+        values = dict(attributes)
+        self.places |= {values[key] for key in ("id", "name") if values.get(key)}
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif tag != "a":
+            self.loads += [values[key] for key in ("href", "src") if values.get(key)]
+
+
+def faults(out):
+    """Links of the built pages that lead nowhere within the site, and loads from elsewhere."""
+    pages = {}
+    for path in sorted(out.rglob("*.html")):
+        pages[path.resolve()] = page = Links()
+        page.feed(path.read_text(encoding="utf-8"))
+    found = []
+    for path, page in pages.items():
+        here = path.relative_to(out.resolve())
+        for address in page.links + page.loads:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                if address in page.loads and parts.scheme != "data":
+                    found.append(f"{here} loads {address}")
+                continue
+            goal = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not goal.is_file():
+                found.append(f"{here}: no file for {address}")
+            elif parts.fragment and goal in pages:
+                if unquote(parts.fragment) not in pages[goal].places:
+                    found.append(f"{here}: no place for {address}")
+    return found
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("build/site"), help="output folder")
+    out = parser.parse_args(argv).out
+    made, folder = out.with_name(f"{out.name}-tutorials"), out.with_name(f"{out.name}-source")
+    tutorials(made)
+    assemble(folder, made)
+    shutil.rmtree(out, ignore_errors=True)
+    strict = ["-W", "--keep-going", "-n", "-q", "-b", "html", "-d", f"{folder}-read"]
+    run = subprocess.run([sys.executable, "-m", "sphinx", *strict, folder, out], check=False)
+    found = faults(out)
+    print("\n".join(found) or f"{out / 'index.html'}: all links lead somewhere", flush=True)
+    sys.exit(run.returncode or bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What epsilon means for a p-value and for the size of a survey: the tables of docs/planning.md."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import cache
+
+import numpy as np
+from study import arguments, replicate, write
+
+import privrank as pr
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+
+
+@cache
+def ranked() -> pr.ClosenessTest:
+    """Return the comparison by gender of the quick start, on rankings completed once."""
+    cems = pr.datasets.load_university()
+    ranks = cems.rankings(np.random.default_rng(1))
+    formula = "London + Paris + Milano + StGallen + Barcelona + Stockholm ~ gender"
+    data = ranks.join(cems.students)
+    return pr.ClosenessTest.from_formula(formula, data, respondent="respondent")
+
+
+def pvalue(rng: np.random.Generator, epsilon: float) -> float:
+    """Return the p-value of one more fit of the same data."""
+    return float(ranked().fit(epsilon, rng=rng).pvalue or 0.0)
+
+
+COMMAND = "python validation/planning.py"
+
+
+def pvalues(fits: int) -> None:
+    """Write how p-values of the same data differ from fit to fit."""
+    started, rows = time.time(), []
+    for number, epsilon in enumerate((*EPSILONS, math.inf)):
+        found = np.array(replicate(pvalue, fits, epsilon, cell=21500 + number))
+        low, middle, high = np.quantile(found, [0.05, 0.5, 0.95])
+        rows.append(
+            {
+                "epsilon": f"{epsilon:g}",
+                "5 %": f"{low:.4f}",
+                "median": f"{middle:.4f}",
+                "95 %": f"{high:.4f}",
+                "share at most .05": f"{np.mean(found <= 0.05):.2f}",
+            }
+        )
+        print(rows[-1], flush=True)
+    write("planning_pvalues", "P-values of the same data, fit after fit", COMMAND, rows, started)
+
+
+def sizes() -> None:
+    """Write how many respondents tests need."""
+    started, rows = time.time(), []
+    choices = {"kind": "choices"}
+    plans = {
+        "is a vote even? 55 to 45": (
+            pr.power.UniformityPower(2, **choices),
+            {"total_variation": 0.05},
+        ),
+        "are six choices equally likely? distance .1": (
+            pr.power.UniformityPower(6, **choices),
+            {"total_variation": 0.1},
+        ),
+        "do two groups choose alike among three? distance .15": (
+            pr.power.ClosenessPower(3, **choices),
+            {"total_variation": 0.15},
+        ),
+    }
+    for name, (design, effect) in plans.items():
+        needed = {
+            f"epsilon {epsilon:g}": str(design.solve_power(power=0.8, epsilon=epsilon, **effect))
+            for epsilon in (*EPSILONS, math.inf)
+        }
+        rows.append({"question": name, **needed})
+        print(rows[-1], flush=True)
+    write("planning_sizes", "Respondents for power .8 at level .05", COMMAND, rows, started)
+
+
+def main() -> None:
+    pvalues(arguments(__doc__, 200))
+    sizes()
+
+
+if __name__ == "__main__":
+    main()

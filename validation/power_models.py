@@ -1,0 +1,236 @@
+"""Do plans of models predict what fits give?
+
+Every cell plans a survey, simulates it so many times, fits it, and compares: the share of fits that
+separate two items, or the top k, beside the power that was predicted; the median standard error
+beside the predicted one; the mean excess of consensus orders, and the mean width of rank intervals,
+beside theirs. `sd` is the difference over the standard errors of both. Effects are those that the
+approximations were looked at with, and held-out ones: spread worths, strong preferences, many
+items, an epsilon of .5, a few hundred answers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from study import asked, table
+
+import privrank as pr
+from privrank.bradley_terry.inversion import pvalues
+
+COMMAND = "python validation/power_models.py"
+INF = math.inf
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A plan, the numbers it is asked about, and the share of the replicates it takes."""
+
+    what: str
+    plan: dict[str, Any]
+    nobs: int
+    epsilon: float
+    effect: float
+    held_out: bool = False
+    share: float = 1.0
+
+    def __str__(self) -> str:
+        settings = ", ".join(f"{name}={value}" for name, value in self.plan.items())
+        return f"{self.what}: {settings}, n={self.nobs}, eps={self.epsilon:g}, {self.effect:g}"
+
+    def replicates(self, asked_for: int) -> int:
+        return max(20, round(self.share * asked_for))
+
+    @property
+    def planner(self) -> Any:
+        kinds = {"contrast": pr.power.BTLPower, "top": pr.power.TopKPower}
+        if self.what in kinds:
+            return kinds[self.what](**self.plan)
+        return pr.power.AggregationPower(**self.plan, replicates=300)
+
+
+PUBLIC, PRIVATE = {"max_rows": 15, "design": "public"}, {"max_rows": 15}
+SPREAD = {"items": 10, "max_rows": 20, "worths": 2.0}
+CELLS = (
+    Cell("contrast", {"items": 6, **PUBLIC}, 200, 1.0, 0.4),
+    Cell("contrast", {"items": 6, **PUBLIC}, 200, INF, 0.25),
+    Cell("contrast", {"items": 6, **PRIVATE}, 200, 1.0, 0.4),
+    Cell("contrast", {"items": 6, "max_rows": 3}, 800, 1.0, 0.4),
+    Cell("contrast", {"items": 6, "unit": "row"}, 1500, 1.0, 0.5),
+    Cell("contrast", {"items": 4, "max_rows": 6, "dependence": "pairs"}, 200, 1.0, 0.5),
+    Cell("contrast", {"items": 6, "mode": "local"}, 3000, 1.0, 0.5),
+    Cell("contrast", SPREAD, 400, 0.5, 0.6, True),
+    Cell("contrast", {"items": 4, "max_rows": 6, "design": "public"}, 60, 0.5, 1.5, True),
+    Cell("contrast", {"items": 5, "max_rows": 4, "worths": 3.0}, 300, 2.0, 0.5, True),
+    Cell("contrast", {"items": 8, "mode": "local", "worths": 2.0}, 4000, 2.0, 0.6, True),
+    Cell("top", {"items": 6, "k": 2, **PUBLIC}, 300, 1.0, 0.35),
+    Cell("top", {"items": 6, "k": 2, **PUBLIC}, 300, INF, 0.25),
+    Cell("top", {"items": 6, "k": 2, **PRIVATE}, 300, 1.0, 0.45),
+    Cell("top", {"items": 6, "k": 2, "max_rows": 3}, 1200, 1.0, 0.35),
+    Cell("top", {"items": 6, "k": 2, "unit": "row"}, 1500, 1.0, 0.5),
+    Cell("top", {"items": 6, "k": 2, "mode": "local"}, 5000, 1.0, 0.5),
+    Cell("top", {"items": 5, "k": 1, "max_rows": 10, "aim": "right"}, 100, 0.5, 0.4, True),
+    Cell("top", {"items": 10, "k": 3, "max_rows": 20}, 400, 1.0, 0.6, True),
+    Cell("top", {"items": 4, "k": 1, "max_rows": 6, "worths": (1, 0, 0, -1)}, 100, 1.0, 1.0, True),
+    Cell("top", {"items": 5, "k": 2, "max_rows": 1}, 500, 2.0, 0.8, True),
+    Cell("excess", {"items": 6}, 300, 0.5, 0.8, share=2),
+    Cell("excess", {"items": 6}, 100, INF, 0.9, share=2),
+    Cell("excess", {"items": 10, "method": "borda"}, 500, 0.5, 0.8),
+    Cell("excess", {"items": 6, "mode": "local"}, 3000, 1.0, 0.8, share=0.5),
+    Cell("excess", {"items": 8}, 5000, 0.1, 0.9, True),
+    Cell("excess", {"items": 4, "target": "sample"}, 60, 0.5, 0.7, True, share=2),
+    Cell("width", {"items": 6, "loss": "width"}, 300, 0.5, 0.8),
+    Cell("width", {"items": 6, "loss": "width"}, 1500, INF, 0.9),
+    Cell("width", {"items": 6, "loss": "width", "mode": "local"}, 4000, 2.0, 0.8, share=0.5),
+    Cell("width", {"items": 12, "loss": "width"}, 1000, 0.5, 0.8, True, share=0.5),
+)
+
+
+def comparisons(rng: np.random.Generator, worths: np.ndarray, nobs: int, rows: int) -> pd.DataFrame:
+    """Return comparisons of random pairs, so many of each respondent."""
+    m = len(worths)
+    first, second = np.triu_indices(m, 1)
+    drawn = rng.random((nobs, len(first))).argsort(axis=1)[:, :rows].ravel()
+    ahead = 1.0 / (1.0 + np.exp(worths[second] - worths[first]))
+    names = np.array([str(number) for number in range(m)])
+    return pd.DataFrame(
+        {
+            "item1": names[first[drawn]],
+            "item2": names[second[drawn]],
+            "outcome": np.where(rng.random(len(drawn)) < ahead[drawn], 1, -1),
+            "respondent": np.repeat(np.arange(nobs), rows),
+        }
+    )
+
+
+def run(rng: np.random.Generator, cell: Cell) -> tuple[float, float]:
+    """Simulate and fit one survey; return what the plan predicts the mean of, and an error."""
+    plan = cell.planner
+    if cell.what in ("excess", "width"):
+        return consensus(rng, cell), math.nan
+    worths = plan._worths(cell.effect)
+    names = [str(number) for number in range(len(worths))]
+    rows = cell.plan.get("max_rows", 1)
+    frame = comparisons(rng, worths, cell.nobs, rows)
+    if cell.plan.get("mode") == "local":
+        tally = reports(rng, frame, pr.local.Comparisons(names, epsilon=cell.epsilon))
+        if cell.what == "top":
+            return separated(pr.PrivateTopK.from_reports(tally, cell.plan["k"]), cell), math.nan
+        result = pr.PrivateBTL.from_reports(tally)
+    else:
+        facts = {"items": names, "max_rows": rows, "design": cell.plan.get("design", "private")}
+        facts["respondent"] = None if cell.plan.get("unit") == "row" else "respondent"
+        options = {"rng": rng, "dependence": cell.plan.get("dependence", "auto")}
+        if cell.what == "top":
+            model = pr.PrivateTopK(frame, cell.plan["k"], **facts)
+            return separated(model.fit(cell.epsilon, **options), cell), math.nan
+        result = pr.PrivateBTL(frame, **facts).fit(cell.epsilon, **options)
+    contrast = np.zeros((1, len(worths)))
+    contrast[0, :2] = 1.0, -1.0
+    covariance = result.cov_params().to_numpy()
+    error = math.sqrt((contrast @ covariance @ contrast.T).item())
+    if math.isinf(cell.epsilon):
+        return float(result.pairwise()["pvalue"].iloc[0] <= 0.05), error
+    return float(pvalues(result._inference(), contrast)[0] <= 0.05), error
+
+
+def reports(rng: np.random.Generator, frame: pd.DataFrame, protocol: Any) -> Any:
+    """Return the tally of reports of one comparison of each respondent."""
+    first, second, outcome = (
+        frame[name].to_numpy().astype(int) for name in ("item1", "item2", "outcome")
+    )
+    m = len(protocol.items)
+    rows = np.arange(len(frame))
+    ranks = rng.random((len(frame), m)).argsort(axis=1).argsort(axis=1) + 1
+    one, other = ranks[rows, first], ranks[rows, second]
+    swap = (one < other) != (outcome > 0)
+    ranks[rows[swap], first[swap]], ranks[rows[swap], second[swap]] = other[swap], one[swap]
+    place = {tuple(pair): number for number, pair in enumerate(protocol.all_pairs.tolist())}
+    asks = np.array([place[pair] for pair in zip(first.tolist(), second.tolist(), strict=True)])
+    return protocol.tally(protocol.simulate(ranks, rng, asks))
+
+
+def separated(result: Any, cell: Cell) -> float:
+    """Return whether the right set was selected, and separated if that was asked."""
+    right = set(result.selected) == {str(number) for number in range(cell.plan["k"])}
+    return float(right and (cell.plan.get("aim") == "right" or result.pvalue <= 0.05))
+
+
+def consensus(rng: np.random.Generator, cell: Cell) -> float:
+    """Return the excess of the order of one survey, or the mean width of its rank intervals."""
+    names = [str(number) for number in range(cell.plan["items"])]
+    model = pr.Mallows(names, phi=cell.effect)
+    ranks, m = model.rvs(cell.nobs, rng), len(names)
+    if cell.plan.get("mode") == "local":
+        protocol = pr.local.SubRanking(names, epsilon=cell.epsilon)
+        tally = protocol.tally(protocol.simulate(ranks, rng))
+        result = pr.PrivateRankAggregation.from_reports(tally)
+    else:
+        method = cell.plan.get("method", "auto")
+        frame = pr.PrivateRankAggregation(pd.DataFrame(ranks, columns=names))
+        result = frame.fit(cell.epsilon, method=method, rng=rng)
+    if cell.what == "width":
+        limits = result.rank_conf_int()
+        return float((limits["upper"] - limits["lower"]).mean())
+    sample = cell.plan.get("target") == "sample"
+    if sample:
+        ahead = (ranks[:, :, None] < ranks[:, None, :]).mean(axis=0)
+    else:
+        ahead = np.array(
+            [[0.5 if i == j else model.pair_probability(i, j) for j in names] for i in names]
+        )
+    order = [int(name) for name in result.order]
+    best = list(range(m))
+    if sample:
+        plain = pr.PrivateRankAggregation(pd.DataFrame(ranks, columns=names)).fit(INF)
+        best = [int(name) for name in plain.order]
+    return (against(order, ahead) - against(best, ahead)) / (m * (m - 1) / 2)
+
+
+def against(order: list[int], ahead: np.ndarray) -> float:
+    """Return the mean number of pairs on which rankings differ from an order."""
+    return float(np.triu(ahead[np.ix_(order, order)].T, 1).sum())
+
+
+def row(cell: Cell, found: list[tuple[float, float]]) -> dict[str, Any]:
+    """Compare what was predicted with what was found."""
+    values, errors = np.array(found).T
+    plan = cell.planner
+    predicted = plan.power(cell.nobs, cell.epsilon, cell.effect)
+    mean, n = values.mean(), len(values)
+    spread = values.std(ddof=1) / math.sqrt(n)
+    if cell.what in ("contrast", "top"):
+        spread = math.sqrt(predicted * (1.0 - predicted) / n)
+    both = math.hypot(spread, predicted.error)
+    out = {
+        "plan": str(cell).split(", n=")[0],
+        "nobs": cell.nobs,
+        "epsilon": f"{cell.epsilon:g}",
+        "effect": cell.effect,
+        "held out": "yes" if cell.held_out else "",
+        "predicted": f"{float(predicted):.4g}",
+        "found": f"{mean:.4g}",
+        "std err": f"{both:.2g}",
+        "sd": f"{(mean - predicted) / max(both, 1e-12):.1f}",
+        "predicted error": "",
+        "median error": "",
+    }
+    if cell.what == "contrast":
+        error = plan.standard_error(cell.nobs, cell.epsilon, cell.effect)
+        out["predicted error"] = f"{float(error):.3g}"
+        out["median error"] = f"{np.median(errors):.3g}"
+    return out
+
+
+def main() -> None:
+    """Run the cells that are asked for."""
+    wanted = asked(__doc__.splitlines()[0], 300)
+    title = "Plans of Bradley-Terry fits, selections and consensus orders beside simulated fits"
+    table("power_models", title, COMMAND, CELLS, run, row, wanted, 8100)
+
+
+if __name__ == "__main__":
+    main()
