@@ -154,7 +154,7 @@ def tables() -> dict[str, Table]:
     found["long labels"] = worths.with_labels(LABELS).summary()  # type: ignore[attr-defined]
     tests = [made[name] for name in ("uniformity", "identity", "closeness")]
     found["three tests"] = pr.summary_col(tests)  # type: ignore[arg-type]
-    budget = pr.Budget(4.0, 1e-6, unit="respondent")
+    budget = pr.Budget(epsilon=4.0, delta=1e-6, unit="respondent")
     for by in ("PrivateBTL", "PrivateRankAggregation, a second time for the pairs"):
         budget.reserve(by, 0.5, 0.0, unit="respondent")
     found["budget"] = budget.summary()

@@ -270,7 +270,7 @@ class IdentityPower(TestPower):
     >>> import privrank as pr
     >>> census = pr.power.IdentityPower({"town": 0.7, "country": 0.3})
     >>> census.solve_power(nobs=500, total_variation=0.06, power=0.8)
-    epsilon = 0.3749 (exact)
+    epsilon = 0.3749 (no Monte Carlo error)
     """
 
     null: Mallows | Mapping[str, float] | Sequence[float]

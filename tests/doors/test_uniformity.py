@@ -177,7 +177,7 @@ def test_results_stand_side_by_side():
     fits = [test.fit(e, rng=seeded()) for e in (0.5, 1.0)]
     text = pr.summary_col(fits).as_text()
     assert "eps=0.5" in text and "p-value" in text and "Standard errors" not in text
-    with pytest.raises(TypeError, match="one kind"):
+    with pytest.raises(TypeError, match="a list of results"):
         pr.summary_col([fits[0], pr.PrivateBTL.from_formula])
 
 

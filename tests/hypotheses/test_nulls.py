@@ -12,7 +12,7 @@ from privrank.hypotheses import nulltables
 from privrank.hypotheses.nulls import Null, normal_laplace_tail
 from privrank.hypotheses.nulltables import null_draws, public_generator, uniform_rankings
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.util import progress
+from privrank.util import progress, workers
 
 
 def convolved(x, sd, scale):
@@ -242,7 +242,7 @@ def test_null_draws_are_one_sequence_however_they_are_asked_for(cache, monkeypat
 def test_null_draws_show_progress_and_use_all_cores(cache, monkeypatch, capsys):
     alone = null_draws("test", (5,), a_draw, 400)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
-    monkeypatch.setattr(nulltables, "PATIENCE", -1.0)
+    monkeypatch.setattr(workers, "PATIENCE", -1.0)
     monkeypatch.setattr(progress, "PATIENCE", -1.0)
     monkeypatch.setattr(progress, "_watched", lambda: True)
     monkeypatch.setattr(nulltables, "_MEMORY", {})
