@@ -121,7 +121,7 @@ class AdaptiveOrder(Result):
     Parameters
     ----------
     release : Release
-        Answers by pair, the order of the sort, and that of all answers (:func:`release_order`).
+        Answers by pair, the order of the sort, and that of all answers (``release_order``).
     alpha : float
         One minus the confidence level.
     protocol : AdaptiveKwikSort
