@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +40,7 @@ from privrank.util.checks import (
     check_delta,
     check_epsilon,
     check_rng,
+    is_number,
 )
 
 __all__ = ["PrivateRankAggregation", "infer", "planned"]
@@ -394,10 +394,9 @@ def planned(
 
 def _check_share(share: object) -> float:
     """Return the share of the Kemeny score."""
-    real = isinstance(share, Real) and not isinstance(share, bool)
-    if not real or not (share == 0 or LEAST_SHARE <= float(share) <= LARGEST_SHARE):  # type: ignore[arg-type]
+    if not is_number(share) or not (share == 0 or LEAST_SHARE <= share <= LARGEST_SHARE):
         raise ValueError(
             f"score_share must be 0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}, got "
             f"{share!r}."
         )
-    return float(share)  # type: ignore[arg-type]
+    return float(share)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from privrank.planning import simulation
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import STATISTIC, Release
 from privrank.release.survey import Sample
+from privrank.util.checks import is_number
 from privrank.util.solvers import zero
 
 __all__ = [
@@ -98,8 +98,7 @@ class DetectableEffect:
 
 def check_power(power: object, alpha: float) -> None:
     """Refuse what is no power of a test at level `alpha`."""
-    real = isinstance(power, Real) and not isinstance(power, bool)
-    if not real or not alpha < float(power) < 1:  # type: ignore[arg-type]
+    if not is_number(power) or not alpha < power < 1:
         raise ValueError(
             f"power must be a probability between the level {alpha:g} and 1, such as 0.9, "
             f"got {power!r}."

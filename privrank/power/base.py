@@ -14,7 +14,14 @@ import pandas as pd
 
 from privrank.planning.effects import check_power
 from privrank.planning.solving import Search, solve
-from privrank.util.checks import check_alpha, check_choice, check_count, check_delta, check_epsilon
+from privrank.util.checks import (
+    check_alpha,
+    check_choice,
+    check_count,
+    check_delta,
+    check_epsilon,
+    is_number,
+)
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -157,11 +164,17 @@ class Power(ABC):
         nobs, epsilon, effect = at["nobs"], at["epsilon"], at["effect"]
         return Point(
             nobs=0 if nobs is None else check_count("nobs", nobs, low=2),
-            effect=math.nan if effect is None else float(effect),
+            effect=math.nan if effect is None else self._finite(effect),
             epsilon=math.nan if epsilon is None else check_epsilon(epsilon),
             delta=check_delta(at.get("delta", 0.0)),
             alpha=check_alpha(at.get("alpha", 0.05)),
         )
+
+    def _finite(self, effect: object) -> float:
+        if is_number(effect) and math.isfinite(effect):
+            return float(effect)
+        name = self._effect_words.rstrip(" =")
+        raise ValueError(f"{name} must be a finite number, got {effect!r}.")
 
     def _predict(self, **at: Any) -> Estimate:
         """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""

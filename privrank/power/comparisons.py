@@ -21,7 +21,7 @@ from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.power.surveys import Expected, Mode, PairsKnown, Survey, least_and_most, survey_of
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
-from privrank.util.checks import check_choice, check_flag
+from privrank.util.checks import check_choice, check_flag, is_number
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ def _effect(contrast: float | None, win_probability: float | None) -> float | No
             "contrast and win_probability say the same thing: give one of the two and leave the "
             "other out."
         )
-    if not 0 < win_probability < 1:
+    if not is_number(win_probability) or not 0 < win_probability < 1:
         raise ValueError(
             f"win_probability must lie between 0 and 1, got {win_probability!r}: .6 is that of an "
             f"item that wins six comparisons in ten."

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -35,7 +34,7 @@ from privrank.power.surveys import Mode, item_names, least_and_most
 from privrank.release.release import ORDER, Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import own
-from privrank.util.checks import check_choice
+from privrank.util.checks import check_choice, is_number
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -194,8 +193,7 @@ class AggregationPower(Power):
 
     def _check_target(self, target: object, alpha: float) -> None:
         most = len(item_names(self.items)) - 1.0 if self.loss == "width" else 0.5
-        real = isinstance(target, Real) and not isinstance(target, bool)
-        if not real or not 0 < float(target) < most:  # type: ignore[arg-type]
+        if not is_number(target) or not 0 < target < most:
             raise ValueError(
                 f"{self.loss} must lie between 0 and {most:g} to be reached, got {target!r}."
             )
@@ -305,9 +303,9 @@ class AggregationPower(Power):
         return self._plot(dep_var, ax, **at, delta=delta, alpha=alpha)
 
 
-def _theta(phi: float) -> float:
+def _theta(phi: object) -> float:
     """Return -log phi, and a number that is refused for what is no dispersion between 0 and 1."""
-    return -math.log(phi) if 0 < phi < 1 else math.nan
+    return -math.log(phi) if is_number(phi) and 0 < phi < 1 else math.nan
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.planning.effects import MOST_THETA, alternative, effect_at
 from privrank.power.base import Dependent, Estimate, Power
 from privrank.release.survey import SampleKind
-from privrank.util.checks import check_count, check_items
+from privrank.util.checks import check_count, check_items, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,17 +74,17 @@ class Effects:
         return None if total_variation is None else _each(self._of_distance, total_variation)
 
     def _of_phi(self, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        if not is_number(value) or not 0 <= value <= 1:
             raise ValueError(
                 f"phi must lie between 0 (all rankings equal) and 1 (uniform), got {value!r}."
             )
-        theta = -math.log(value) if float(value) > 0 else math.inf
+        theta = -math.log(value) if value > 0 else math.inf
         if not self.null.center:
             return min(theta, MOST_THETA)
         return 1.0 - min(theta, MOST_THETA) / self.null.theta
 
     def _of_distance(self, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < 1:
+        if not is_number(value) or not 0 <= value < 1:
             raise ValueError(
                 f"total_variation must be a distance of at least 0 and below 1, got {value!r}."
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -53,7 +52,7 @@ from privrank.release.release import (
     Release,
 )
 from privrank.release.survey import Design, DesignKind, PairCounts
-from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_flag
+from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_flag, is_number
 from privrank.util.solvers import square_root
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ def survey_of(asked: BTLPower | TopKPower) -> Survey:
     items = item_names(asked.items)
     rows = check_count("max_rows", asked.max_rows, high=len(items) * (len(items) - 1) // 2)
     effect = asked.design_effect
-    if isinstance(effect, bool) or not isinstance(effect, Real) or not 1 <= effect < math.inf:
+    if not is_number(effect) or not 1 <= effect < math.inf:
         raise ValueError(
             f"design_effect must be a number of at least 1, got {effect!r}: 1 is that of "
             f"independent answers."

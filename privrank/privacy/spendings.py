@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from numbers import Real
 from threading import Lock
 from typing import Any, NoReturn
 
 from privrank.privacy.ledgerfile import LedgerFile, Record
-from privrank.util.checks import LARGEST_EPSILON, check_delta, check_epsilon
+from privrank.util.checks import LARGEST_EPSILON, check_delta, check_epsilon, is_number
 
 __all__ = [
     "Disk",
@@ -70,7 +69,7 @@ def checked(
         half = 0.5 * spent**2 if failure == 0 else None
         return Spending(by, spent, failure, half, released)
     largest = 0.5 * LARGEST_EPSILON**2
-    value = float(rho) if isinstance(rho, Real) and not isinstance(rho, bool) else math.nan
+    value = float(rho) if is_number(rho) else math.nan
     if not (0 <= value <= largest or value == math.inf):
         raise ValueError(
             f"rho must be between 0 and {largest:g}, infinite, or None where it is not known, got "

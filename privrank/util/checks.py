@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Set
 from numbers import Integral, Real
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "check_items",
     "check_penalty",
     "check_rng",
+    "is_number",
     "warn_few",
 ]
 
@@ -38,9 +39,14 @@ class PrivrankWarning(UserWarning):
     """A result to be read with care; said from the release and public facts alone."""
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a real number, which True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_epsilon(epsilon: object) -> float:
     """Return `epsilon` as a float in (0, inf]."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
+    if not is_number(epsilon):
         raise TypeError(
             f"epsilon must be a positive number (numpy.inf for the non-private run), "
             f"got {type(epsilon).__name__}."
@@ -65,7 +71,7 @@ def check_epsilon(epsilon: object) -> float:
 
 def check_delta(delta: object) -> float:
     """Return `delta` as a float in [0, 1)."""
-    if isinstance(delta, bool) or not isinstance(delta, Real):
+    if not is_number(delta):
         raise TypeError(f"delta must be a number in [0, 1), got {type(delta).__name__}.")
     value = float(delta)
     if not 0 <= value < 1:
@@ -85,7 +91,7 @@ def check_effect_epsilon(effect_epsilon: object, epsilon: float) -> float | None
             "effect_epsilon= is what an effect costs: leave it out with epsilon=numpy.inf, where "
             "the effect is free."
         )
-    if isinstance(effect_epsilon, bool) or not isinstance(effect_epsilon, Real):
+    if not is_number(effect_epsilon):
         raise TypeError(
             f"effect_epsilon must be a positive number, got {type(effect_epsilon).__name__}."
         )
@@ -99,7 +105,7 @@ def check_effect_epsilon(effect_epsilon: object, epsilon: float) -> float | None
 
 def check_alpha(alpha: object) -> float:
     """Return the significance level as a float in (0, 1)."""
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < float(alpha) < 1:
+    if not is_number(alpha) or not 0 < alpha < 1:
         raise ValueError(
             f"alpha must be a significance level strictly between 0 and 1 such as 0.05, "
             f"got {alpha!r}."
@@ -193,8 +199,7 @@ def check_tolerance(tolerance: object) -> None:
     """Refuse what is neither None nor a total variation distance strictly between 0 and 1."""
     if tolerance is None:
         return
-    real = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
-    if not real or not 0 < float(tolerance) < 1:  # type: ignore[arg-type]
+    if not is_number(tolerance) or not 0 < tolerance < 1:
         raise ValueError(
             f"tolerance must be a total variation distance strictly between 0 and 1, "
             f"got {tolerance!r}."
