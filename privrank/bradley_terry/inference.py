@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,6 +16,7 @@ from privrank.bradley_terry.moments import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.netnoise import NetLaw
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.release import LARGEST, Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import own
@@ -156,27 +158,44 @@ def edge_noise(
     b: FloatArray,
     draws: int,
     generator: np.random.Generator,
-    pairs: PairCounts | None = None,
 ) -> FloatArray:
     """Simulate what the noise of pairs does to the scores, shape (draws, m), or none at all.
 
-    With the edges, and the items they join, in another order if `pairs` are given. Of many items it
-    is taken as normal.
+    Of many items it is taken as normal.
     """
-    pairs = equations.pairs if pairs is None else pairs
-    edges = len(pairs.first)
+    pairs = equations.pairs
     if equations.edge_law.scale == 0 and equations.count_variance == 0:
         return np.zeros((1, equations.items))
     if equations.items > MOST_SIMULATED_ITEMS:
         linear = ItemContrasts(pairs, equations.items)
         root = square_root(linear.information(equations.edge_variance(b)))
         return np.asarray(generator.standard_normal((draws, equations.items)) @ root.T)
-    cells = equations.edge_step * equations.edge_law.simulate((2, draws, edges), generator)
+    drawn = _pair_draws(equations.edge_law, (draws, len(pairs.first)), generator)
+    return _by_item(equations, b, pairs, *drawn)
+
+
+def _pair_draws(
+    law: DiscreteLaplace | DiscreteGaussian, size: tuple[int, int], generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return draws for each pair: half differences of the noise of two cells, and normal ones."""
+    halves = np.zeros((1, 1))
+    if law.scale > 0:
+        first, second = law.simulate((2, *size), generator)
+        halves = 0.5 * (first - second)
+    return halves, generator.standard_normal(size)
+
+
+def _by_item(
+    equations: ScoreEquations,
+    b: FloatArray,
+    pairs: PairCounts,
+    halves: FloatArray,
+    normal: FloatArray,
+) -> FloatArray:
+    """Return what such draws do to the scores, shape (draws, m): noise of cells and of counts."""
     mean = equations.function.mean(b[pairs.first] - b[pairs.second])
-    by_edge = 0.5 * (cells[0] - cells[1])
-    by_edge = by_edge + np.sqrt(equations.count_variance) * mean * generator.standard_normal(
-        (draws, edges)
-    )
+    by_edge = normal * (math.sqrt(equations.count_variance) * mean)
+    by_edge += equations.edge_step * halves
     return np.asarray((ItemContrasts(pairs, equations.items).matrix().T @ by_edge.T).T)
 
 
@@ -193,8 +212,9 @@ def _noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -
     edges = np.lexsort(ends[::-1])
     moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
     noise = equations.item_step * public_noise(equations.item_law, m, draws)
-    generator = public_generator("errors of pairs", m)
-    noise = noise + edge_noise(equations, worths[order], draws, generator, moved)
+    if equations.edge_law.scale > 0 or equations.count_variance > 0:
+        drawn = _public_pairs(equations.edge_law, m, len(edges), draws)
+        noise = noise + _by_item(equations, worths[order], moved, *drawn)
     return np.asarray(noise[:, place])
 
 
@@ -203,3 +223,13 @@ def public_noise(law: NetLaw, items: int, draws: int) -> FloatArray:
     """Return public draws of noise, shape (draws, items), kept for the next test."""
     generator = public_generator("errors of worths", items)
     return own(np.asarray(law.simulate((draws, items), generator)), np.float64)
+
+
+@lru_cache(maxsize=1)
+def _public_pairs(
+    law: DiscreteLaplace | DiscreteGaussian, items: int, pairs: int, draws: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return public draws for each pair (:func:`_pair_draws`), kept for the next test."""
+    generator = public_generator("errors of pairs", items)
+    halves, normal = _pair_draws(law, (draws, pairs), generator)
+    return own(halves, np.float64), own(normal, np.float64)

@@ -71,21 +71,23 @@ def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
 
 def zero_tests(
     inference: Inference, contrasts: FloatArray
-) -> tuple[FloatArray, NoisyErrors, Components, Components]:
+) -> tuple[FloatArray, FloatArray, NoisyErrors, Components]:
     """Return the statistics by which contrasts are tested to be zero, and how these err.
 
-    The errors themselves, their components under the hypotheses and those at the fit.
+    The statistics, their weights of the scores, the errors and their components under the
+    hypotheses.
     """
     errors = inference.score_errors()
     if errors is None:
         errors = inference.noisy_errors()
-        parts = errors.components(contrasts)
-        return contrasts @ inference.fitted.coefficients, errors, parts, parts
+        weights = contrasts @ inference.errors.response
+        statistic = contrasts @ inference.fitted.coefficients
+        return statistic, weights, errors, errors.components(contrasts)
     tests = _ScoreTests(inference, errors, contrasts)
     statistic, weights, ratio = tests._scores(np.zeros(len(contrasts)), np.arange(len(contrasts)))
     parts = errors.components(weights)
     null = replace(parts, variance=ratio * parts.variance, side=ratio**2 * parts.side)
-    return statistic, errors, null, parts
+    return statistic, weights, errors, null
 
 
 def intervals(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ __all__ = [
     "Curve",
     "Enumerated",
     "Sampler",
+    "all_of",
     "chance",
     "chance_of_level",
     "detectable",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 IntArray = NDArray[np.int64]
+T = TypeVar("T")
 
 _LEAST = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
@@ -83,25 +85,33 @@ def chance_of_level(
     return chance(asked, law, threshold, boundary)
 
 
-def mean_of(
-    one: Callable[[int], float], replicates: int, workers: Workers, label: str
-) -> tuple[float, float]:
-    """Return the mean of one(r) over replicates r = 0, 1, ... and its standard error.
+def all_of(one: Callable[[int], T], replicates: int, workers: Workers, label: str) -> list[T]:
+    """Return one(r) of all replicates r = 0, 1, ..., simulated block by block.
 
-    What a replicate is must depend on r alone, so that the mean is the same for any number of
-    workers and replicates r are alike from one mean to the next. Where all agree, the error is that
-    of probabilities of which one more would not: it is never 0, which says that a value is exact.
+    What a replicate is must depend on r alone, so that it is the same for any number of workers and
+    replicates r are alike from one call to the next.
     """
     blocks = range(-(-replicates // BLOCK))
     found = workers.map(partial(_block, one, replicates), blocks, label)
-    values = np.concatenate(found)
+    return [each for block in found for each in block]
+
+
+def mean_of(
+    one: Callable[[int], float], replicates: int, workers: Workers, label: str
+) -> tuple[float, float]:
+    """Return the mean of one(r) over replicates (:func:`all_of`) and its standard error.
+
+    Where all agree, the error is that of probabilities of which one more would not: it is never 0,
+    which says that a value is exact.
+    """
+    values = np.array(all_of(one, replicates, workers, label))
     error = float(values.std(ddof=1) / math.sqrt(replicates))
     return float(values.mean()), error or 1.0 / (replicates + 1)
 
 
-def _block(one: Callable[[int], float], replicates: int, number: int) -> NDArray[np.float64]:
+def _block(one: Callable[[int], T], replicates: int, number: int) -> list[T]:
     last = min(BLOCK * (number + 1), replicates)
-    return np.array([one(replicate) for replicate in range(BLOCK * number, last)])
+    return [one(replicate) for replicate in range(BLOCK * number, last)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from privrank.bradley_terry.errors import Components, NoisyErrors
-from privrank.bradley_terry.inversion import zero_tests
 from privrank.local.protocols import Asking
 from privrank.planning.choice import Choice
 from privrank.planning.comparisons import Method, plan_fit
 from privrank.planning.dependence import Dependence
+from privrank.planning.simulation import all_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
-from privrank.power.surveys import Expected, Mode, PairsKnown, Survey, least_and_most, survey_of
+from privrank.power.contrasts import Tests, median_of, standard_error, zero_test
+from privrank.power.fits import Fits
+from privrank.power.stated import check_work
+from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, survey_of
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
 from privrank.util.checks import check_choice, check_flag, is_number
@@ -31,15 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["BTLPower"]
 
 FloatArray = NDArray[np.float64]
-
-_LEVELS, _QUANTILES = 13, 65
-"""Estimated variances at which power is computed, and quantiles of one."""
-
-_FLOORED = 101
-"""Draws of a covariance that second moments show."""
-
-_HALVINGS = 50
-"""Steps of the search for a critical value."""
 
 MOST_CONTRAST = 6.0
 """Largest difference of two worths that is looked for: a probability of .9975."""
@@ -75,16 +68,24 @@ class BTLPower(Power):
         A protocol of the local model that asks for one pair; its epsilon is that which is asked
         about.
 
+    replicates : int, default 60
+        Fits that are simulated.
+    n_jobs : int, default 1
+        Processes; -1 for as many as there are cores. The answer is the same for any number.
+
     Notes
     -----
-    The release that the fit would make is formed at its expected values, with the noise of the
-    fit's own plan, and read by the code that reads releases. `standard_error` is the standard error
-    there. `power` is the probability that the statistic of the fit's score test lies beyond its
-    critical value: the statistic is expected where the worths put it, errs by a normal variable and
-    the distribution of the noise, and the critical value moves with the estimated variance, which
-    is drawn (the largest of many design effects, and its noise) or has quantiles of its own (second
-    moments of pairs). That other worths are estimated is left out, as it does not matter to first
-    order: `docs/validation/power_models.md` measures what these approximations do.
+    Answers are drawn, released by the plan of a fit with its noise, and read by the code that reads
+    releases, so that what is predicted is what fits give, up to the Monte Carlo error. Of a survey
+    of more than 400 respondents so many are drawn, and errors are scaled to its size.
+
+    `power` is the probability that the fit's score test rejects a difference of 0, averaged over
+    the fits. So that few of them tell it, the part of a statistic that moves it most, what answers
+    and noise add to the score of the contrast, is averaged over by its distribution: everything
+    else is as it was simulated, and how the statistic and its critical value follow that part is
+    taken from a regression over all fits (:class:`privrank.power.contrasts.Tests`).
+    `standard_error` is the median of what fits print. `docs/validation/power_models.md` compares
+    both with fits.
 
     Examples
     --------
@@ -107,14 +108,15 @@ class BTLPower(Power):
     simultaneous: bool = False
     mode: Mode = "central"
     protocol: Asking | None = None
-    replicates: int = field(default=1, init=False, repr=False)
-    n_jobs: int = field(default=1, init=False, repr=False)
+    replicates: int = 60
+    n_jobs: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what is no survey, before anything is asked."""
         check_choice("method", self.method, Method)
         check_choice("dependence", self.dependence, Dependence)
         check_flag("simultaneous", self.simultaneous)
+        check_work(self.replicates, self.n_jobs)
         self._worths(0.0)
         self._survey()
 
@@ -131,16 +133,15 @@ class BTLPower(Power):
         dependence = "none" if math.isinf(epsilon) else self.dependence
         return plan_fit(design, epsilon, self.method, None, dependence, None, delta=delta)
 
-    def _expected(self, at: Point) -> Expected:
-        return self._survey().expected(at, self._choice, self._worths(at.effect))
+    def _fits(self, at: Point) -> Fits:
+        survey = self._survey()
+        return Fits(*survey.planned(at, self._choice), self._worths(at.effect), survey.effect)
 
     def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
-        del replicates, workers
         m = len(self._survey().items)
         level = at.alpha / (m * (m - 1) // 2 if self.simultaneous else 1)
-        contrast = np.zeros((1, m))
-        contrast[0, :2] = 1.0, -1.0
-        return _separated(self._expected(at), contrast, level), 0.0
+        one = partial(zero_test, self._fits(at), level)
+        return Tests.of(all_of(one, replicates, workers, "fits")).power()
 
     def _range(self, name: Dependent, at: Point) -> Range:
         if name == "effect":
@@ -186,7 +187,7 @@ class BTLPower(Power):
     def standard_error(
         self, nobs: int, epsilon: float, contrast: float = 0.0, *, delta: float = 0.0
     ) -> Estimate:
-        """Return the standard error of the difference of the two worths.
+        """Return the median of the standard errors of the difference that fits will print.
 
         Parameters
         ----------
@@ -198,17 +199,11 @@ class BTLPower(Power):
         Estimate
         """
         at = self._checked({"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": delta})
-        found = self._expected(at)
-        errors = found.inference.errors
-        along = errors.response[0] - errors.response[1]
-        if len(found.measured):
-            sampling = np.median(found.measured) / found.effect * (along @ errors.scores @ along)
-        elif found.measures:
-            sampling = np.median(found.floored(_FLOORED) @ along @ along)
-        else:
-            sampling = found.known * _contrast(errors.sampling)
-        privacy = _contrast(errors.privacy)
-        return Estimate(math.sqrt(float(sampling) + privacy))
+        with Workers(self.n_jobs) as workers:
+            found = all_of(
+                partial(standard_error, self._fits(at)), self.replicates, workers, "fits"
+            )
+        return Estimate(*median_of(found))
 
     def solve_power(
         self,
@@ -291,11 +286,6 @@ def spread(worths: object, items: Sequence[str], named: int) -> FloatArray:
     return np.asarray(found)
 
 
-def _contrast(covariance: FloatArray) -> float:
-    """Return the variance of the difference of the first two worths."""
-    return float(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1])
-
-
 def _effect(contrast: float | None, win_probability: float | None) -> float | None:
     """Return the difference of worths that is stated, in one way or the other."""
     if win_probability is None:
@@ -311,52 +301,3 @@ def _effect(contrast: float | None, win_probability: float | None) -> float | No
             f"item that wins six comparisons in ten."
         )
     return math.log(win_probability / (1.0 - win_probability))
-
-
-def _separated(found: Expected, contrast: FloatArray, alpha: float) -> float:
-    """Return the probability that a contrast is rejected to be zero."""
-    statistic, errors, null, fit = zero_tests(found.inference, contrast)
-    null, fit = (replace(part, variance=found.known * part.variance) for part in (null, fit))
-    errors = replace(errors, df=found.freedom)
-    factors = _factors(found, null)
-    levels = np.geomspace(factors.min(), max(factors.max(), 1.001 * factors.min()), _LEVELS)
-    size = abs(float(statistic[0]))
-    h = _critical(errors, null, levels, alpha)
-    rows = _repeated(fit, np.ones(_LEVELS))
-    beyond = 0.5 * (rows.tail(h - size) + rows.tail(h + size))
-    return float(np.interp(np.log(factors), np.log(levels), beyond).mean())
-
-
-def _factors(found: Expected, null: Components) -> FloatArray:
-    """Return how many times its size a variance is estimated as, one or many draws of it."""
-    if len(found.measured):
-        return found.measured / found.effect
-    if not found.measures:
-        return np.ones(1)
-    variance, n = float(null.variance[0]), found.inference.release.design.nobs
-    sd = math.sqrt(float(null.side[0]) / variance**2 + 2.0 / max(n - 1, 1))
-    normal = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
-    return np.asarray(np.maximum(1.0 + sd * normal, 1.0 / found.effect))
-
-
-def _repeated(parts: Components, factors: FloatArray) -> Components:
-    """Return the components of one number, once for each of the factors of its variance."""
-    rows = len(factors)
-    noise = np.repeat(parts.noise, rows, axis=0)
-    return Components(parts.variance * factors, np.repeat(parts.side, rows), noise, parts.share)
-
-
-def _critical(
-    errors: NoisyErrors, null: Components, factors: FloatArray, alpha: float
-) -> FloatArray:
-    """Return the sizes that are rejected where the variance is estimated as so many times its own.
-
-    Given the components of one number under the hypothesis.
-    """
-    parts = _repeated(null, factors)
-    low, high = np.zeros(len(factors)), 20.0 * parts.total * (1.0 - ndtri(0.5 * alpha))
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        beyond = errors.tail(middle, parts) > alpha
-        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-    return np.asarray(high)

@@ -144,7 +144,8 @@ class TopKPower(Power):
 
     def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
         del replicates, workers  # so few numbers are drawn that all replicates are always taken
-        found = self._survey().expected(at, self._choice, self._worths(at.effect))
+        survey, worths = self._survey(), self._worths(at.effect)
+        found = Expected.of(*survey.planned(at, self._choice), worths, survey.effect)
         drawn = _drawn(found, self.replicates)
         hits = drawn.right(self.k)
         if self.aim == "separated":
@@ -291,7 +292,7 @@ class _Drawn:
 
     def _critical(self, variances: FloatArray, alpha: float) -> FloatArray:
         """Return the gaps that are rejected for these variances."""
-        facts = self.found.inference.equations
+        facts = self.found.equations
         each = np.full(len(variances), facts.item_step / facts.degrees.mean())
         sd = np.sqrt(variances)
         total = np.sqrt(variances + 2.0 * facts.item_variance / facts.degrees.mean() ** 2)
@@ -306,7 +307,7 @@ class _Drawn:
 
 def _drawn(found: Expected, draws: int) -> _Drawn:
     """Simulate surveys by their noisy net wins."""
-    facts, release = found.inference.equations, found.inference.release
+    facts, release = found.equations, found.release
     m, n, degrees = facts.items, release.design.nobs, facts.degrees
     rng = public_generator("selections", m)
     root = square_root(found.effect * found.independent)

@@ -1,14 +1,13 @@
-"""A survey of paired comparisons before it runs: what it would release, and how its fit would err.
+"""A survey of paired comparisons before it runs: what it would release, and what to expect of it.
 
-All from public numbers and from worths that are supposed: the release is the one that a fit would
-make, with the noise it would have, and the values that are expected under these worths. What reads
-a release then tells the errors of a fit that nobody has made yet.
+All from public numbers and from worths that are supposed. Expected is the release that a selection
+would make, with the noise it would have, at the values that are expected under these worths.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -17,9 +16,7 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.directions import Directions, contrast_directions, expected_answers
-from privrank.bradley_terry.estimate import covariance, estimate, response
-from privrank.bradley_terry.fit import fit_ridge
-from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.moments import (
     degrees_of_freedom,
@@ -48,7 +45,6 @@ from privrank.release.release import (
     PAIR_COUNTS,
     RESIDUAL,
     WINS,
-    WORTHS,
     Release,
 )
 from privrank.release.survey import Design, DesignKind, PairCounts
@@ -67,10 +63,12 @@ __all__ = [
     "check_protocol",
     "item_names",
     "least_and_most",
+    "released",
     "survey_of",
 ]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 Mode = Literal["central", "local"]
 PairsKnown = Literal["release", "equal"]
@@ -124,21 +122,18 @@ class Survey:
             return replace(design, pairs=replace(pairs, origin="observed"))
         return replace(design, pairs=pairs) if self.pair_counts == "equal" else design
 
-    def expected(
-        self, at: Point, choose: Callable[[Design, float, float], Choice], worths: FloatArray
-    ) -> Expected:
-        """Return what a fit is expected to release, if these are the worths."""
+    def planned(
+        self, at: Point, choose: Callable[[Design, float, float], Choice]
+    ) -> tuple[Design, Plan]:
+        """Return the public facts of a survey at a point, and what a fit of it releases."""
         if self.protocol is not None:
-            return self._reports(at, worths)
+            return self._reports(at)
         design = self.design(at.nobs, at.epsilon)
         choice = choose(design, at.epsilon, at.delta)
-        plan = plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
-        if math.isinf(at.epsilon):
-            design = self.design(at.nobs, at.epsilon)
-        return Expected.of(_released(design, plan, worths), worths, self.effect)
+        return design, plan_comparisons(design, choice, at.epsilon, at.delta, by="power")
 
-    def _reports(self, at: Point, worths: FloatArray) -> Expected:
-        """Return what reports of the local model are expected to tell."""
+    def _reports(self, at: Point) -> tuple[Design, Plan]:
+        """Return the same of reports of the local model."""
         if at.delta > 0:
             raise ValueError(
                 "delta must be 0 in the local model, whose reports are pure: leave it out."
@@ -149,8 +144,7 @@ class Survey:
         pairs = replace(pairs, origin="observed")
         design = Design(self.items, at.nobs, "respondent", 1, True, self.ties, "public", pairs)
         parts, settings = {WINS: PartPlan(QUIET, 0, 0.0)}, {GAIN: protocol.gain}
-        plan = Plan("power", protocol.kind, "", at.epsilon, 0.0, parts, settings)
-        return Expected.of(_released(design, plan, worths, protocol.gain), worths, 1.0)
+        return design, Plan("power", protocol.kind, "", at.epsilon, 0.0, parts, settings)
 
 
 def survey_of(asked: BTLPower | TopKPower) -> Survey:
@@ -181,7 +175,9 @@ def survey_of(asked: BTLPower | TopKPower) -> Survey:
         )
     ties = check_flag("ties", asked.ties)
     unit, kind, known = asked.unit, asked.design, asked.pair_counts
-    return Survey(items, rows, unit, kind, known, ties, float(effect), protocol)
+    # a respondent of the local model gives one answer
+    effect = 1.0 if protocol is not None else float(effect)
+    return Survey(items, rows, unit, kind, known, ties, effect, protocol)
 
 
 def item_names(items: object) -> tuple[str, ...]:
@@ -223,9 +219,10 @@ def _scores(design: Design, worths: FloatArray) -> tuple[PairCounts, FloatArray,
     return pairs, mean, ItemContrasts(pairs, m).scores(mean)
 
 
-def _released(design: Design, plan: Plan, worths: FloatArray, gain: float = 1.0) -> Release:
+def _released(design: Design, plan: Plan, worths: FloatArray) -> Release:
     """Return the release of a plan at the values that are expected, but for dependence."""
     pairs, mean, score = _scores(design, worths)
+    gain = plan.number(GAIN) if GAIN in plan.settings else 1.0
     wins = 0.5 * pairs.count + gain * np.array([mean, -mean])
     values: dict[str, FloatArray] = {NET: 2.0 * score, WINS: wins.ravel()}
     values[PAIR_COUNTS] = np.asarray(pairs.count)
@@ -233,33 +230,31 @@ def _released(design: Design, plan: Plan, worths: FloatArray, gain: float = 1.0)
         name: np.rint(values[name] / plan.parts[name].step).astype(np.int64)
         for name in values.keys() & plan.parts.keys()
     }
+    return released(design, plan, kept)
+
+
+def released(design: Design, plan: Plan, values: Mapping[str, IntArray]) -> Release:
+    """Return a release with these values that stands for one that a plan would make."""
     source: Literal["none", "respondents", "seeded"] = "seeded"
     if GAIN in plan.settings:
         source = "respondents"
     elif math.isinf(plan.epsilon):
         source = "none"
-    release = Release(plan, design, source, kept, tuple(range(len(worths))))
-    if WORTHS not in plan.parts:
-        return release
-    linear = ItemContrasts(pairs, len(worths))
-    step = plan.parts[WORTHS].step
-    start = np.rint(worths / step).astype(np.int64)
-    loss = score_equations(replace(release, values={**kept, WORTHS: start})).loss
-    first = linear.centred(fit_ridge(score, linear, plan.number("gamma"), loss).point)
-    kept[WORTHS] = np.rint(first / step).astype(np.int64)
-    return replace(release, values=kept)
+    return Release(plan, design, source, values, tuple(range(len(design.items))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """A release at the values expected of it, and how its fit errs.
+    """A release at the values expected of it, and how it errs.
 
     Parameters
     ----------
     worths : ndarray, shape (m,)
         The worths that are supposed.
-    inference : Inference
-        The fit of what is expected, with its errors.
+    release : Release
+        What is expected.
+    equations : ScoreEquations
+        The same, read as score equations.
     effect : float
         Design effect of the answers.
     measured : ndarray
@@ -267,24 +262,20 @@ class Expected:
     """
 
     worths: FloatArray
-    inference: Inference
+    release: Release
+    equations: ScoreEquations
     effect: float
     measured: FloatArray
 
     @property
     def measures(self) -> bool:
         """Whether a fit measures how much more than independent answers those given vary."""
-        return DEPENDENCE in self.inference.release.plan.parts
-
-    @property
-    def known(self) -> float:
-        """What independent answers' variances are to be multiplied by, where no fit measures it."""
-        return 1.0 if self.measures else self.effect
+        return DEPENDENCE in self.release.plan.parts
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of the fit's variances: those of clusters in the non-private fit."""
-        release = self.inference.release
+        release = self.release
         if release.source == "none" and release.design.unit == "respondent":
             return max(release.design.nobs - 1.0, 1.0)
         return degrees_of_freedom(release)
@@ -292,15 +283,14 @@ class Expected:
     @property
     def independent(self) -> FloatArray:
         """Covariance of the scores if answers are independent, shape (m, m)."""
-        inference = self.inference
-        return independent_scores(inference.equations, inference.release, self.worths)
+        return independent_scores(self.equations, self.release, self.worths)
 
     def floored(self, draws: int) -> FloatArray:
         """Return draws of the covariance of the scores as released second moments show it.
 
         Shape (draws, m, m). Sampling moves sums of squares as it does those of normal variables.
         """
-        equations, release = self.inference.equations, self.inference.release
+        equations, release = self.equations, self.release
         n, m, alone = release.design.nobs, len(self.worths), self.independent
         part, root = release.plan.parts[DEPENDENCE], square_root(self.effect * alone)
         rng = public_generator("second moments", n, m)
@@ -317,9 +307,11 @@ class Expected:
         return np.array(found)
 
     @classmethod
-    def of(cls, release: Release, worths: FloatArray, effect: float) -> Expected:
-        """Fit a release, dependence added to it as far as it is planned."""
-        equations, measured = _equations(release, worths), np.empty(0)
+    def of(cls, design: Design, plan: Plan, worths: FloatArray, effect: float) -> Expected:
+        """Return what a plan releases, dependence added to it as far as it is planned."""
+        release, measured = _released(design, plan, worths), np.empty(0)
+        # scores that are expected are no whole numbers
+        equations = replace(score_equations(release), score=_scores(design, worths)[2])
         part = release.plan.parts.get(DEPENDENCE)
         if part is not None and release.plan.settings[DEPENDENCE] == "worst":
             fitted = estimate(equations, release)
@@ -330,18 +322,7 @@ class Expected:
         elif part is not None:
             alone = effect * independent_scores(equations, release, worths)
             release = _with_pairs(release, equations, alone, worths)
-        fitted = estimate(equations, release)
-        errors = covariance(equations, release, fitted)
-        inference = Inference(release, equations, fitted, errors)
-        return cls(worths, inference, effect, measured)
-
-
-def _equations(release: Release, worths: FloatArray) -> ScoreEquations:
-    """Return the score equations with the scores that are expected, which are no whole numbers."""
-    found = score_equations(release)
-    if WORTHS in release.plan.parts:
-        return found
-    return replace(found, score=_scores(release.design, worths)[2])
+        return cls(worths, release, equations, effect, measured)
 
 
 def _with(release: Release, name: str, number: float, values: FloatArray) -> Release:

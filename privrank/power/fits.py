@@ -1,0 +1,298 @@
+"""Fits of paired comparisons that are simulated whole: answers, release and inference.
+
+All from public numbers and from worths that are supposed. What simulated respondents answer goes
+the way of a fit: its plan, its noise, and the code that reads a release. So what these fits say on
+average is what fits say, up to the Monte Carlo error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.bradley_terry.directions import contrast_directions, expected_answers
+from privrank.bradley_terry.errors import NoisyErrors
+from privrank.bradley_terry.estimate import Estimate, covariance, estimate, response
+from privrank.bradley_terry.inference import Inference, public_noise
+from privrank.bradley_terry.linear import ItemContrasts
+from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
+from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.hypotheses.nulltables import public_generator
+from privrank.mechanisms.dependence import STEPS, round_directions, round_expected
+from privrank.mechanisms.objective import Perturbation, certified_worths
+from privrank.mechanisms.spend import draw
+from privrank.power.surveys import released
+from privrank.privacy.noise import draw_cells
+from privrank.release.plan import Plan
+from privrank.release.release import (
+    DEPENDENCE,
+    GAIN,
+    LARGEST,
+    MOMENTS,
+    NET,
+    PAIR_COUNTS,
+    RESIDUAL,
+    WINS,
+    WORTHS,
+    Release,
+)
+from privrank.release.survey import Design, PairCounts
+
+__all__ = ["Fit", "Fits"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_MOST, _LEAST, _CELLS = 400, 100, 2**16
+"""Respondents that are simulated at most, and at least where pairs are many, and their answers."""
+
+_SIGNS = 512
+"""Draws of the signs of a win matrix's noise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A simulated fit.
+
+    Parameters
+    ----------
+    inference : Inference
+        What is inferred from its release.
+    moved : ndarray, shape (m,)
+        By how much the answers, given who compared what, and the noise have moved the scores.
+    moves : NoisyErrors
+        How these move scores in other surveys that are like this one in all else.
+    """
+
+    inference: Inference
+    moved: FloatArray
+    moves: NoisyErrors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answers:
+    """The answers of a simulated survey.
+
+    Parameters
+    ----------
+    nobs : int
+        Respondents of the survey.
+    count, net : ndarray, shape (pairs,)
+        Comparisons, and wins less losses of the first item.
+    mean : ndarray, shape (pairs,)
+        Expected answers.
+    met, away : ndarray, shape (respondents, pairs)
+        Who compared what, and answers less expected ones, of the respondents simulated.
+    both : ndarray, shape (pairs, pairs)
+        How probable it is that a respondent compares both of two pairs.
+    effect : float
+        Design effect.
+    """
+
+    nobs: int
+    count: FloatArray
+    net: FloatArray
+    mean: FloatArray
+    met: FloatArray
+    away: FloatArray
+    both: FloatArray
+    effect: float
+
+    def squares(self, off: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return sums over respondents by pair: of answers less `off`, these and counts, counts.
+
+        Each is a matrix of products, shape (pairs, pairs).
+        """
+        variance = np.diag(np.diag(self.both) * self.effect * (1.0 - self.mean**2))
+        own = self._whole(self.away.T @ self.away, variance)
+        cross = self._whole(self.away.T @ self.met, np.zeros_like(own))
+        counts = self._whole(self.met.T @ self.met, self.both)
+        rest = self.mean - off
+        mixed = cross + counts * rest[:, None]
+        return own + cross * rest + (mixed * rest).T, mixed, counts
+
+    def _whole(self, sums: FloatArray, each: FloatArray) -> FloatArray:
+        return _of_all(sums, each, len(self.met), self.nobs)
+
+
+def _of_all(sums: FloatArray, each: FloatArray, some: int, nobs: int) -> FloatArray:
+    """Return sums over all respondents, whose errors are as much smaller as they are more.
+
+    Given those over some of them, and what one is expected to add.
+    """
+    return np.asarray(nobs * each + math.sqrt(nobs / some) * (sums - some * each))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fits:
+    """A survey, of which any number of fits can be simulated.
+
+    Parameters
+    ----------
+    design : Design
+        Its public facts, with equal comparisons per pair where they are observed.
+    plan : Plan
+        What a fit releases.
+    worths : ndarray, shape (m,)
+        The worths that are supposed.
+    effect : float
+        Design effect of a respondent's answers.
+
+    Notes
+    -----
+    Of a survey of more than 400 respondents so many are simulated, and errors of their sums are
+    scaled to its size. A design effect multiplies the variance of answers around the expected ones
+    in all directions alike.
+    """
+
+    design: Design
+    plan: Plan
+    worths: FloatArray
+    effect: float
+
+    @property
+    def _ends(self) -> FloatArray:
+        """The two items of each pair, 1 and -1: shape (pairs, m)."""
+        first, second = np.triu_indices(len(self.worths), 1)
+        each = np.eye(len(self.worths))
+        return np.asarray(each[first] - each[second])
+
+    @property
+    def _gain(self) -> float:
+        """The mean of what is received of an answer of 1: below 1 where responses are random."""
+        return self.plan.number(GAIN) if GAIN in self.plan.settings else 1.0
+
+    def fit(self, number: int) -> Fit:
+        """Simulate the fit of this number, by random numbers that depend on it alone."""
+        answers = self._answers(number)
+        release, noise = self._release(answers, number)
+        equations = score_equations(release)
+        fitted = estimate(equations, release)
+        if DEPENDENCE in self.plan.parts:
+            release = self._with_dependence(release, equations, fitted, answers, number)
+        errors = covariance(equations, release, fitted)
+        inference = Inference(release, equations, fitted, errors)
+        return Fit(inference, *self._moves(inference, answers, noise, number))
+
+    def _answers(self, number: int) -> _Answers:
+        """Simulate answers."""
+        ends, n, rows = self._ends, self.design.nobs, self.design.reach.effective_rows
+        pairs = len(ends)
+        some = min(n, max(_LEAST, min(_MOST, _CELLS // pairs)))
+        mean = self._gain * np.tanh(0.5 * (ends @ self.worths))
+        drawn = public_generator("answers", number).random((some, pairs))
+        met = np.ones((some, pairs))
+        if rows < pairs:
+            order = public_generator("pairs asked", number).random((some, pairs)).argsort(axis=1)
+            np.put_along_axis(met, order[:, rows:], 0.0, axis=1)
+        away = np.where(drawn < 0.5 * (1.0 + mean), 1.0, -1.0) - mean
+        away = math.sqrt(self.effect) * met * away
+        share = rows / pairs
+        both = np.full((pairs, pairs), share * (rows - 1) / max(pairs - 1, 1))
+        np.fill_diagonal(both, share)
+        count = np.rint(_of_all(met.sum(axis=0), np.diag(both), some, n)).clip(min=0.0)
+        net = np.rint(_of_all(away.sum(axis=0), np.zeros(pairs), some, n) + count * mean)
+        net = np.clip(net, -count, count)
+        return _Answers(n, count, net, mean, met, away, both, self.effect)
+
+    def _release(self, answers: _Answers, number: int) -> tuple[Release, dict[str, FloatArray]]:
+        """Return what is released of answers, but for dependence, and its noise."""
+        plan, design, count, net = self.plan, self.design, answers.count, answers.net
+        first, second = np.triu_indices(len(self.worths), 1)
+        if design.pairs is not None and design.pairs.origin == "observed":
+            design = replace(design, pairs=PairCounts(first, second, count, "observed"))
+        values, noise = dict[str, IntArray](), dict[str, FloatArray]()
+        for name, exact in (
+            (NET, net @ self._ends),
+            (WINS, 0.5 * np.concatenate((count + net, count - net))),
+            (PAIR_COUNTS, count),
+        ):
+            if (part := plan.parts.get(name)) is not None:
+                whole = np.rint(exact / (part.step * part.fineness)).astype(np.int64)
+                values[name] = draw(part, whole, public_generator(f"noise, {name}", number))
+                noise[name] = np.asarray(part.step * (values[name] - part.fineness * whole))
+        if MOMENTS[0] in plan.parts:
+            sums = answers.squares(np.zeros(len(net)))
+            whole_sums = (np.rint(each).astype(np.int64).ravel() for each in sums)
+            values |= dict(zip(MOMENTS, whole_sums, strict=True))
+        if WORTHS in plan.parts:
+            values[WORTHS], noise[WORTHS] = self._worths(answers, number)
+        return released(design, plan, values), noise
+
+    def _worths(self, answers: _Answers, number: int) -> tuple[IntArray, FloatArray]:
+        """Return the worths of objective perturbation, and the noise of their scores."""
+        noise, m = Perturbation.of(self.plan), len(self.worths)
+        first, second = np.triu_indices(m, 1)
+        linear = ItemContrasts(PairCounts(first, second, answers.count, "observed"), m)
+        loss = EdgeLoss.matching(LOGISTIC_SCORE, linear.pairs.count)
+        rng = public_generator(f"noise, {WORTHS}", number)
+        drawn = draw_cells(noise.scale, noise.cell, m, rng)
+        target = 0.5 * answers.net @ self._ends
+        steps = certified_worths(target, drawn, linear, loss, noise, "newton")
+        return draw(noise.part, np.array(steps, dtype=np.int64), rng), -drawn.astype(np.float64)
+
+    def _with_dependence(
+        self,
+        release: Release,
+        equations: ScoreEquations,
+        fitted: Estimate,
+        answers: _Answers,
+        number: int,
+    ) -> Release:
+        """Add what is released of the dependence of respondents' answers."""
+        part, found, ends = self.plan.parts[DEPENDENCE], dict(release.found), self._ends
+        design, b = release.design, fitted.coefficients
+        expected = round_expected(design, expected_answers(release, b) if design.varied else None)
+        first, second = np.triu_indices(len(b), 1)
+        off = expected.answers[first, second] / expected.steps
+        moments = ends.T @ answers.squares(off)[0] @ ends
+        if self.plan.settings[DEPENDENCE] == "worst":
+            directions = contrast_directions(equations, release, b, response(equations, fitted))
+            contrasts = round_directions(design, directions, expected)
+            found[LARGEST] = float(directions.others * contrasts.most)
+            weights = expected.steps * contrasts.weights[:, 0, :-1]
+            squares = ((weights @ moments) * weights).sum(axis=1)
+            away = squares - np.array(contrasts.centre, dtype=np.float64)
+            exact = STEPS * np.maximum(away / np.array(contrasts.scale, dtype=np.float64), 0.0)
+            exact = exact.max(keepdims=True)
+        else:
+            square = np.diag(moments)
+            exact = square[first] + square[second] - 2.0 * moments[first, second]
+            if design.varied:
+                found[RESIDUAL] = expected.farthest / expected.steps
+                exact = exact / (part.step * found[RESIDUAL] ** 2)
+        rng = public_generator(f"noise, {DEPENDENCE}", number)
+        values = {**release.values, DEPENDENCE: draw(part, np.floor(exact).astype(np.int64), rng)}
+        return replace(release, values=values, found=found)
+
+    def _moves(
+        self, inference: Inference, answers: _Answers, noise: dict[str, FloatArray], number: int
+    ) -> tuple[FloatArray, NoisyErrors]:
+        """Return by how much the scores less expected ones were moved, and how they may be.
+
+        Noise of net wins, and that of a perturbed objective, is independent of all else, and so is
+        that of pair counts, which is taken as normal. Noise of the cells of a win matrix has random
+        signs, given its sizes. A comparison too many moves the expected score of its first item by
+        half the expected answer.
+        """
+        ends, equations = self._ends, inference.equations
+        half, net = 0.5 * answers.mean, answers.net - answers.count * answers.mean
+        spread = answers.count * (0.25 - half**2) * (self.effect / self._gain**2)
+        by_pair, draws = net * (0.5 / self._gain), None
+        if PAIR_COUNTS in noise and NET in noise:
+            by_pair = by_pair - half * noise[PAIR_COUNTS]
+            spread = spread + equations.count_variance * half**2
+        moved = by_pair @ ends
+        if equations.item_variance > 0:
+            draws = public_noise(equations.item_law, len(moved), inference.draws // 2)
+            draws = equations.item_step * draws
+            moved = moved + (0.5 * noise[NET] if NET in noise else noise[WORTHS])
+        elif equations.edge_law.scale > 0:
+            weights = np.concatenate((0.5 - half, -0.5 - half))
+            each = (noise[WINS] * weights)[:, None] * np.concatenate((ends, ends))
+            signs = public_generator("signs of noise", number).random((_SIGNS, len(each))) < 0.5
+            draws, moved = np.where(signs, -1.0, 1.0) @ each, moved + each.sum(axis=0)
+        return moved, NoisyErrors((ends.T * spread) @ ends, draws)
