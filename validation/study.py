@@ -115,11 +115,12 @@ def table(
     row: Callable[..., dict[str, Any]],
     asked: argparse.Namespace,
     first: int,
+    verdict: Callable[[list[dict[str, Any]]], str] = lambda rows: "",
 ) -> None:
     """Run the cells whose names hold any of what was asked for; write the table if all were.
 
     `row(cell, found)` makes a row of what `run(rng, cell)` found in all replicates, of which a cell
-    may want fewer.
+    may want fewer, and `verdict(rows)` says what follows from all.
     """
     started, rows = time.time(), []
     for number, cell in enumerate(cells):
@@ -130,13 +131,18 @@ def table(
         rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
         print(f"{cell}: {rows[-1]}", flush=True)
     if asked.only == [""]:
-        write(name, title, command, rows, started)
+        write(name, title, command, rows, started, verdict(rows))
 
 
 def write(
-    name: str, title: str, command: str, rows: Sequence[dict[str, Any]], started: float
+    name: str,
+    title: str,
+    command: str,
+    rows: Sequence[dict[str, Any]],
+    started: float,
+    verdict: str = "",
 ) -> None:
-    """Write a table as CSV with its provenance in a Markdown file beside it."""
+    """Write a table as CSV with its provenance, and a verdict, in a Markdown file beside it."""
     OUT.mkdir(parents=True, exist_ok=True)
     with (OUT / f"{name}.csv").open("w", newline="") as handle:
         writer = csv.DictWriter(handle, fieldnames=list(rows[0]), lineterminator="\n")
@@ -153,6 +159,7 @@ def write(
         f"Command `{command}`, seed {SEED}, {datetime.date.today()}, {minutes:.1f} minutes, "
         f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}.",
         "",
+        *((verdict, "") if verdict else ()),
         "| " + " | ".join(heads) + " |",
         "|" + " --- |" * len(heads),
         *("| " + " | ".join(str(row[head]) for head in heads) + " |" for row in rows),

@@ -26,8 +26,8 @@ _HALVINGS = 40
 _GROUPS = 20
 """Groups of fits that are left out in turn, for the Monte Carlo error."""
 
-_FOLLOWS, _RISES = (0.5, 1.5), (-0.5, 0.5)
-"""Ranges of the slopes that a regression finds, of a statistic and of its critical value."""
+_FOLLOWS, _RISES = (0.02, 1.5), (-0.9, 0.9)
+"""Ranges of the slopes of a statistic and of its critical value."""
 
 
 def _first_two(items: int) -> FloatArray:
@@ -108,12 +108,14 @@ class Tests:
     Notes
     -----
     **Statistic.** A test rejects where |s| > h. With s = u + g, g what answers and noise add along
-    the contrast, it would take hundreds of fits to see the probability of that in how many reject.
-    But the distribution of g is known, and u and h depend on it little. So s is taken as u + c g
-    and h as v + d |s|, with u and v as they were simulated, and the slopes c and d those of linear
-    regressions over all fits (of s on g, and of h on |s| and u). Without noise c = 1 and d = 0;
-    much noise shrinks fits and raises what they take for errors. A fit then rejects where |u + c g|
-    > v / (1 - d), which has a probability; the power is the mean of these. Its error is that of the
+    the contrast, it would take hundreds of fits to see how probable that is from how many reject.
+    But the distribution of g is known, and u and h depend on it little. So with all else as in a
+    simulated fit, another g would give the statistic s' = u + c g and the critical value
+    h + d (|s'| - |s|), with slopes by linear regressions over all fits: c that of s on g, and d / h
+    that of log h on |s| and u. Without noise c = 1 and d = 0; much noise shrinks fits and raises what they
+    take for errors. The fit would reject where |u + c g| > (h - d |s|) / (1 - d), which has a
+    probability, and the power is the mean of these. Where noise is so large that statistics do not
+    follow it, c is near 0 and the mean is the share of fits that reject. Its error is that of the
     jackknife over groups of fits, which counts that of the slopes.
     """
 
@@ -150,7 +152,7 @@ class Tests:
         s, h, g = self.statistic[some], self.critical[some], self.moved[some]
         follows = np.clip(_slope(s, g), *_FOLLOWS)
         rest = s - follows * g
-        rises = np.clip(_slope(h, np.abs(s), rest), *_RISES)
+        rises = np.clip(_slope(np.log(h), np.abs(s), rest) * h, *_RISES)
         bound = np.maximum((h - rises * np.abs(s)) / (1.0 - rises), 0.0)
         every = self.moves
         moves = Components(every.variance[some], every.side[some], every.noise[some], every.share)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.directions import contrast_directions, expected_answers
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Estimate, covariance, estimate, response
+from privrank.bradley_terry.fit import fit_ridge
 from privrank.bradley_terry.inference import Inference, public_noise
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
@@ -86,8 +87,8 @@ class _Answers:
         Expected answers.
     met, away : ndarray, shape (respondents, pairs)
         Who compared what, and answers less expected ones, of the respondents simulated.
-    both : ndarray, shape (pairs, pairs)
-        How probable it is that a respondent compares both of two pairs.
+    share, both : float
+        How probable it is that a respondent compares a pair, and both of two.
     effect : float
         Design effect.
     """
@@ -98,24 +99,43 @@ class _Answers:
     mean: FloatArray
     met: FloatArray
     away: FloatArray
-    both: FloatArray
+    share: float
+    both: float
     effect: float
 
-    def squares(self, off: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return sums over respondents by pair: of answers less `off`, these and counts, counts.
-
-        Each is a matrix of products, shape (pairs, pairs).
-        """
-        variance = np.diag(np.diag(self.both) * self.effect * (1.0 - self.mean**2))
-        own = self._whole(self.away.T @ self.away, variance)
-        cross = self._whole(self.away.T @ self.met, np.zeros_like(own))
-        counts = self._whole(self.met.T @ self.met, self.both)
-        rest = self.mean - off
-        mixed = cross + counts * rest[:, None]
-        return own + cross * rest + (mixed * rest).T, mixed, counts
+    @property
+    def _variance(self) -> FloatArray:
+        """Variance of a respondent's answers around expected ones, by pair."""
+        return np.asarray(self.share * self.effect * (1.0 - self.mean**2))
 
     def _whole(self, sums: FloatArray, each: FloatArray) -> FloatArray:
         return _of_all(sums, each, len(self.met), self.nobs)
+
+    def by_item(self, off: FloatArray, ends: FloatArray) -> FloatArray:
+        """Return the sums over respondents of net times net, of answers less `off`.
+
+        Shape (m, m), given the two items of each pair.
+        """
+        rest = self.mean - off
+        nets, along = (self.away + self.met * rest) @ ends, rest @ ends
+        spread = self._variance + (self.share - self.both) * rest**2
+        each = (ends.T * spread) @ ends + self.both * np.outer(along, along)
+        return self._whole(nets.T @ nets, each)
+
+    def by_pair(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the sums of answers by answers, answers by counts and counts by counts.
+
+        Shape (pairs, pairs) each, as a non-private run keeps them.
+        """
+        mean, answers = self.mean[:, None], self.away + self.met * self.mean
+        counts = np.full((len(mean), len(mean)), self.both)
+        np.fill_diagonal(counts, self.share)
+        square = mean * counts * self.mean + np.diag(self._variance)
+        return (
+            self._whole(answers.T @ answers, square),
+            self._whole(answers.T @ self.met, mean * counts),
+            self._whole(self.met.T @ self.met, counts),
+        )
 
 
 def _of_all(sums: FloatArray, each: FloatArray, some: int, nobs: int) -> FloatArray:
@@ -190,13 +210,12 @@ class Fits:
             np.put_along_axis(met, order[:, rows:], 0.0, axis=1)
         away = np.where(drawn < 0.5 * (1.0 + mean), 1.0, -1.0) - mean
         away = math.sqrt(self.effect) * met * away
-        share = rows / pairs
-        both = np.full((pairs, pairs), share * (rows - 1) / max(pairs - 1, 1))
-        np.fill_diagonal(both, share)
-        count = np.rint(_of_all(met.sum(axis=0), np.diag(both), some, n)).clip(min=0.0)
-        net = np.rint(_of_all(away.sum(axis=0), np.zeros(pairs), some, n) + count * mean)
+        share, each = rows / pairs, np.ones(pairs)
+        both = share * (rows - 1) / max(pairs - 1, 1)
+        count = np.rint(_of_all(met.sum(axis=0), share * each, some, n)).clip(min=0.0)
+        net = np.rint(_of_all(away.sum(axis=0), 0.0 * each, some, n) + count * mean)
         net = np.clip(net, -count, count)
-        return _Answers(n, count, net, mean, met, away, both, self.effect)
+        return _Answers(n, count, net, mean, met, away, share, both, self.effect)
 
     def _release(self, answers: _Answers, number: int) -> tuple[Release, dict[str, FloatArray]]:
         """Return what is released of answers, but for dependence, and its noise."""
@@ -215,9 +234,8 @@ class Fits:
                 values[name] = draw(part, whole, public_generator(f"noise, {name}", number))
                 noise[name] = np.asarray(part.step * (values[name] - part.fineness * whole))
         if MOMENTS[0] in plan.parts:
-            sums = answers.squares(np.zeros(len(net)))
-            whole_sums = (np.rint(each).astype(np.int64).ravel() for each in sums)
-            values |= dict(zip(MOMENTS, whole_sums, strict=True))
+            sums = (np.rint(each).astype(np.int64).ravel() for each in answers.by_pair())
+            values |= dict(zip(MOMENTS, sums, strict=True))
         if WORTHS in plan.parts:
             values[WORTHS], noise[WORTHS] = self._worths(answers, number)
         return released(design, plan, values), noise
@@ -229,8 +247,11 @@ class Fits:
         linear = ItemContrasts(PairCounts(first, second, answers.count, "observed"), m)
         loss = EdgeLoss.matching(LOGISTIC_SCORE, linear.pairs.count)
         rng = public_generator(f"noise, {WORTHS}", number)
-        drawn = draw_cells(noise.scale, noise.cell, m, rng)
         target = 0.5 * answers.net @ self._ends
+        if noise.scale == 0:
+            fitted = fit_ridge(target, linear, noise.gamma, loss).point
+            return np.rint(fitted / noise.part.step).astype(np.int64), np.zeros(m)
+        drawn = draw_cells(noise.scale, noise.cell, m, rng)
         steps = certified_worths(target, drawn, linear, loss, noise, "newton")
         return draw(noise.part, np.array(steps, dtype=np.int64), rng), -drawn.astype(np.float64)
 
@@ -248,7 +269,7 @@ class Fits:
         expected = round_expected(design, expected_answers(release, b) if design.varied else None)
         first, second = np.triu_indices(len(b), 1)
         off = expected.answers[first, second] / expected.steps
-        moments = ends.T @ answers.squares(off)[0] @ ends
+        moments = answers.by_item(off, ends)
         if self.plan.settings[DEPENDENCE] == "worst":
             directions = contrast_directions(equations, release, b, response(equations, fitted))
             contrasts = round_directions(design, directions, expected)
