@@ -17,7 +17,7 @@ from privrank.planning.comparisons import Method, plan_fit
 from privrank.planning.dependence import Dependence
 from privrank.planning.simulation import all_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
-from privrank.power.contrasts import Tests, median_of, standard_error, zero_test
+from privrank.power.contrasts import ZeroTests, median_of, standard_error, zero_test
 from privrank.power.fits import Fits
 from privrank.power.stated import check_work
 from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, survey_of
@@ -83,7 +83,7 @@ class BTLPower(Power):
     the fits. So that few of them tell it, the part of a statistic that moves it most, what answers
     and noise add to the score of the contrast, is averaged over by its distribution: everything
     else is as it was simulated, and how the statistic and its critical value follow that part is
-    taken from a regression over all fits (:class:`privrank.power.contrasts.Tests`).
+    taken from a regression over all fits (:class:`privrank.power.contrasts.ZeroTests`).
     `standard_error` is the median of what fits print. `docs/validation/power_models.md` compares
     both with fits.
 
@@ -130,8 +130,7 @@ class BTLPower(Power):
         )
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        dependence = "none" if math.isinf(epsilon) else self.dependence
-        return plan_fit(design, epsilon, self.method, None, dependence, None, delta=delta)
+        return plan_fit(design, epsilon, self.method, None, self.dependence, None, delta=delta)
 
     def _fits(self, at: Point) -> Fits:
         survey = self._survey()
@@ -141,7 +140,7 @@ class BTLPower(Power):
         m = len(self._survey().items)
         level = at.alpha / (m * (m - 1) // 2 if self.simultaneous else 1)
         one = partial(zero_test, self._fits(at), level)
-        return Tests.of(all_of(one, replicates, workers, "fits")).power()
+        return ZeroTests.of(all_of(one, replicates, workers, "fits")).power()
 
     def _range(self, name: Dependent, at: Point) -> Range:
         if name == "effect":

@@ -15,7 +15,7 @@ from privrank.bradley_terry.errors import Components, NoisyErrors
 from privrank.bradley_terry.inversion import zero_tests
 from privrank.power.fits import Fits
 
-__all__ = ["Test", "Tests", "median_of", "standard_error", "zero_test"]
+__all__ = ["ZeroTest", "ZeroTests", "median_of", "standard_error", "zero_test"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -56,7 +56,7 @@ def median_of(values: Sequence[float]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Test:
+class ZeroTest:
     """The test of a simulated fit that the first two items are equally good.
 
     Parameters
@@ -75,14 +75,14 @@ class Test:
     moves: Components
 
 
-def zero_test(fits: Fits, alpha: float, number: int) -> Test:
+def zero_test(fits: Fits, alpha: float, number: int) -> ZeroTest:
     """Return the test at this level in a simulated fit."""
     fit = fits.fit(number)
     contrast = _first_two(len(fits.worths))
     statistic, weights, errors, null = zero_tests(fit.inference, contrast)
     moved = float((weights @ fit.moved)[0])
     critical = _critical(errors, null, alpha)
-    return Test(float(statistic[0]), critical, moved, fit.moves.components(weights))
+    return ZeroTest(float(statistic[0]), critical, moved, fit.moves.components(weights))
 
 
 def _critical(errors: NoisyErrors, null: Components, alpha: float) -> float:
@@ -95,13 +95,13 @@ def _critical(errors: NoisyErrors, null: Components, alpha: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tests:
+class ZeroTests:
     """The tests of many simulated fits, in units of the standard deviation of their moves.
 
     Parameters
     ----------
     statistic, critical, moved : ndarray, shape (fits,)
-        As of each :class:`Test`.
+        As of each :class:`ZeroTest`.
     moves : Components
         Their distributions, one row each; in units of their own.
 
@@ -112,11 +112,11 @@ class Tests:
     But the distribution of g is known, and u and h depend on it little. So with all else as in a
     simulated fit, another g would give the statistic s' = u + c g and the critical value
     h + d (|s'| - |s|), with slopes by linear regressions over all fits: c that of s on g, and d / h
-    that of log h on |s| and u. Without noise c = 1 and d = 0; much noise shrinks fits and raises what they
-    take for errors. The fit would reject where |u + c g| > (h - d |s|) / (1 - d), which has a
-    probability, and the power is the mean of these. Where noise is so large that statistics do not
-    follow it, c is near 0 and the mean is the share of fits that reject. Its error is that of the
-    jackknife over groups of fits, which counts that of the slopes.
+    that of log h on |s| and u. Without noise c = 1 and d = 0; much noise shrinks fits and raises
+    what they take for errors. The fit would reject where |u + c g| > (h - d |s|) / (1 - d), which
+    has a probability, and the power is the mean of these. Where noise is so large that statistics
+    do not follow it, c is near 0 and the mean is the share of fits that reject. Its error is that
+    of the jackknife over groups of fits, which counts that of the slopes.
     """
 
     statistic: FloatArray
@@ -125,7 +125,7 @@ class Tests:
     moves: Components
 
     @classmethod
-    def of(cls, tests: Sequence[Test]) -> Self:
+    def of(cls, tests: Sequence[ZeroTest]) -> Self:
         """Gather tests."""
         parts = [test.moves for test in tests]
         moves = Components(
