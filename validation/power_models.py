@@ -23,11 +23,11 @@ from study import asked, table
 
 import privrank as pr
 from privrank.bradley_terry.inversion import pvalues
-from privrank.power.contrasts import median_of
+from privrank.power.zerotests import median_of
 
 COMMAND = "python validation/power_models.py"
 INF = math.inf
-MANY = {"contrast": 400, "excess": 600, "width": 600}
+MANY = {"contrast": 800, "excess": 600, "width": 600}
 """Replicates of plans; those of selections have thousands by default."""
 
 

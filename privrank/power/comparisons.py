@@ -17,10 +17,10 @@ from privrank.planning.comparisons import Method, plan_fit
 from privrank.planning.dependence import Dependence
 from privrank.planning.simulation import all_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
-from privrank.power.contrasts import ZeroTests, median_of, standard_error, zero_test
 from privrank.power.fits import Fits
 from privrank.power.stated import check_work
 from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, survey_of
+from privrank.power.zerotests import ZeroTests, median_of, standard_error, zero_test
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
 from privrank.util.checks import check_choice, check_flag, is_number
@@ -83,7 +83,7 @@ class BTLPower(Power):
     the fits. So that few of them tell it, the part of a statistic that moves it most, what answers
     and noise add to the score of the contrast, is averaged over by its distribution: everything
     else is as it was simulated, and how the statistic and its critical value follow that part is
-    taken from a regression over all fits (:class:`privrank.power.contrasts.ZeroTests`).
+    taken from a regression over all fits (`ZeroTests` in ``privrank.power.zerotests``).
     `standard_error` is the median of what fits print. `docs/validation/power_models.md` compares
     both with fits.
 

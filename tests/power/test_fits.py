@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.power.contrasts import ZeroTests, median_of, standard_error, zero_test
+from privrank.power.zerotests import ZeroTests, median_of, standard_error, zero_test
 
 NAMES = tuple("0123")
 

@@ -46,13 +46,13 @@ def standard_error(fits: Fits, number: int) -> float:
 def median_of(values: Sequence[float]) -> tuple[float, float]:
     """Return the median and its standard error.
 
-    Half of what lies between the values of the ranks one standard deviation, half the root of their
-    number, to either side.
+    A quarter of what lies between the values of the ranks two standard deviations, the root of
+    their number, to either side.
     """
     ranked, n = np.sort(values), len(values)
-    ranks = 0.5 * (n - 1) + 0.5 * math.sqrt(n) * np.array([-1.0, 1.0])
+    ranks = 0.5 * (n - 1) + math.sqrt(n) * np.array([-1.0, 1.0])
     low, high = np.interp(ranks, np.arange(n), ranked)
-    return float(np.median(ranked)), 0.5 * float(high - low)
+    return float(np.median(ranked)), 0.25 * float(high - low)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
