@@ -26,7 +26,6 @@ from privrank.mechanisms.dependence import STEPS, round_directions, round_expect
 from privrank.mechanisms.objective import Perturbation, certified_worths
 from privrank.mechanisms.spend import draw
 from privrank.power.surveys import released
-from privrank.privacy.noise import draw_cells
 from privrank.release.plan import Plan
 from privrank.release.release import (
     DEPENDENCE,
@@ -187,7 +186,7 @@ class Fits:
 
     def fit(self, number: int) -> Fit:
         """Simulate the fit of this number, by random numbers that depend on it alone."""
-        answers = self._answers(number)
+        answers = self._simulated(number)
         release, noise = self._release(answers, number)
         equations = score_equations(release)
         fitted = estimate(equations, release)
@@ -197,7 +196,7 @@ class Fits:
         inference = Inference(release, equations, fitted, errors)
         return Fit(inference, *self._moves(inference, answers, noise, number))
 
-    def _answers(self, number: int) -> _Answers:
+    def _simulated(self, number: int) -> _Answers:
         """Simulate answers."""
         ends, n, rows = self._ends, self.design.nobs, self.design.reach.effective_rows
         pairs = len(ends)
@@ -251,9 +250,9 @@ class Fits:
         if noise.scale == 0:
             fitted = fit_ridge(target, linear, noise.gamma, loss).point
             return np.rint(fitted / noise.part.step).astype(np.int64), np.zeros(m)
-        drawn = draw_cells(noise.scale, noise.cell, m, rng)
-        steps = certified_worths(target, drawn, linear, loss, noise, "newton")
-        return draw(noise.part, np.array(steps, dtype=np.int64), rng), -drawn.astype(np.float64)
+        moved = -rng.laplace(0.0, noise.scale, m)
+        steps = certified_worths(target, -moved, linear, loss, noise, "newton")
+        return draw(noise.part, np.array(steps, dtype=np.int64), rng), moved
 
     def _with_dependence(
         self,

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from privrank.bradley_terry.errors import Components, NoisyErrors
 from privrank.bradley_terry.inversion import zero_tests
 from privrank.power.fits import Fits
+from privrank.util.solvers import pseudo_inverse
 
 __all__ = ["ZeroTest", "ZeroTests", "median_of", "standard_error", "zero_test"]
 
@@ -164,4 +165,4 @@ class ZeroTests:
 def _slope(y: FloatArray, *x: FloatArray) -> float:
     """Return the slope of the first x in the least squares line of y in all of them."""
     columns = np.column_stack((*x, np.ones(len(y))))
-    return float(np.linalg.lstsq(columns, y, rcond=None)[0][0])
+    return float((pseudo_inverse(columns.T @ columns) @ (columns.T @ y))[0])

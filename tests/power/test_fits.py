@@ -54,7 +54,7 @@ def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
     simulated = fits.fit(3).inference
     options = {name: settings[name] for name in ("method", "dependence") if name in settings}
     model = pr.PrivateBTL(
-        frame_of(fits._answers(3)),
+        frame_of(fits._simulated(3)),
         items=NAMES,
         respondent=None if settings.get("unit") == "row" else "respondent",
         max_rows=settings.get("max_rows", 1),
@@ -70,7 +70,7 @@ def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
 @pytest.mark.parametrize("rows", [2, 6])
 def test_sums_of_large_surveys_vary_as_they_should(rows):
     fits = fits_of(40_000, 1.0, 1.0, max_rows=rows, worths=2.0, design_effect=1.7)
-    drawn = [fits._answers(number) for number in range(300)]
+    drawn = [fits._simulated(number) for number in range(300)]
     share, mean = rows / 6, drawn[0].mean
     count = np.array([each.count for each in drawn])
     assert count.mean(axis=0) == pytest.approx(40_000 * share, rel=0.002)
