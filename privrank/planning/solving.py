@@ -212,7 +212,8 @@ def _refined(search: Search, low: Point, high: Point) -> Solved:
         full = search.seen[before:]
         x, score, value, error = min(full, key=lambda one: abs(one[1]))
         slope = max(search.steepness(), _FLATTEST)
-        at = min(max(math.exp(x - score / slope), search.least), search.most)
+        step = min(max(-score / slope, -math.log(_NEAR)), math.log(_NEAR))
+        at = min(max(math.exp(x + step), search.least), search.most)
         known = search.whole and round(at) in {round(math.exp(one[0])) for one in full}
         if known or abs(value - search.target) <= 0.5 * error:
             break

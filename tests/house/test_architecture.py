@@ -414,6 +414,8 @@ def test_no_class_inherits():
     # a number that says its error; a design whose one answer is found from all others
     assert found.pop(("power.base", "Estimate")) == ["float"]
     assert found.pop(("power.base", "Power")) == ["ABC"]
+    # no base of any class, but what a plan asks of a test of one sample or of several
+    assert found.pop(("power.stated", "Tested")) == ["Protocol"]
     designs = {name: found.pop(name) for name in list(found) if name[0].startswith("power.")}
     assert {tuple(bases) for bases in designs.values()} <= {("Power",), ("TestPower",)}
     # the result of an adaptive run knows its protocol, which results do not
