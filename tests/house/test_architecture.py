@@ -53,8 +53,9 @@ ONLY_IMPORTER = {
     "patsy": {"encode.formula"},
     "cvxpy": {"bradley_terry.fit"},
     "matplotlib": {"results.plots", "reporting.figures"},
+    "tqdm": {"util.progress"},
 }
-HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
+HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba", "tqdm")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
