@@ -136,10 +136,10 @@ def solve(search: Search, start: float) -> Solved | None:
     -----
     An eighth of the replicates brackets the number, by factors between 1.5 and 4 that grow with
     the distance from the target, and by secants on the straight scale within a factor of 1.6. All
-    replicates are then taken at the crossing so found and at the next ones, until the value is
-    within half a standard error of the target; what is left is one step along the line. The error
-    of the answer is that of the value over the slope of the line. An exact curve is followed until
-    two neighbours, whole numbers or within 1e-6, enclose the target.
+    replicates are then taken at the crossing so found and at the next ones, at most a factor of 1.6
+    away, until the value is within half a standard error of the target; what is left is one step
+    along the line. The error of the answer is that of the value over the slope of the line. An
+    exact curve is followed until two neighbours, whole numbers or within 1e-6, enclose the target.
     """
     bracket = _bracket(search, min(max(start, search.least), search.most))
     if bracket is None:
