@@ -173,6 +173,8 @@ def curve_of(
     Of two categories it is exact, and of two items if rankings are not too many to be listed.
     """
     sampler, start, most = family(sample, null, falling)
+    if isinstance(asked, Statistic) and asked.sampler is not None:
+        return simulation.Curve(reject, asked.sampler, len(sample.items), asked.name), start, most
     choices = sample.kind == "choices"
     few = len(sample.items) == 2 and (choices or sample.nobs <= _LISTED)
     if few and isinstance(asked, Statistic):
@@ -247,6 +249,8 @@ class PowerStudy:
         sample, null = self.release.sample, self.null
         choices = sample.kind == "choices"
         cells = len(sample.items) * (_PER_CATEGORY if choices else sample.nobs)
+        if isinstance(self.asked, Statistic) and self.asked.sampler is not None:
+            cells = 1 if self.asked.quick else _QUICK
         replicates = min(_QUICK // cells, _REPLICATES)
         if replicates < 20 or sample.completed or (null.probabilities and not choices):
             return None
