@@ -21,6 +21,7 @@ from privrank.util.checks import (
     check_delta,
     check_epsilon,
     is_number,
+    quoted,
 )
 from privrank.util.workers import Workers
 
@@ -174,7 +175,7 @@ class Power(ABC):
         if is_number(effect) and math.isfinite(effect):
             return float(effect)
         name = self._effect_words.rstrip(" =")
-        raise ValueError(f"{name} must be a finite number, got {effect!r}.")
+        raise ValueError(f"{name} must be a finite number, got {quoted(effect)}.")
 
     def _predict(self, **at: Any) -> Estimate:
         """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""
@@ -260,6 +261,8 @@ class Power(ABC):
         """
         check_choice("dep_var", dep_var, Dependent)
         lists = {name: _several(at[name]) for name in ("nobs", "epsilon", "effect")}
+        if empty := [name for name, values in lists.items() if not values]:
+            raise ValueError(f"{empty[0]} must be a number, or a list of at least one.")
         long = [name for name, values in lists.items() if len(values) > 1 and name != dep_var]
         if len(long) > 1:
             raise ValueError(

@@ -89,15 +89,33 @@ def test_averages_of_one_survey_have_public_weights():
     assert pool(nobody, np.zeros((1, 1)), same=True).parts[0][0, 0, 0] == pytest.approx(1.5)
 
 
-def test_errors_are_normal_where_noise_is():
+@pytest.mark.parametrize("same", [True, False])
+def test_errors_are_normal_where_noise_is(same):
     _, values, parts = settings(3)
     sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=False)
+    found = pool(sources, np.zeros((1, 4)), same=same)
     rows = np.eye(4)
     shown = found.along(rows, np.zeros(4, dtype=int))
     sd = np.sqrt(np.diag(found.covariance[0]))
     assert np.allclose(found.half_widths(shown, 0.05), norm.isf(0.025) * sd, rtol=1e-6)
     assert np.allclose(found.pvalues(shown, 2.0 * sd), 2.0 * norm.sf(2.0))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_noise_in_measured_sampling_errors_is_weighted_as_they_are(same):
+    one = np.eye(1)
+    sources = [
+        linear(
+            [0.0], one, one, v * one, measured=2.0 * v, side=lambda rows, k=k: k * rows[:, 0] ** 2
+        )
+        for k, v in enumerate((1.0, 2.0), 1)
+    ]
+    found = pool(sources, np.zeros((1, 1)), same=same)
+    parts, _ = found.errors(found.along(one, np.zeros(1, dtype=int)))
+    # of one survey the mean of both with weights 1/3 and 2/3 goes into the whole pooled value
+    weights = found.along(one, np.zeros(1, dtype=int)).residuals[:, 0, 0]
+    expected = 1 / 9 + 2 * 4 / 9 if same else weights**2 @ [1, 2]
+    assert parts.side[0] == pytest.approx(expected)
 
 
 def test_noise_of_equal_plans_is_drawn_apart():
