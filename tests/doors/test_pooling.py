@@ -109,6 +109,16 @@ def test_different_surveys(sites):
     odd = worths(2.0, seed=9, people=120, gap=-0.6)
     shifted = pr.pool([*sites, odd], survey="different").test_heterogeneity()
     assert shifted["pvalue"] < 0.001 and shifted["I2"] > 0.5
+    assert shifted["I2"] == pytest.approx(1.0 - shifted["df"] / shifted["statistic"])
+
+
+def test_heterogeneity_of_consensus_rankings_is_that_of_the_worst_of_six_pairs():
+    found = pr.pool([consensus(seed=1), consensus(seed=2)], survey="different")
+    statistics, pvalues = found.by_pair.heterogeneity()
+    test = found.test_heterogeneity()
+    assert test["df"] == 1 and test["statistic"] == statistics[np.argmin(pvalues)]
+    assert test["pvalue"] == pytest.approx(min(1.0, 6 * pvalues.min()))
+    assert test["I2"] == pytest.approx(max(0.0, 1.0 - 6 / statistics.sum()))
 
 
 def test_releases_of_other_answers_are_no_one_survey(twice):
