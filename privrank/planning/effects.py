@@ -16,7 +16,7 @@ from privrank.planning import simulation
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import STATISTIC, Release
 from privrank.release.survey import Sample
-from privrank.util.checks import is_number
+from privrank.util.checks import is_number, quoted
 from privrank.util.solvers import zero
 
 __all__ = [
@@ -101,7 +101,7 @@ def check_power(power: object, alpha: float) -> None:
     if not is_number(power) or not alpha < power < 1:
         raise ValueError(
             f"power must be a probability between the level {alpha:g} and 1, such as 0.9, "
-            f"got {power!r}."
+            f"got {quoted(power)}."
         )
 
 

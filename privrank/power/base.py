@@ -21,6 +21,7 @@ from privrank.util.checks import (
     check_delta,
     check_epsilon,
     is_number,
+    quoted,
 )
 from privrank.util.workers import Workers
 
@@ -177,7 +178,9 @@ class Power(ABC):
     def _finite(self, effect: object) -> float:
         if is_number(effect) and math.isfinite(effect):
             return float(effect)
-        raise ValueError(f"{self._argument('effect')} must be a finite number, got {effect!r}.")
+        raise ValueError(
+            f"{self._argument('effect')} must be a finite number, got {quoted(effect)}."
+        )
 
     def _predict(self, **at: Any) -> Estimate:
         """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""
@@ -264,6 +267,8 @@ class Power(ABC):
         """
         check_choice("dep_var", dep_var, Dependent)
         lists = {name: _several(at[name]) for name in ("nobs", "epsilon", "effect")}
+        if empty := [name for name, values in lists.items() if not values]:
+            raise ValueError(f"{empty[0]} must be a number, or a list of at least one.")
         long = [name for name, values in lists.items() if len(values) > 1 and name != dep_var]
         if len(long) > 1:
             raise ValueError(

@@ -354,7 +354,8 @@ class IdentityPower(TestPower):
             sample = Sample("rankings", names_of(len(null.items)), 2, "row", 1)
             null = Mallows.from_theta(len(null.items), null.theta, null.center)
             return _Test(sample, read_null(null, sample), self._ask)
-        if isinstance(null, str | bytes) or not isinstance(null, Iterable):
+        listed = isinstance(null, Iterable) and getattr(null, "ndim", 1) == 1
+        if isinstance(null, str | bytes) or not listed:
             raise TypeError(
                 f"null must be a Mallows model or probabilities by category, got "
                 f"{type(null).__name__}."

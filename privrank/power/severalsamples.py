@@ -88,11 +88,13 @@ class ClosenessPower(TestPower):
         check_choice("method", self.method, ClosenessMethod)
         check_count("permutations", self.permutations, low=19, high=100_000)
         check_work(self.replicates, self.n_jobs)
-        shares = np.asarray(self.shares, dtype=np.float64)
+        try:
+            shares = np.asarray(self.shares, dtype=np.float64)
+        except (TypeError, ValueError):
+            shares = np.empty(0)
         if shares.ndim != 1 or len(shares) < 2 or not np.isfinite(shares).all() or min(shares) <= 0:
             raise ValueError(
-                f"shares must be two or more positive numbers, one for each group, got "
-                f"{self.shares!r}."
+                "shares must be two or more positive numbers, one for each group, as (2, 1)."
             )
         compare(self.method, self._sample(10 * len(shares)), 0.05)
 

@@ -30,14 +30,16 @@ Effect = float | Sequence[float] | None
 def check_work(replicates: object, n_jobs: object) -> None:
     """Refuse what are no numbers of replicates and of processes."""
     check_count("replicates", replicates, low=20)
-    if n_jobs != -1:
+    if not is_number(n_jobs) or n_jobs != -1:
         check_count("n_jobs", n_jobs)
 
 
 def names_of(items: object) -> tuple[str, ...]:
     """Return the names of items, or of so many."""
     if isinstance(items, Integral) and not isinstance(items, bool):
-        return tuple(str(number) for number in range(check_count("items", items, low=2)))
+        return tuple(
+            str(number) for number in range(check_count("items", items, low=2, high=10**6))
+        )
     return tuple(str(name) for name in check_items(items))
 
 

@@ -18,6 +18,7 @@ from privrank.bradley_terry.pooling import Pooled, pool
 from privrank.bradley_terry.worths import standard_errors
 from privrank.bradley_terry.worthsource import contrast_basis, worth_source
 from privrank.consensus.votesource import fraction_source, score_source
+from privrank.release.archived import archive
 from privrank.results import broom
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
@@ -410,7 +411,7 @@ class PooledResult:
 
     def to_json(self) -> str:
         """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
+        return archive(
             {
                 "privrank": __version__,
                 "result": self.model,

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.stats import chi2, norm
+from statsmodels.stats.proportion import proportion_confint
 
-from privrank.bradley_terry.pooling import pool
+from privrank.bradley_terry.pooling import _beyond, pool
 from privrank.bradley_terry.sources import Source
 
 
@@ -89,15 +90,33 @@ def test_averages_of_one_survey_have_public_weights():
     assert pool(nobody, np.zeros((1, 1)), same=True).parts[0][0, 0, 0] == pytest.approx(1.5)
 
 
-def test_errors_are_normal_where_noise_is():
+@pytest.mark.parametrize("same", [True, False])
+def test_errors_are_normal_where_noise_is(same):
     _, values, parts = settings(3)
     sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=False)
+    found = pool(sources, np.zeros((1, 4)), same=same)
     rows = np.eye(4)
     shown = found.along(rows, np.zeros(4, dtype=int))
     sd = np.sqrt(np.diag(found.covariance[0]))
     assert np.allclose(found.half_widths(shown, 0.05), norm.isf(0.025) * sd, rtol=1e-6)
     assert np.allclose(found.pvalues(shown, 2.0 * sd), 2.0 * norm.sf(2.0))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_noise_in_measured_sampling_errors_is_weighted_as_they_are(same):
+    one = np.eye(1)
+    sources = [
+        linear(
+            [0.0], one, one, v * one, measured=2.0 * v, side=lambda rows, k=k: k * rows[:, 0] ** 2
+        )
+        for k, v in enumerate((1.0, 2.0), 1)
+    ]
+    found = pool(sources, np.zeros((1, 1)), same=same)
+    parts, _ = found.errors(found.along(one, np.zeros(1, dtype=int)))
+    # of one survey the mean of both with weights 1/3 and 2/3 goes into the whole pooled value
+    weights = found.along(one, np.zeros(1, dtype=int)).residuals[:, 0, 0]
+    expected = 1 / 9 + 2 * 4 / 9 if same else weights**2 @ [1, 2]
+    assert parts.side[0] == pytest.approx(expected)
 
 
 def test_noise_of_equal_plans_is_drawn_apart():
@@ -150,3 +169,57 @@ def test_equations_without_a_solution_have_a_finite_pooled_value():
 
     found = pool([source(), source()], np.zeros((1, 1)), same=False, spread=1.0)
     assert np.isfinite(found.point).all() and found.point[0, 0] > 0.5
+
+
+@pytest.mark.parametrize(("same", "expected"), [(True, 5 / 9), (False, 0.64)])
+def test_the_ridge_counts_against_the_whole_error(same, expected):
+    # the variance v of the pooled value is 1 + 1 of one survey, else (1 + 2) / 2: the solution is
+    # 1 / (1 + v), and with its bias taken off (1 + v / (1 + v)) / (1 + v)
+    one = np.eye(1)
+    sources = [linear([1.0], one, one, 2.0 * one) for _ in range(2)]
+    found = pool(sources, np.zeros((1, 1)), same=same, spread=1.0)
+    assert found.point[0, 0] == pytest.approx(expected)
+
+
+def test_intervals_take_the_sampling_error_at_each_value():
+    n, one = 40, np.ones((1, 1, 1))
+    source = Source(
+        lambda x: (0.1 - x, one),
+        lambda x: (x[..., None] * (1.0 - x[..., None]) / n, 1e-9 * one),
+        None,
+        np.array([np.inf]),
+    )
+    found = pool([source, source], np.full((1, 1), 0.5), same=True)
+    ends = np.ravel(found.inverted(0.05, 1.0))
+    assert ends == pytest.approx(proportion_confint(0.1 * n, n, method="wilson"), abs=1e-5)
+
+
+def test_heterogeneity_of_one_survey_is_that_of_its_noise():
+    rng, values, parts = settings(5)
+    g, c = covariance(rng, 4), 100.0 * covariance(rng, 4)
+    sources = [linear(x, g, c, noise) for x, (*_, noise) in zip(values, parts, strict=True)]
+    found = pool(sources, np.zeros((1, 4)), same=True)
+    statistics, pvalues = found.heterogeneity()
+    away = [g @ (x - found.point[0]) for x in values]
+    q = sum(d @ np.linalg.inv(v) @ d for d, (*_, v) in zip(away, parts, strict=True))
+    assert statistics[0] == pytest.approx(q)
+    assert pvalues[0] == pytest.approx(chi2.sf(q, 8), abs=0.02)
+
+
+def test_heterogeneity_allows_for_estimated_sampling_errors():
+    one, size = np.ones((1, 1, 1)), 5.0
+    sources = [
+        Source(lambda x, v=v: (v - x, one), lambda x: (one, 1e-9 * one), None, np.array([size]))
+        for v in (0.0, 3.0)
+    ]
+    (statistic,), (found,) = pool(sources, np.zeros((1, 1)), same=False).heterogeneity()
+    assert statistic == pytest.approx(4.5)
+    errors = np.random.default_rng(1).standard_t(size, (400_000, 2))
+    # far from .034 of errors that are known, and from .013 of lighter tails
+    assert found == pytest.approx(np.mean(np.ptp(errors, axis=1) >= 3.0), abs=0.01)
+
+
+def test_far_values_are_as_improbable_as_a_tail_of_the_draws():
+    draws = np.random.default_rng(2).exponential(size=9_999)
+    assert _beyond(12.0, draws) == pytest.approx(np.exp(-12.0), rel=1.0)
+    assert _beyond(8.0, np.arange(9.0)) == 2 / 10
