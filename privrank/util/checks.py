@@ -186,8 +186,8 @@ def check_flag(name: str, value: object) -> bool:
 
 def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     """Return the declared items as a tuple of at least two distinct names."""
-    listed = isinstance(items, Iterable) and getattr(items, "ndim", 1) == 1
-    if not listed or isinstance(items, str | Set | Mapping):
+    one_line = getattr(items, "ndim", 1) == 1
+    if not isinstance(items, Iterable) or not one_line or isinstance(items, str | Set | Mapping):
         raise TypeError(
             f"{name} must be a sequence of names, got {type(items).__name__}: list the {name} "
             f"of the questionnaire in the order of the report."
