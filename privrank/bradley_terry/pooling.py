@@ -37,7 +37,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privrank.bradley_terry.errors import Components, NoisyErrors, from_normal, to_normal
-from privrank.bradley_terry.sources import Source, Stacked, equations_at, inverses, shares_of
+from privrank.bradley_terry.sources import (
+    Source,
+    Stacked,
+    equations_at,
+    inverses,
+    measured_shares,
+)
 from privrank.hypotheses.nulltables import public_generator
 from privrank.util.solvers import solve_each, square_root
 
@@ -177,23 +183,30 @@ class Pooled:
 
         With the sampling error that there is at the pooled value, or at another one.
         """
-        sampling = self._here.sampling
+        here = self._here
         if point is not None:
-            sampling = Stacked.of(self.sources, point, self.same).sampling
-        one = shown.residuals.sum(axis=0)
-        variance = _forms(one[None] if self.same else shown.residuals, sampling[:, shown.blocks])
-        side, freedom = np.zeros_like(variance), np.full_like(variance, np.inf)
-        measured = shares_of([source.measured for source in self.sources])
-        for k, source in enumerate(self.sources):
-            row = 0 if self.same else k
-            if source.side is not None:
-                given = measured[k] ** 2 if self.same else 1.0
-                side[row] += given * source.side(one if self.same else shown.residuals[k])
-            freedom[row] = np.minimum(freedom[row], source.freedom[shown.blocks])
-        whole = np.maximum(variance.sum(axis=0) + shown.normal, 1e-300)
-        parts = Components(whole, side.sum(axis=0), shown.sizes, shown.share)
+            here = Stacked.of(self.sources, point, self.same)
+        rows, given = shown.residuals, np.ones(len(self.sources))
+        if self.same:
+            rows = np.broadcast_to(rows.sum(axis=0), rows.shape)
+            given = measured_shares(self.sources)
+        measured = given[:, None] * _forms(rows, here.sampling[:, shown.blocks])
+        least, side = measured.copy(), np.zeros(len(measured[0]))
+        for k, moments in enumerate(here.moments):
+            if moments is not None:
+                forms = moments.forms(rows[k])
+                measured[k], least[k] = given[k] * forms[0], given[k] * forms[1]
+                side += given[k] ** 2 * forms[2]
+        variance = np.maximum(measured.sum(axis=0), least.sum(axis=0))
+        whole = np.maximum(variance + shown.normal, 1e-300)
+        parts = Components(whole, side, shown.sizes, shown.share)
         total = parts.total**2
-        lost = 0.5 * parts.side / total**2 + ((variance / total) ** 2 / freedom).sum(axis=0)
+        freedom = np.array([source.freedom[shown.blocks] for source in self.sources])
+        if self.same:
+            lost = (variance / total) ** 2 / freedom.min(axis=0)
+        else:
+            lost = ((np.maximum(measured, least) / total) ** 2 / freedom).sum(axis=0)
+        lost = lost + 0.5 * side / total**2
         return parts, np.divide(1.0, lost, np.full_like(lost, np.inf), where=lost > 0)
 
     def pvalues(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
 
+from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import times
-from privrank.bradley_terry.moments import degrees_of_freedom
+from privrank.bradley_terry.moments import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.sources import Source
 from privrank.release.release import DEPENDENCE
 
@@ -51,21 +54,22 @@ def worth_source(inference: Inference) -> Source:
             noise = noise + facts.output_variance * (hessian @ hessian)
         return reduced(score_covariance(facts, release, b) - added), reduced(noise)
 
-    errors, draws, side = inference.score_errors(), None, None
+    def moments(point: FloatArray) -> SecondMoments:
+        found = single_contrasts(facts, release, basis.T @ point[0])
+        assert found is not None
+        return replace(found, scores=basis)
+
+    second = single_contrasts(facts, release, inference.fitted.coefficients) is not None
+    errors, draws = inference.score_errors(), None
     if errors is not None and errors.noise is not None:
         draws = errors.noise @ basis.T
-    if errors is not None and (moments := errors.moments) is not None:
-
-        def side(rows: FloatArray) -> FloatArray:
-            return moments.variances(rows @ basis)[1]
-
     spent = release.parts[DEPENDENCE].epsilon if DEPENDENCE in release.parts else 0.0
     return Source(
         equations,
         covariances,
         draws,
         np.array([degrees_of_freedom(release)]),
-        side,
+        moments if second else None,
         counts=1.0 / facts.count_variance if facts.count_variance > 0 else 1.0,
         # noise on what measures dependence has a variance that falls with the square of epsilon
         measured=spent**2,

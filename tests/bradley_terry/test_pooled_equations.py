@@ -1,11 +1,17 @@
 """The mathematics of pooling: generalised least squares, its errors, and the test."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.linalg import helmert
 from scipy.stats import chi2, norm
 
+from privrank.bradley_terry.errors import SecondMoments
+from privrank.bradley_terry.moments import floored
 from privrank.bradley_terry.pooling import pool
 from privrank.bradley_terry.sources import Source
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 
 def covariance(rng, p):
@@ -150,3 +156,73 @@ def test_equations_without_a_solution_have_a_finite_pooled_value():
 
     found = pool([source(), source()], np.zeros((1, 1)), same=False, spread=1.0)
     assert np.isfinite(found.point).all() and found.point[0, 0] > 0.5
+
+
+def measured(scores, matrix, noise=0.0, weight=1.0, p=4):
+    """A result whose sampling covariance is known by second moments, at least that of `scores`."""
+    moments = SecondMoments(matrix, np.eye(p + 1), noise, scores)
+    one, floor = np.eye(p), floored(*moments.matrices)
+    more = {"moments": lambda x: moments, "measured": weight}
+    return linear(np.zeros((1, p)), one, floor, 0.1 * one, **more)
+
+
+def test_second_moments_of_one_survey_are_averaged_before_they_are_cut_off():
+    rng, scores = np.random.default_rng(5), helmert(5)
+    true, away = 2.0 * np.eye(5), rng.normal(size=(5, 5))
+    away = 3.0 * (away + away.T)  # noise of the two estimates that cancels
+    rows, blocks = rng.normal(size=(100, 4)), np.zeros(100, dtype=int)
+    pair = [measured(scores, true + away, 0.3), measured(scores, true - away, 0.3)]
+    found = pool(pair, np.zeros((1, 4)), same=True)
+    parts, freedom = found.errors(found.along(rows, blocks))
+    length = (rows**2).sum(axis=1)
+    assert np.allclose(parts.variance, (2.0 + 0.1 / 2) * length)
+    assert np.allclose(found.parts[0][0], 2.0 * np.eye(4))
+    # the noise of their mean has half the variance
+    alone = pool(pair[:1], np.zeros((1, 4)), same=True)
+    one = alone.errors(alone.along(rows, blocks))[0]
+    assert np.allclose(parts.side, one.side / 2.0)
+    assert (one.variance >= (1.0 + 0.1) * length * (1 - 1e-9)).all()
+    assert np.isfinite(freedom).all()
+    # an upper bound of the dependence is no estimate, and does not count beside one
+    bound = linear(np.zeros((1, 4)), np.eye(4), 9.0 * np.eye(4), 0.1 * np.eye(4), measured=5.0)
+    mixed = pool([*pair, bound], np.zeros((1, 4)), same=True)
+    assert np.allclose(mixed.parts[0][0], 2.0 * np.eye(4))
+
+
+def test_second_moments_of_several_surveys_are_added_before_they_are_cut_off():
+    scores, away = helmert(5), 3.0 * np.diag([1.0, -1.0, 0.0, 0.0, 0.0])
+    pair = [measured(scores, 2.0 * np.eye(5) + sign * away) for sign in (1.0, -1.0)]
+    found = pool(pair, np.zeros((1, 4)), same=False)
+    rows = np.random.default_rng(6).normal(size=(100, 4))
+    shown = found.along(rows, np.zeros(100, dtype=int))
+    variance = found.errors(shown)[0].variance
+    each = [source.moments(None).forms(a) for source, a in zip(pair, shown.residuals, strict=True)]
+    wanted = np.maximum(each[0][0] + each[1][0], each[0][1] + each[1][1])
+    noise = 0.1 * (shown.residuals**2).sum(axis=(0, 2))
+    assert np.allclose(variance, wanted + noise)
+    # never more than by covariances that are cut off one by one, from which weights are taken
+    assert (variance <= np.einsum("rp,pq,rq->r", rows, found.covariance[0], rows) * 1.0001).all()
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 3.0, 10.0])
+@pytest.mark.parametrize("sampling", [1e-9, 1.0])
+def test_an_interval_of_one_survey_is_no_wider_than_by_one_release_alike(ratio, sampling):
+    rng, one = np.random.default_rng(7), np.eye(1)
+    shapes = [
+        rng.laplace(size=(5_000, 1)),
+        rng.normal(size=(5_000, 1)),
+        CubeNoise.calibrate(3, 1, 0.1).simulate((5_000, 1), rng),
+        PermutohedronNoise.calibrate(4, 0.1).simulate((5_000, 4), rng)[:, :1],
+    ]
+    for both in product(shapes, repeat=2):
+        sources = [
+            linear([0.0], one, sampling * one, size * one, draws=draws)
+            for draws, size in zip(both, (1.0, ratio**2), strict=True)
+        ]
+        found = [pool(each, np.zeros((1, 1)), same=True) for each in (sources, *zip(sources))]
+        shown = [each.along(one, np.zeros(1, dtype=int)) for each in found]
+        # a shape with heavier tails than the best release's can add a little at some levels
+        alike = both[0] is both[1]
+        for alpha in (0.1, 0.05, 0.001) if alike else (0.05,):
+            half = [each.half_widths(x, alpha)[0] for each, x in zip(found, shown, strict=True)]
+            assert half[0] <= min(half[1:]) * (1.005 if alike else 1.02)
