@@ -6,6 +6,7 @@ blocks between which nothing is known of covariances; arrays have results first,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,9 +17,40 @@ from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.moments import floored
 from privrank.util.solvers import inverse
 
-__all__ = ["Source", "Stacked", "equations_at", "inverses", "measured_shares"]
+__all__ = ["Expected", "Source", "Stacked", "equations_at", "inverses", "measured_shares"]
 
 FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """What results expect at points of their one block: arrays by result and point.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (..., p)
+        What is expected of what they observe.
+    information : ndarray, shape (..., p, p)
+        Its slope.
+    independent : ndarray, shape (..., p, p)
+        Sampling covariance of the residual if answers are independent.
+    """
+
+    mean: FloatArray
+    information: FloatArray
+    independent: FloatArray
+
+    @classmethod
+    def of(cls, sources: Sequence[Source], points: FloatArray, same: bool) -> Expected:
+        """Return what all results expect; of one survey they share information and covariance."""
+        found = [source.expected(points) for source in sources if source.expected is not None]
+        mean, *slopes = (
+            np.array([getattr(each, name) for each in found])
+            for name in ("mean", "information", "independent")
+        )
+        if same:
+            slopes = [_shared(each, sources) for each in slopes]
+        return cls(mean, *slopes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +74,11 @@ class Source:
     counts, measured : float
         Weights of the information and of the sampling covariance in the averages of one survey;
         where any result has second moments, these are averaged alone.
+    expected : callable or None
+        From points, shape (points, p), to what is expected there; None where there are no score
+        tests.
+    far : float
+        Distance at which a combination counts as infinite in a score test.
     """
 
     equations: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
@@ -51,6 +88,8 @@ class Source:
     moments: Callable[[FloatArray], SecondMoments] | None = None
     counts: float = 1.0
     measured: float = 1.0
+    expected: Callable[[FloatArray], Expected] | None = None
+    far: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,9 +147,14 @@ def equations_at(
     found = [source.equations(point) for source in sources]
     residual, information = (np.array(each) for each in zip(*found, strict=True))
     if same:
-        one = np.tensordot(_shares([source.counts for source in sources]), information, 1)
-        information = np.broadcast_to(one, information.shape)
+        information = _shared(information, sources)
     return residual, information
+
+
+def _shared(matrices: FloatArray, sources: Sequence[Source]) -> FloatArray:
+    """Return the average over results, by the precision of their counts, for each of them."""
+    one = np.tensordot(_shares([source.counts for source in sources]), matrices, 1)
+    return np.broadcast_to(one, matrices.shape)
 
 
 def measured_shares(sources: Sequence[Source]) -> FloatArray:

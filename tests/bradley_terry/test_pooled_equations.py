@@ -5,12 +5,14 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.linalg import helmert
+from scipy.special import expit
 from scipy.stats import chi2, norm
 
 from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.moments import floored
+from privrank.bradley_terry.pooledtests import intervals, pvalues
 from privrank.bradley_terry.pooling import pool
-from privrank.bradley_terry.sources import Source
+from privrank.bradley_terry.sources import Expected, Source
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 
@@ -226,3 +228,56 @@ def test_an_interval_of_one_survey_is_no_wider_than_by_one_release_alike(ratio, 
         for alpha in (0.1, 0.05, 0.001) if alike else (0.05,):
             half = [each.half_widths(x, alpha)[0] for each, x in zip(found, shown, strict=True)]
             assert half[0] <= min(half[1:]) * (1.005 if alike else 1.02)
+
+
+def test_pooled_score_tests_are_those_of_one_release_with_all_comparisons():
+    rng = np.random.default_rng(8)
+    first, second = np.triu_indices(4, 1)
+    worth, count = np.array([2.0, 0.5, -0.5, -2.0]), 80
+    net = 2 * rng.binomial(count, expit(worth[first] - worth[second])) - count
+    contrasts = (np.eye(4)[first] - np.eye(4)[second]) @ helmert(4).T
+
+    def source(share):
+        """A part of the comparisons, and of the noise of their scores."""
+
+        def expected(points):
+            edges = points @ contrasts.T
+            slope = share * count * expit(edges) * expit(-edges)
+            information = np.einsum("be,ep,eq->bpq", slope, contrasts, contrasts)
+            mean = share * count * (expit(edges) - 0.5) @ contrasts
+            return Expected(mean, information, information)
+
+        def equations(point):
+            found = expected(point)
+            return (0.5 * share * net @ contrasts)[None] - found.mean, found.information
+
+        return Source(
+            equations,
+            lambda x: (expected(x).information, share * 9.0 * np.eye(3)[None]),
+            None,
+            np.array([np.inf]),
+            expected=expected,
+            far=40.0,
+        )
+
+    whole = pool([source(1.0)], np.zeros((1, 3)), same=False)
+    parts = pool([source(0.3), source(0.7)], np.zeros((1, 3)), same=False)
+    assert np.allclose(whole.point, parts.point)
+    for one, other in zip(*(intervals(x, contrasts, 0.05) for x in (whole, parts)), strict=True):
+        assert np.allclose(one, other, atol=1e-4)
+    low, high = intervals(whole, contrasts, 0.05)
+    value = contrasts @ whole.point[0]
+    # limits are the values that are just rejected: by hand, on the path of the least change
+    c = contrasts[2]
+    moved = whole.covariance[0] @ c / (c @ whole.covariance[0] @ c)
+    for end in (low[2], high[2]):
+        there = source(1.0).expected(whole.point + moved * (end - value[2]))
+        variance = there.information[0] + 9.0 * np.eye(3)
+        j = there.information[0] @ np.linalg.solve(whole._here.apart[0, 0], there.information[0])
+        a = np.linalg.solve(j, c) @ there.information[0] @ np.linalg.inv(whole._here.apart[0, 0])
+        away = a @ (source(1.0).expected(whole.point).mean - there.mean)[0]
+        assert abs(away) / np.sqrt(a @ variance @ a) == pytest.approx(norm.isf(0.025), rel=0.01)
+    # farther out than in, where an item wins nearly always
+    assert high[2] - value[2] > 1.05 * (value[2] - low[2])
+    kept = pvalues(whole, contrasts) > 0.05
+    assert ((low < 0) & (high > 0) == kept).all()
