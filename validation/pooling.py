@@ -14,7 +14,8 @@ Comparisons are rows of six items with equal pairs, rankings of a Mallows model 
   the share of pairs where the pooled one is larger.
 - `widths`: the mean ratio of the pooled interval to the shortest that a release prints by itself,
   on the scale of worths, fractions or scores; `wider`: the share of pairs where it is wider;
-  `most`: the largest ratio.
+  `most`: the largest ratio. A few pooled intervals have no end where a release's has one, a ratio
+  that is infinite; the mean leaves them out.
 - `Q rejects`: how often Q rejects at .05. With `shift` one survey has other values, so that Q
   should reject, and coverage is left out.
 """
@@ -293,7 +294,7 @@ def row(cell: Cell, found: list[dict[str, np.ndarray]]) -> dict[str, object]:
         (worst, floor), (best, ceiling) = least(held), most(held)
         shown = (held.mean(), worst, floor, best, ceiling, every["one"].mean(), there)
         shown += (every["alike"].max(), errors.mean(), (errors > 1.0 + 1e-9).mean())
-        shown += (widths.mean(), (widths > 1.0 + 1e-9).mean(), widths.max())
+        shown += (widths[np.isfinite(widths)].mean(), (widths > 1.0 + 1e-9).mean(), widths.max())
         numbers = {name: f"{x:.3f}" for name, x in zip(NUMBERS, shown, strict=True)}
     return {
         "numbers": cell.kind,

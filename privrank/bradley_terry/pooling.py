@@ -23,6 +23,15 @@ semidefinite, being a sum of such matrices, so J^-1 <= G_k^-1 D_k G_k^-1, in the
 contrast (where G_k is singular, what result k says of some contrast has no bound at all). This
 holds with the same G, C and D for all, those that are reported here; the standard error that a
 result printed by itself has its own estimates in it, and its shrinkage.
+
+**Second moments.** Where they are released of respondents' answers, their estimates of the variance
+of one combination are unbiased, and noise may take them below its least value, that of independent
+answers. Those of one survey are averaged first and cut off then: in the matrix C above in every
+direction, in intervals and p-values for each combination alone, which is no more. Cut off one by
+one they would add up all that noise took below. The largest design effect, a bound, does not count
+beside them. Of several surveys each has its matrix, cut off in every direction: there the weights
+depend on it, so that where noise made it small the weight is large, and combinations cut off alone
+would be taken as too sure (95 % intervals covered .938).
 """
 
 from __future__ import annotations
@@ -216,7 +225,8 @@ class Pooled:
         for k, moments in enumerate(here.moments):
             if moments is not None:
                 forms = moments.forms(rows[k])
-                measured[k], least[k] = given[k] * forms[0] * ratio, given[k] * forms[1] * ratio
+                if self.same:
+                    measured[k], least[k] = (given[k] * form * ratio for form in forms[:2])
                 side += (given[k] * ratio) ** 2 * forms[2]
         variance = np.maximum(measured.sum(axis=0), least.sum(axis=0))
         whole = np.maximum(variance + shown.normal, 1e-300)
@@ -226,7 +236,7 @@ class Pooled:
         if self.same:
             lost = (variance / total) ** 2 / freedom.min(axis=0)
         else:
-            lost = ((np.maximum(measured, least) / total) ** 2 / freedom).sum(axis=0)
+            lost = ((measured / total) ** 2 / freedom).sum(axis=0)
         lost = lost + 0.5 * side / total**2
         return parts, np.divide(1.0, lost, np.full_like(lost, np.inf), where=lost > 0)
 
