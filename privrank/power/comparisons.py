@@ -84,8 +84,8 @@ class BTLPower(Power):
     the distribution of the noise, and the critical value moves with the estimated variance, which
     is drawn (the largest of many design effects, and its noise) or has quantiles of its own (second
     moments of pairs). That other worths are estimated is left out, as it does not matter to first
-    order: `docs/validation/power_models.md` measures what these approximations do. Where the noise is
-    nearly all of the error the plan is too hopeful, as released pair counts and worths then vary
+    order: `docs/validation/power_models.md` measures what these approximations do. Where the noise
+    is nearly all of the error the plan is too hopeful, as released pair counts and worths then vary
     far around what is expected: for 10 items, 400 respondents and epsilon .5 it expects power .13
     where fits have .04, and a standard error of .60 where they have .81.
 

@@ -12,6 +12,7 @@ import pytest
 from scipy.special import expit
 
 import privrank as pr
+from privrank.consensus.votesource import score_source
 from privrank.release.archived import archive
 
 ITEMS = ["a", "b", "c", "d"]
@@ -168,6 +169,15 @@ def test_a_pair_that_one_survey_did_not_ask_about_is_that_of_the_others():
     central = consensus()
     found = pr.pool([central, replace(some, stated=blind)], survey="different")
     assert found.pairwise()["fraction"][0] == pytest.approx(central.fractions[0, 1], abs=1e-6)
+
+
+def test_noise_of_borda_totals_is_drawn_once_for_all_sites():
+    totals = [
+        consensus(e, seed=k, releases="auto", method="borda") for k, e in enumerate((0.5, 1.0))
+    ]
+    assert all(each.fractions is None for each in totals)
+    drawn = [score_source(each._scores(), "population").draws for each in totals]
+    assert drawn[0] is drawn[1] and not drawn[0].flags.writeable
 
 
 @pytest.mark.parametrize("kind", ["worths", "consensus"])
