@@ -159,7 +159,7 @@ BAD = {
         lambda: TABLE.solve_power(nobs=10, epsilon=0.1, power=0.9),
         "no effect reaches power 0.9 with 10 respondents at epsilon 0.1",
     ),
-    "one item": (lambda: UNIFORM(1), "items must be at least 2"),
+    "one item": (lambda: UNIFORM(1), "items must be between 2 and"),
     "a method": (
         lambda: UNIFORM(4, method="tv").power(nobs=9, phi=0.5, epsilon=1.0),
         "method must be one of",
