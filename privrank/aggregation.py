@@ -41,6 +41,7 @@ from privrank.util.checks import (
     check_epsilon,
     check_rng,
     is_number,
+    quoted,
 )
 
 __all__ = ["PrivateRankAggregation", "infer", "planned"]
@@ -397,6 +398,6 @@ def _check_share(share: object) -> float:
     if not is_number(share) or not (share == 0 or LEAST_SHARE <= share <= LARGEST_SHARE):
         raise ValueError(
             f"score_share must be 0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}, got "
-            f"{share!r}."
+            f"{quoted(share)}."
         )
     return float(share)

@@ -8,6 +8,7 @@ from typing import Any
 from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
 from privrank.local import sortedorder
+from privrank.release.archived import read_archive
 from privrank.release.release import Release, archived_link
 from privrank.results.base import Result
 from privrank.results.pooled import PooledResult
@@ -24,7 +25,7 @@ _REBUILD = {
     "UniformityTest": uniformity.infer,
 }
 
-_UNREADABLE = "text must be JSON written by a result's to_json()."
+_WRITER = "a result's to_json()"
 
 
 def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
@@ -46,31 +47,24 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     Raises
     ------
     TypeError, ValueError
-        If the text is not an archived result, its link is not given, or what it has as pooled
-        cannot be pooled.
+        If the text is not an archived result, or was changed, its link is not given, or what it
+        has as pooled cannot be pooled.
     """
-    archived: Any
-    try:
-        record = json.loads(text)
-        members, settings = record.get("results"), dict(record["settings"])
-        archived = None if members else record["release"]
-    except (TypeError, ValueError, KeyError, AttributeError):
-        members, archived, settings = None, None, {}
-    if members:
+    record = read_archive(text, _WRITER)
+    settings = record.get("settings", {})
+    if members := record.get("results"):
         return _pooled(members, settings, link)
-    chosen = archived_link(archived, link)
+    chosen = archived_link(record.get("release"), link)
     try:
-        release = Release.from_record(archived, chosen)
+        release = Release.from_record(record["release"], chosen)
         rebuild = _REBUILD[record["result"]]
     except (TypeError, ValueError, KeyError, AttributeError):
-        raise ValueError(_UNREADABLE) from None
+        raise ValueError(f"text must be JSON written by {_WRITER}.") from None
     result: Result = rebuild(release, **settings)  # type: ignore[operator]
     return result
 
 
-def _pooled(members: Any, settings: dict[str, Any], link: Link | None) -> PooledResult:
+def _pooled(members: Any, settings: Any, link: Link | None) -> PooledResult:
     """Rebuild a pooled result from the archives of what was pooled."""
-    if not isinstance(members, list) or set(settings) != {"survey", "alpha"}:
-        raise ValueError(_UNREADABLE)
     results: list[Any] = [from_json(json.dumps(each), link=link) for each in members]
     return pooling.pool(results, **settings)

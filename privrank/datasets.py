@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import pandas as pd
+
+from privrank.util.checks import check_choice
 
 __all__ = ["Survey", "UniversityVersion", "load_immigration", "load_university"]
 
@@ -130,14 +132,13 @@ class Survey:
             raise TypeError(
                 f"rng must be None or a numpy.random.Generator, not {type(rng).__name__}."
             )
+        check_choice("ties", ties, Literal["random", "shared"])
         net = self._net_wins()
         if ties == "shared":
             ahead = (net[:, :, None] > net[:, None, :]).sum(axis=1)
             behind = (net[:, :, None] < net[:, None, :]).sum(axis=1)
             shared = 0.5 * (1 + ahead + len(self.items) - behind)
             return pd.DataFrame(shared, index=self.students.index, columns=list(self.items))
-        if ties != "random":
-            raise ValueError(f"ties must be 'random' or 'shared', got {ties!r}.")
         rng = np.random.default_rng() if rng is None else rng
         positions = np.arange(len(self.items), dtype=np.int64)
         tie_break = rng.permuted(np.broadcast_to(positions, net.shape), axis=1)
@@ -228,8 +229,7 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
     >>> cems.students["french"].value_counts().to_dict()
     {'good': 193, 'poor': 110}
     """
-    if version not in get_args(UniversityVersion):
-        raise ValueError(f'version must be "2001" or "1998", not {version!r}.')
+    check_choice("version", version, UniversityVersion)
     comparisons = _read("university.csv", item1=_UNIVERSITY_ITEMS, item2=_UNIVERSITY_ITEMS)
     if version == "1998":
         reversed_pair = comparisons["item1"].eq("Barcelona") & comparisons["item2"].eq("Stockholm")

@@ -59,10 +59,10 @@ def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) ->
     their ridge is corrected.
 
     The pooled standard error is at most that of every release alone with the same estimates of
-    sampling error and information (``best_single``). What a release prints by itself may be less:
-    it has its own estimate of the design effect, and intervals of worths that invert score tests,
-    where pooled ones are Wald's. Intervals of Borda scores take the largest sampling variance
-    of such a mean, and so cover more often than they say.
+    sampling error and information (``best_single``). What a release prints by itself may be less,
+    as it has its own estimates of both. Intervals of worths invert score tests, as those of one
+    release do (:mod:`privrank.bradley_terry.pooledtests`). Intervals of Borda scores take the
+    largest sampling variance of such a mean, and so cover more often than they say.
 
     Examples
     --------

@@ -194,7 +194,7 @@ class PrivateTopK:
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         asked: object = noise
-        if asked == "gumbel":
+        if isinstance(asked, str) and asked == "gumbel":
             raise ValueError(
                 "noise='gumbel' would name items and leave no win rates, intervals or p-value: use "
                 "noise='auto', whose vector holds the set at every k."

@@ -19,7 +19,7 @@ from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
-from privrank.local import uniformtest
+from privrank.local import uniformresult, uniformtest
 from privrank.mechanisms.samples import (
     effect_beside,
     plan_sample,
@@ -392,7 +392,7 @@ def infer(
     statistic, does not compute them again.
     """
     if release.local:
-        return uniformtest.infer(release, alpha=alpha, found=found)
+        return uniformresult.infer(release, alpha=alpha, found=found)
     sample = release.sample
     asked = _asked_of(release)
     if asked is None or asked.name != release.mechanism:

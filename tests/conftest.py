@@ -24,7 +24,7 @@ SLOW = {
         "statistics_mallowsnull"
     ),
     "planning": "choices excess",
-    "power": "onesample severalsamples",
+    "power": "localplans onesample severalsamples",
     "privacy": "knorm ledger_kills ledgerfile netnoise sensitivity",
     "reporting": "report vignettes",
     "results": "summaries tables",

@@ -32,7 +32,7 @@ from privrank.bradley_terry.linear import ItemContrasts, LinearPredictor
 from privrank.bradley_terry.score import attainable
 from privrank.util.solvers import solve_each
 
-__all__ = ["intervals", "pvalues", "zero_tests"]
+__all__ = ["beside_zero", "informations", "intervals", "pvalues", "zero_tests"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -106,12 +106,21 @@ def intervals(
         rows = slice(first, first + _BLOCK)
         tests = _ScoreTests(inference, errors, contrasts[rows])
         low, high = (tests.limit(side, alpha) for side in (-1.0, 1.0))
-        # searches end close to the level, and which side of it zero is on is to be exact
-        kept, positive = tests.zero > alpha, tests.value > 0
-        apart = np.where(positive, np.maximum(low, _EDGE), low)
-        lower[rows] = np.where(kept, np.minimum(low, -_EDGE), apart)
-        apart = np.where(positive, high, np.minimum(high, -_EDGE))
-        upper[rows] = np.where(kept, np.maximum(high, _EDGE), apart)
+        kept = tests.zero > alpha
+        lower[rows], upper[rows] = beside_zero(low, high, kept, tests.value > 0)
+    return lower, upper
+
+
+def beside_zero(
+    low: FloatArray, high: FloatArray, kept: NDArray[np.bool_], positive: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """Return limits between which zero is where it is kept, given the side of the estimates.
+
+    Searches end close to the level, and which side of it zero is on is to be exact.
+    """
+    apart = np.where(positive, np.maximum(low, _EDGE), low), np.minimum(high, -_EDGE)
+    lower = np.where(kept, np.minimum(low, -_EDGE), apart[0])
+    upper = np.where(kept, np.maximum(high, _EDGE), np.where(positive, high, apart[1]))
     return lower, upper
 
 
@@ -175,7 +184,7 @@ class _ScoreTests:
         linear, count = facts.linear, facts.pairs.count
         moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
         edges = _predict(linear, moved)
-        information = _information(linear, count * facts.function.curvature(edges))
+        information = informations(linear, count * facts.function.curvature(edges))
         least = _LEAST * count.sum() * np.eye(len(b))
         weights = solve_each(information + least, self.contrasts[rows])
         # a direction is meant, whatever its length
@@ -279,7 +288,7 @@ def _predict(linear: LinearPredictor, b: FloatArray) -> FloatArray:
     return np.asarray(b @ linear.columns.T)
 
 
-def _information(linear: LinearPredictor, weights: FloatArray) -> FloatArray:
+def informations(linear: LinearPredictor, weights: FloatArray) -> FloatArray:
     """Return E' diag(weights) E for each row of weights, with 1 / m of its trace on constants."""
     if not isinstance(linear, ItemContrasts):
         return np.asarray((linear.columns.T * weights[:, None, :]) @ linear.columns)

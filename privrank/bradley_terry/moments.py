@@ -17,6 +17,7 @@ from privrank.util.solvers import spectrum
 __all__ = [
     "cluster_moments",
     "degrees_of_freedom",
+    "floored",
     "floored_moments",
     "independent_scores",
     "released_effect",
@@ -92,17 +93,21 @@ def _unit(release: Release) -> float:
 def floored_moments(
     equations: ScoreEquations, release: Release, b: FloatArray, independent: FloatArray
 ) -> FloatArray:
-    """Return :func:`second_moments`, in no direction less than under independent answers.
+    """Return :func:`second_moments`, in no direction less than under independent answers."""
+    return floored(second_moments(equations, release, b), independent)
 
-    A direction that varies less is set to vary as under these, so that noise cannot make a variance
-    negative; this can only widen an interval.
+
+def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
+    """Return a covariance as measured, in no direction less than `least`.
+
+    A direction that varies less is set to vary as under `least`, so that noise cannot make a
+    variance negative; this can only widen an interval.
     """
-    moments = second_moments(equations, release, b)
-    values, vectors = spectrum(independent)
+    values, vectors = spectrum(least)
     kept = values > 1e-11 * values.max()
     root = vectors[:, kept] * np.sqrt(values[kept])
     unit = vectors[:, kept] / np.sqrt(values[kept])
-    values, vectors = spectrum(unit.T @ moments @ unit)
+    values, vectors = spectrum(unit.T @ measured @ unit)
     wider = root @ vectors
     return np.asarray((wider * np.maximum(values, 1.0)) @ wider.T)
 

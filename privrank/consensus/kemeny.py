@@ -29,13 +29,13 @@ from privrank.consensus.orders import (
 )
 from privrank.util.solvers import attempt
 
-__all__ = ["KemenyOrder", "kemeny", "last_terms", "split_costs"]
+__all__ = ["KemenyOrder", "kemeny", "last_terms", "split_costs", "subset_values"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-SUBSET_LIMIT = 18
-"""Items up to which a component is solved over all its subsets (0.02 s, and 2^18 numbers)."""
+SUBSET_LIMIT = 14
+"""Items up to which a component is solved over all its subsets; beyond, programming is faster."""
 
 PROGRAMME_LIMIT = 100
 """Items up to which integer programming is tried; beyond them it does not end in good time."""
@@ -91,7 +91,7 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     order within: pairs within a component cost the same as before, and pairs across cost the least
     they can. So an optimal order keeps the components together, for any real matrix.
 
-    A component of up to 18 items is solved over its subsets: the least cost of ordering the set A
+    A component of up to 14 items is solved over its subsets: the least cost of ordering the set A
     first is the least, over the last item i of A, of that of A - i plus the weight for i before
     A - i. Larger ones are the integer programme over x_ij = 1 when i precedes j with
     x_ij + x_jk + x_ki <= 2 for all triangles, added as they are violated, first without
@@ -148,6 +148,31 @@ def split_costs(block: FloatArray) -> tuple[FloatArray, FloatArray]:
     return tables[0], tables[1]
 
 
+def subset_values(halves: tuple[FloatArray, FloatArray], *, soft: bool = False) -> FloatArray:
+    """Return for each set of items the least total cost of ordering it, or its soft minimum.
+
+    Given the costs of :func:`split_costs`, returns the 2^m values V of the sets, written as bits:
+    V(A) = min or -log sum exp(-.) over i in A of V(A - i) + cost(i, A - i), V(empty) = 0: the last
+    item of A is i. With ``soft``, exp(-V(A)) is the sum of exp(-cost) over all orders of A.
+    """
+    low, high = halves
+    m, width = low.shape
+    sets, items = np.arange(1 << m, dtype=np.int32), np.arange(m, dtype=np.int32)
+    inside = (sets[:, None] >> items) & 1 > 0
+    size = inside.sum(axis=1)
+    values = np.zeros(1 << m)
+    for several in range(1, m + 1):
+        layer = np.flatnonzero(size == several)
+        last = np.nonzero(inside[layer])[1].reshape(-1, several)
+        rests = layer[:, None] ^ (1 << last)
+        costs = values[rests] + low[last, rests % width] + high[last, rests // width]
+        least = costs.min(axis=1)
+        values[layer] = (
+            least - np.log(np.exp(least[:, None] - costs).sum(axis=1)) if soft else least
+        )
+    return values
+
+
 def last_terms(
     values: FloatArray, halves: tuple[FloatArray, FloatArray], subset: int, members: list[int]
 ) -> FloatArray:
@@ -159,11 +184,9 @@ def last_terms(
 
 
 def _by_subsets(block: FloatArray) -> IntArray:
-    from privrank.kernels.search import subset_values
-
     m = len(block)
     halves = split_costs(block)
-    values = subset_values(*halves, False)
+    values = subset_values(halves)
     subset, members = (1 << m) - 1, list(range(m))
     order = np.empty(m, dtype=np.int64)
     for place in range(m - 1, -1, -1):

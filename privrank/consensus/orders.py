@@ -45,9 +45,8 @@ def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
 
     For fractions of rankings this is their mean Kendall distance to the order.
     """
-    from privrank.kernels.search import weight_against
-
-    return weight_against(np.ascontiguousarray(order, dtype=np.int64), _real(pairs))
+    # rows follow columns below the diagonal
+    return float(np.tril(_real(pairs)[np.ix_(order, order)], -1).sum())
 
 
 def borda(pairs: NDArray[Any]) -> FloatArray:

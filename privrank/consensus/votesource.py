@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.sources import Source
-from privrank.consensus.intervals import Target
-from privrank.consensus.statements import NoisyVotes, RandomReports, Statements
+from privrank.consensus.intervals import BordaLaw, Target
+from privrank.consensus.statements import RandomReports, Statements
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.knorm import PermutohedronNoise
+from privrank.util.arrays import own
 
 __all__ = ["fraction_source", "score_source"]
 
 FloatArray = NDArray[np.float64]
 
-_DRAWS = 10_000
+_DRAWS = 5_000
 
 _UNKNOWN = 1e12
 """The variance of a fraction that nobody was asked about."""
@@ -68,7 +71,7 @@ def fraction_source(stated: Statements, target: Target) -> Source:
         return _means(np.nan_to_num(values, nan=0.5), 1.0, units, True, noise, None, infinite)
     noise = np.full(len(values), stated.noise_sd**2)
     return _means(
-        values, 1.0, stated.units, target == "population", noise, _draws(stated, 1), infinite
+        values, 1.0, stated.units, target == "population", noise, _draws(stated.noise, 1), infinite
     )
 
 
@@ -86,15 +89,26 @@ def score_source(stated: Statements, target: Target) -> Source:
         stated.units,
         target == "population",
         stated.score_errors("sample") ** 2,
-        _draws(stated, summed),
+        _draws(_shape(stated.noise), summed),
         np.full(m, np.inf),
     )
 
 
-def _draws(stated: NoisyVotes, summed: int) -> FloatArray:
+def _shape(noise: BordaLaw) -> BordaLaw:
+    """Return a distribution of this shape, the same for K-norm noise of Borda totals of any size.
+
+    Draws of it take seconds where items are many, and all sites can share them.
+    """
+    if isinstance(noise, PermutohedronNoise):
+        return PermutohedronNoise(noise.items, 2.0**-10, 1)
+    return noise
+
+
+@lru_cache(maxsize=16)
+def _draws(noise: BordaLaw, summed: int) -> FloatArray:
     """Return public draws of the noise of one number, the sum of so many, whatever their scale."""
-    law, generator = stated.noise, public_generator("pooled votes", summed)
-    width = law.items if isinstance(law, PermutohedronNoise) else summed
-    noise = np.asarray(law.simulate((_DRAWS, width), generator), dtype=np.float64)
-    kept = 1 if isinstance(law, PermutohedronNoise) else summed
-    return np.asarray(noise[:, :kept].sum(axis=1, keepdims=True))
+    generator = public_generator("pooled votes", summed)
+    if isinstance(noise, PermutohedronNoise):
+        return own(noise.simulate((_DRAWS, noise.items), generator)[:, :1], np.float64)
+    drawn = noise.simulate((_DRAWS, summed), generator)
+    return own(drawn.sum(axis=1, keepdims=True), np.float64)

@@ -29,6 +29,7 @@ from privrank.distributions.linkforms import (
     logit_slope,
     probit_slope,
 )
+from privrank.util.checks import quoted
 from privrank.util.solvers import legendre
 
 __all__ = [
@@ -195,7 +196,7 @@ def _checked(link: Link) -> Forms:
         bound = getattr(link, constant)
         real = isinstance(bound, int | float | np.number) and not isinstance(bound, bool)
         if not real or not 0 < bound < math.inf:
-            raise ValueError(f"{constant} must be a positive number, got {bound!r}.")
+            raise ValueError(f"{constant} must be a positive number, got {quoted(bound)}.")
     with np.errstate(all="ignore"):
         scale, edge = _span(link)
         _check_law(link, scale, edge)
@@ -322,4 +323,4 @@ def find(link: object) -> Link:
         if isinstance(link, str) and link == known.name:
             return known
     names = ", ".join(repr(known.name) for known in BUILT_IN)
-    raise ValueError(f"link must be one of {names} or a privrank.Link, got {link!r}.")
+    raise ValueError(f"link must be one of {names} or a privrank.Link, got {quoted(link)}.")

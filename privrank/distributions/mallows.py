@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privrank.distributions import kendall
 from privrank.distributions.simulate import blocks, generator
-from privrank.util.checks import check_count, check_items
+from privrank.util.checks import check_count, check_items, quoted
 
 __all__ = ["Mallows", "insertion_codes", "tolerance_to_phi", "tolerance_to_theta"]
 
@@ -185,7 +185,7 @@ class Mallows:
     ) -> Self:
         """Make the model with phi = exp(-theta), theta in [0, inf], kept to full precision."""
         if isinstance(theta, bool) or not isinstance(theta, Real) or not float(theta) >= 0:
-            raise ValueError(f"theta must be a number of at least 0, got {theta!r}.")
+            raise ValueError(f"theta must be a number of at least 0, got {quoted(theta)}.")
         # smaller ones would underflow when squared, and no quantity tells them from 0
         value = float(theta) if theta > 1e-100 else 0.0
         model = object.__new__(cls)
@@ -344,7 +344,7 @@ class Mallows:
         if isinstance(other, str) and other == "uniform":
             return kendall.total_variation(m, self.theta, 0.0)
         if not isinstance(other, Mallows):
-            raise TypeError(f"other must be 'uniform' or a Mallows model, got {other!r}.")
+            raise TypeError(f"other must be 'uniform' or a Mallows model, got {quoted(other)}.")
         if not np.array_equal(self.center, other.center):
             raise ValueError("both models must have the same number of items and the same centre.")
         return kendall.total_variation(m, self.theta, other.theta)

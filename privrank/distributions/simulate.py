@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from privrank.distributions.links import Link, find
-from privrank.util.checks import check_count
+from privrank.util.checks import check_count, quoted
 
 __all__ = ["PlackettLuce", "blocks", "bradley_terry", "generator", "ranks_of_scores"]
 
@@ -193,7 +193,7 @@ def bradley_terry(
     values, items = _check_worths(worths)
     times = check_count("repeats", repeats)
     if isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share) <= 1:
-        raise ValueError(f"share must be a chance in (0, 1], got {share!r}.")
+        raise ValueError(f"share must be a chance in (0, 1], got {quoted(share)}.")
     law = find(link)
     source = generator(rng)
     first, second = np.triu_indices(len(values), 1)

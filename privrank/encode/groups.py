@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privrank.encode import counting
 from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample, enough
 from privrank.encode.formula import parse
-from privrank.encode.frames import refuse_copy, with_respondent_column
+from privrank.encode.frames import check_name, refuse_copy, with_respondent_column
 from privrank.encode.pairing import check_paired, partners
 from privrank.encode.ranks import as_declared
 from privrank.encode.samples import (
@@ -104,6 +104,8 @@ def encode_samples(
         One sentence.
     """
     shared, gaps = as_declared(ties, missing)
+    if respondent is not None:
+        check_name(respondent, "respondent")
     check_paired(paired, secret, respondent, len(samples), max_rows)
     chosen = all(isinstance(sample, pd.Series) for sample in samples)
     if chosen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,18 +56,25 @@ class Statistic:
     coarse : callable or None
         Maps a number of draws to the same statistic with its public constants from so many, for a
         first look at many sizes; None where it has no such constants.
+    sampler : callable or None
+        Maps an effect and a generator to simulated data as `value` takes them, where these are no
+        rankings or choices, such as reports; else None.
+    quick : bool
+        Whether that takes no longer for many units than for few.
     """
 
     name: str
     step: float
     sensitivity: int
-    value: Callable[[IntArray, Order], int]
+    value: Callable[[Any, Order], int]
     null: Callable[[int], Null]
-    simulated: Callable[[IntArray, Order], int] | None = None
+    simulated: Callable[[Any, Order], int] | None = None
     impossible: Callable[[IntArray], int] | None = None
     distance: bool = False
     randomised: bool = False
     coarse: Callable[[int], Statistic] | None = None
+    sampler: Callable[[float, np.random.Generator], Any] | None = None
+    quick: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,25 +7,10 @@ from numpy.typing import NDArray
 
 from privrank.kernels.compiling import compiled
 
-__all__ = [
-    "insertion_search",
-    "pivot_sort",
-    "subset_values",
-    "weight_against",
-]
+__all__ = ["insertion_search", "pivot_sort"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
-
-@compiled
-def weight_against(order: IntArray, pairs: FloatArray) -> float:
-    """Return the sum of pairs[j, i] over the pairs that `order` puts i before j in."""
-    total = 0.0
-    for behind in range(len(order)):
-        for ahead in range(behind):
-            total += pairs[order[behind], order[ahead]]
-    return total
 
 
 @compiled
@@ -98,36 +83,3 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
                     order[k] = order[k + step]
                 order[target] = item
     return order
-
-
-@compiled
-def subset_values(low: FloatArray, high: FloatArray, soft: bool) -> FloatArray:
-    """Return for each set of items the least total cost of ordering it, or its soft minimum.
-
-    Placing item i behind the set A of items costs low[i, A mod 2^h] + high[i, A div 2^h], sets
-    written as bits; low has 2^h columns and high 2^(m-h). Returns the 2^m values V of the sets,
-    V(A) = min or -log sum exp(-.) over i in A of V(A - i) + cost(i, A - i), V(empty) = 0: the
-    last item of A is i. With ``soft``, exp(-V(A)) is the sum of exp(-cost) over all orders of A.
-    """
-    m, width = low.shape
-    half = 0
-    while (1 << half) < width:
-        half += 1
-    values, terms = np.zeros(1 << m), np.empty(m)
-    for subset in range(1, 1 << m):
-        least, count = np.inf, 0
-        for item in range(m):
-            if (subset >> item) & 1:
-                rest = subset ^ (1 << item)
-                terms[count] = (
-                    values[rest] + low[item, rest & (width - 1)] + high[item, rest >> half]
-                )
-                least = min(least, terms[count])
-                count += 1
-        if soft:
-            total = 0.0
-            for k in range(count):
-                total += np.exp(least - terms[k])
-            least -= np.log(total)
-        values[subset] = least
-    return values

@@ -34,33 +34,34 @@ of items m. With a thousand items L is 53.8 at q = 2, 26.6 at 5, 25.0 at 8 and 2
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.nulltables import FULL, fingerprint, public_generator
-from privrank.hypotheses.statistic import Statistic
-from privrank.local.client import protocol_from_json
-from privrank.local.protocols import Asking
-from privrank.local.protocols_orders import PairBits
+from privrank.local.protocols import Asking, Protocol
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.releases import check_tally, release_of
 from privrank.local.tally import Tally
 from privrank.release.release import GAIN, STATISTIC, Release
-from privrank.results.ranktest import RankTestResult, read_test
-from privrank.results.testnotes import hypotheses_of_uniformity
 from privrank.util.progress import Progress
 from privrank.util.solvers import spectrum
 
-__all__ = ["NULL", "STEP", "Asked", "Sent", "infer", "release_test", "usual_draws"]
+__all__ = [
+    "NULL",
+    "STEP",
+    "Asked",
+    "Sent",
+    "check_reported",
+    "counted",
+    "release_test",
+    "usual_draws",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -324,19 +325,29 @@ def _in_blocks(number: int, size: int, draw: Callable[[int], IntArray]) -> IntAr
     return np.concatenate(parts)
 
 
-def _counted(tally: Tally) -> Asked | Sent:
+def check_reported(protocol: object) -> None:
+    """Refuse what is no protocol whose reports tell of uniformity."""
+    if not isinstance(protocol, DuchiBall | CapBorda) and not _ordered(protocol):
+        name = protocol.kind if isinstance(protocol, Protocol) else type(protocol).__name__
+        raise ValueError(
+            f"uniformity is tested from rankings without ties, and these reports are of the "
+            f"protocol {name!r}: collect reports of PairBits, SubRanking or RandomPairs."
+        )
+
+
+def _ordered(protocol: object) -> bool:
+    """Return whether a protocol asks for the order of items, without ties."""
+    return isinstance(protocol, Asking) and protocol.options == math.factorial(protocol.width)
+
+
+def counted(tally: Tally) -> Asked | Sent:
     """Return what a test takes of a tally, or refuse."""
     check_tally(tally)
     protocol = tally.protocol
-    ordered = isinstance(protocol, Asking) and protocol.options == math.factorial(protocol.width)
-    if not ordered and not isinstance(protocol, DuchiBall | CapBorda):
-        raise ValueError(
-            f"uniformity is tested from rankings without ties, and these reports are of the "
-            f"protocol {protocol.kind!r}: collect reports of PairBits, SubRanking or RandomPairs."
-        )
+    check_reported(protocol)
     if not tally.n:
         raise ValueError("tally must hold accepted reports, and it has none: see its summary().")
-    if not ordered:
+    if not isinstance(protocol, Asking):
         return Sent.of(tally)
     facts = Asked.of(tally)
     if protocol.digits > _MOST_PAIRS and not facts.disjoint:
@@ -349,7 +360,7 @@ def _counted(tally: Tally) -> Asked | Sent:
 
 def release_test(tally: Tally, draws: int | None) -> Release:
     """Return the statistic of a tally with its null draws, so many or the usual number."""
-    facts = _counted(tally)
+    facts = counted(tally)
     drawn = facts.draws(usual_draws(facts.size) if draws is None else draws)
     return release_of(
         tally,
@@ -357,63 +368,4 @@ def release_test(tally: Tally, draws: int | None) -> Release:
         by="UniformityTest",
         method="quadratic form",
         settings={"df": float(facts.rank), GAIN: facts.protocol.response.gain},
-    )
-
-
-def infer(
-    release: Release, *, alpha: float = 0.05, found: Mapping[str, Any] | None = None
-) -> RankTestResult:
-    """Return the test from a release of :func:`release_test`: post-processing."""
-    if NULL not in release.values:
-        raise ValueError("release must be of a UniformityTest, and this one is of another model.")
-    null = Null.of_draws(release.values[NULL])
-    kept = partial(_kept, null)
-    asked = Statistic(release.mechanism, STEP, 0, value=_unknown, null=kept)
-    return read_test(
-        null,
-        release=release,
-        test="UniformityTest",
-        method=release.plan.method,
-        alpha=alpha,
-        hypotheses=hypotheses_of_uniformity(release.sample),
-        draws=len(release.values[NULL]),
-        found=found,
-        notes=_notes(release),
-        asked=asked,
-        null_model=NullModel(),
-    )
-
-
-def _kept(null: Null, draws: int) -> Null:
-    """Return the null distribution of a release, which holds all the draws that there are."""
-    return null
-
-
-def _unknown(ranks: IntArray, order: Order) -> int:
-    """Refuse to make reports of rankings: these are made on respondents' devices."""
-    raise ValueError(
-        "the power of a test from reports depends on what respondents are asked: simulate reports "
-        "with protocol.simulate(...) and test their tallies."
-    )
-
-
-def _notes(release: Release) -> tuple[str, ...]:
-    protocol = protocol_from_json(str(release.plan.settings["protocol"]))
-    near = (
-        f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} degrees "
-        f"of freedom; the p-value is by simulation, given how often each was asked."
-    )
-    if isinstance(protocol, PairBits) and protocol.pairing == "public":
-        pairs = protocol.asked(np.arange(protocol.assignments)).reshape(-1, 2)
-        named = ", ".join("-".join(protocol.items[k] for k in pair) for pair in pairs[:8])
-        more = f" and {len(pairs) - 8} more" * (len(pairs) > 8)
-        return (
-            f"The statistic sees the order of {len(pairs)} public pairs ({named}{more}), and no "
-            f"consensus that leaves these even.",
-            near,
-        )
-    return (
-        "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items that "
-        "are placed first or last are invisible to it if mean ranks are equal.",
-        near,
     )

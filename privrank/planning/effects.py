@@ -16,7 +16,7 @@ from privrank.planning import simulation
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.release import STATISTIC, Release
 from privrank.release.survey import Sample
-from privrank.util.checks import is_number
+from privrank.util.checks import is_number, quoted
 from privrank.util.solvers import zero
 
 __all__ = [
@@ -101,7 +101,7 @@ def check_power(power: object, alpha: float) -> None:
     if not is_number(power) or not alpha < power < 1:
         raise ValueError(
             f"power must be a probability between the level {alpha:g} and 1, such as 0.9, "
-            f"got {power!r}."
+            f"got {quoted(power)}."
         )
 
 
@@ -173,6 +173,8 @@ def curve_of(
     Of two categories it is exact, and of two items if rankings are not too many to be listed.
     """
     sampler, start, most = family(sample, null, falling)
+    if isinstance(asked, Statistic) and asked.sampler is not None:
+        return simulation.Curve(reject, asked.sampler, len(sample.items), asked.name), start, most
     choices = sample.kind == "choices"
     few = len(sample.items) == 2 and (choices or sample.nobs <= _LISTED)
     if few and isinstance(asked, Statistic):
@@ -247,6 +249,8 @@ class PowerStudy:
         sample, null = self.release.sample, self.null
         choices = sample.kind == "choices"
         cells = len(sample.items) * (_PER_CATEGORY if choices else sample.nobs)
+        if isinstance(self.asked, Statistic) and self.asked.sampler is not None:
+            cells = 1 if self.asked.quick else _QUICK
         replicates = min(_QUICK // cells, _REPLICATES)
         if replicates < 20 or sample.completed or (null.probabilities and not choices):
             return None

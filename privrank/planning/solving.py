@@ -136,10 +136,10 @@ def solve(search: Search, start: float) -> Solved | None:
     -----
     An eighth of the replicates brackets the number, by factors between 1.5 and 4 that grow with
     the distance from the target, and by secants on the straight scale within a factor of 1.6. All
-    replicates are then taken at the crossing so found and at the next ones, until the value is
-    within half a standard error of the target; what is left is one step along the line. The error
-    of the answer is that of the value over the slope of the line. An exact curve is followed until
-    two neighbours, whole numbers or within 1e-6, enclose the target.
+    replicates are then taken at the crossing so found and at the next ones, at most a factor of 1.6
+    away, until the value is within half a standard error of the target; what is left is one step
+    along the line. The error of the answer is that of the value over the slope of the line. An
+    exact curve is followed until two neighbours, whole numbers or within 1e-6, enclose the target.
     """
     bracket = _bracket(search, min(max(start, search.least), search.most))
     if bracket is None:
@@ -212,7 +212,8 @@ def _refined(search: Search, low: Point, high: Point) -> Solved:
         full = search.seen[before:]
         x, score, value, error = min(full, key=lambda one: abs(one[1]))
         slope = max(search.steepness(), _FLATTEST)
-        at = min(max(math.exp(x - score / slope), search.least), search.most)
+        step = min(max(-score / slope, -math.log(_NEAR)), math.log(_NEAR))
+        at = min(max(math.exp(x + step), search.least), search.most)
         known = search.whole and round(at) in {round(math.exp(one[0])) for one in full}
         if known or abs(value - search.target) <= 0.5 * error:
             break

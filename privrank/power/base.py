@@ -21,6 +21,7 @@ from privrank.util.checks import (
     check_delta,
     check_epsilon,
     is_number,
+    quoted,
 )
 from privrank.util.workers import Workers
 
@@ -159,6 +160,10 @@ class Power(ABC):
         """What an effect is called, with "=" at the end where the name stands before the number."""
         return "effect ="
 
+    def _argument(self, name: str) -> str:
+        """Return what one of the numbers is called as an argument of this class."""
+        return self._effect_words.rstrip(" =").replace(" ", "_") if name == "effect" else name
+
     def _checked(self, at: Mapping[str, Any]) -> Point:
         """Return the point; refuses what is not in the range of an argument, but for None."""
         nobs, epsilon, effect = at["nobs"], at["epsilon"], at["effect"]
@@ -173,15 +178,17 @@ class Power(ABC):
     def _finite(self, effect: object) -> float:
         if is_number(effect) and math.isfinite(effect):
             return float(effect)
-        name = self._effect_words.rstrip(" =")
-        raise ValueError(f"{name} must be a finite number, got {effect!r}.")
+        raise ValueError(
+            f"{self._argument('effect')} must be a finite number, got {quoted(effect)}."
+        )
 
     def _predict(self, **at: Any) -> Estimate:
         """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""
         for name in ("nobs", "effect", "epsilon"):
             if at[name] is None:
                 raise ValueError(
-                    f"{name} must be given: use solve_power(...) to find it from {self.outcome}=..."
+                    f"{self._argument(name)} must be given: use solve_power(...) to find it from "
+                    f"{self.outcome}=..."
                 )
         with Workers(self.n_jobs) as workers:
             value, error = self._measure(self._checked(at), self.replicates, workers)
@@ -195,8 +202,8 @@ class Power(ABC):
         given = {self.outcome: target, **{name: at[name] for name in ("nobs", "epsilon", "effect")}}
         missing = [name for name, value in given.items() if value is None]
         if len(missing) != 1:
-            names = ", ".join(given)
-            left = f"{', '.join(missing)} are" if missing else "none is"
+            names, left = (", ".join(map(self._argument, some)) for some in (given, missing))
+            left = f"{left} are" if missing else "none is"
             raise ValueError(f"exactly one of {names} must be None, the one to find, and {left}.")
         if missing == [self.outcome]:
             return self._predict(**at)
@@ -260,6 +267,8 @@ class Power(ABC):
         """
         check_choice("dep_var", dep_var, Dependent)
         lists = {name: _several(at[name]) for name in ("nobs", "epsilon", "effect")}
+        if empty := [name for name, values in lists.items() if not values]:
+            raise ValueError(f"{empty[0]} must be a number, or a list of at least one.")
         long = [name for name, values in lists.items() if len(values) > 1 and name != dep_var]
         if len(long) > 1:
             raise ValueError(

@@ -23,7 +23,7 @@ from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, sur
 from privrank.power.zerotests import ZeroTests, median_of, standard_error, zero_test
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
-from privrank.util.checks import check_choice, check_flag, is_number
+from privrank.util.checks import check_choice, check_flag, is_number, quoted
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ class BTLPower(Power):
     protocol : Protocol, optional
         A protocol of the local model that asks for one pair; its epsilon is that which is asked
         about.
-
     replicates : int, default 100
         Fits that are simulated.
     n_jobs : int, default 1
@@ -296,7 +295,7 @@ def _effect(contrast: float | None, win_probability: float | None) -> float | No
         )
     if not is_number(win_probability) or not 0 < win_probability < 1:
         raise ValueError(
-            f"win_probability must lie between 0 and 1, got {win_probability!r}: .6 is that of an "
-            f"item that wins six comparisons in ten."
+            f"win_probability must lie between 0 and 1, got {quoted(win_probability)}: .6 is that "
+            f"of an item that wins six comparisons in ten."
         )
     return math.log(win_probability / (1.0 - win_probability))

@@ -34,7 +34,7 @@ from privrank.power.surveys import Mode, item_names, least_and_most
 from privrank.release.release import ORDER, Release
 from privrank.release.survey import Sample
 from privrank.util.arrays import own
-from privrank.util.checks import check_choice, is_number
+from privrank.util.checks import check_choice, is_number, quoted
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class AggregationPower(Power):
         most = len(item_names(self.items)) - 1.0 if self.loss == "width" else 0.5
         if not is_number(target) or not 0 < target < most:
             raise ValueError(
-                f"{self.loss} must lie between 0 and {most:g} to be reached, got {target!r}."
+                f"{self.loss} must lie between 0 and {most:g} to be reached, got {quoted(target)}."
             )
 
     def _shown(self, effect: float) -> float:

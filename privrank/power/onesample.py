@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -18,11 +19,16 @@ from privrank.hypotheses.nulltables import usual_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.identity import IdentityMethod
 from privrank.identity import ask as ask_identity
+from privrank.local.protocols import Protocol
+from privrank.local.protocols_orders import PairBits
+from privrank.local.uniformpower import Collection
+from privrank.local.uniformtest import check_reported
 from privrank.mechanisms.statistics.categories import Alternative
 from privrank.planning.effects import alternative, curve_of, family
 from privrank.planning.simulation import chance_of_level
-from privrank.power.base import LARGEST, SMALLEST, Dependent, Point, Range
+from privrank.power.base import Dependent, Point, Range
 from privrank.power.stated import Effects, TestPower, check_work, names_of
+from privrank.power.surveys import Mode, least_and_most
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample, SampleKind
@@ -30,9 +36,6 @@ from privrank.uniformity import UniformityMethod
 from privrank.uniformity import ask as ask_uniformity
 from privrank.util.checks import check_choice
 from privrank.util.workers import Workers
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["IdentityPower", "UniformityPower"]
 
@@ -43,11 +46,6 @@ _LOOK, _DRAWS = 256, 1_999
 
 _WORK, _CHOICES = 2**31, 10**8
 """Largest n m (m + 200) of rankings, and n of choices, among which a number is looked for."""
-
-
-def _most_units(kind: SampleKind, m: int) -> float:
-    """Return up to which number of units one is looked for, as simulations take long beyond."""
-    return float(_CHOICES if kind == "choices" else max(_WORK // (m * (m + 200)), 1000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +62,15 @@ class _Test:
         Maps public facts, a pure budget and a level to what the test releases.
     falling : bool
         Whether the first of two categories is the less likely one under H1.
+    protocol : Protocol or None
+        Of the reports that the test is from, at any epsilon.
     """
 
     sample: Sample
     null: NullModel
     ask: Ask
     falling: bool = False
+    protocol: Protocol | None = None
 
     @property
     def effects(self) -> Effects:
@@ -97,16 +98,24 @@ class _Test:
         power, error = curve.at(at.effect, replicates, workers)
         return power, math.hypot(error, _error_of_threshold(null, noise, at.alpha, power))
 
+    @property
+    def most(self) -> float:
+        """Up to which number of units one is looked for, as simulations take long beyond."""
+        if self.protocol is not None:
+            return Collection(self.protocol, 2).most
+        if self.sample.kind == "choices":
+            return float(_CHOICES)
+        m = len(self.sample.items)
+        return float(max(_WORK // (m * (m + 200)), 1000))
+
     def range(self, name: Dependent, at: Point) -> Range:
         """Return where a number is looked for."""
-        kind, m = self.sample.kind, len(self.sample.items)
         if name == "epsilon":
-            return Range(1.0, SMALLEST, LARGEST)
+            return least_and_most(name, self.protocol is not None)
         if name == "nobs":
             if at.effect == 0:
                 raise ValueError("an effect of 0 is H0 itself: state one that there is to find.")
-            most = _most_units(kind, m)
-            return Range(min(max(self._first_size(at), 4.0), most), 2.0, most)
+            return Range(min(max(self._first_size(at), 4.0), self.most), 2.0, self.most)
         sample = replace(self.sample, nobs=at.nobs)
         _, start, most = family(sample, self.null, self.falling)
         return Range(start, 2.0**-20 * start, most)
@@ -118,6 +127,9 @@ class _Test:
         of one unit in its standard deviations, which n units have n^(1/2) times, and `moved` how
         much of it one unit can move.
         """
+        if self.protocol is not None:
+            protocol = replace(self.protocol, epsilon=at.epsilon)
+            return Collection(protocol, 2).first_size(at.effect)
         kind, m = self.sample.kind, len(self.sample.items)
         if kind == "choices":
             signal, moved, cells = 2.0 * at.effect, 2.0, m - 1
@@ -135,6 +147,10 @@ class _Test:
             moved, cells = 2.0 * math.sqrt(m - 1), m - 1
         signal = max(signal, 1e-12)
         return (6.0 + 2.0 * math.sqrt(cells)) / signal**2 + 1.5 * moved / (at.epsilon * signal)
+
+
+def _ask_reports(protocol: Protocol, sample: Sample, xi: float, alpha: float) -> Statistic:
+    return Collection(replace(protocol, epsilon=xi), sample.nobs).statistic
 
 
 def _error_of_threshold(
@@ -169,6 +185,11 @@ class UniformityPower(TestPower):
         What a respondent gives.
     method : str, default "auto"
         As for `fit`.
+    mode : {"central", "local"}
+        ``"local"``: rankings are not collected, but reports of :class:`privrank.local.PairBits`,
+        one of each respondent, as for :meth:`privrank.UniformityTest.from_reports`.
+    protocol : Protocol, optional
+        Another protocol whose reports the test takes; its epsilon is that which is asked about.
     replicates : int, default 400
         Simulated samples behind an answer.
     n_jobs : int, default 1
@@ -188,6 +209,11 @@ class UniformityPower(TestPower):
     over all counts, which is exact. The alternatives are those of ``detectable_effect()``: a
     Mallows model, or choices of which the first half of the categories is more likely.
 
+    **Local model.** Its centre may be any order, all as likely, since a protocol asks without
+    knowing it. Of reports about one pair each only their numbers are simulated, so that any number
+    of respondents takes as long; of other protocols' the reports of up to 2,000 respondents, whose
+    net wins are scaled to the size of the survey.
+
     Examples
     --------
     >>> import privrank as pr
@@ -196,12 +222,20 @@ class UniformityPower(TestPower):
     202 respondents (no Monte Carlo error)
     >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
     0.979
+
+    Without a curator who sees the rankings it takes more of them:
+
+    >>> local = pr.power.UniformityPower(items=6, mode="local")
+    >>> 1100 < local.solve_power(phi=0.8, epsilon=1.0, power=0.8) < 1600
+    True
     """
 
     items: int | Sequence[str]
     _: KW_ONLY
     kind: SampleKind = "rankings"
     method: UniformityMethod = "auto"
+    mode: Mode = "central"
+    protocol: Protocol | None = None
     replicates: int = 400
     n_jobs: int = 1
 
@@ -209,27 +243,47 @@ class UniformityPower(TestPower):
         """Check what is fixed."""
         check_choice("kind", self.kind, SampleKind)
         check_choice("method", self.method, UniformityMethod)
+        check_choice("mode", self.mode, Mode)
         check_work(self.replicates, self.n_jobs)
-        names_of(self.items)
+        names = names_of(self.items)
+        if self._local and (self.kind, self.method) != ("rankings", "auto"):
+            raise ValueError(
+                "kind and method must be left out in the local model: its test of uniformity is "
+                "one of rankings, and the protocol decides on the statistic."
+            )
+        if self.protocol is not None:
+            check_reported(self.protocol)
+            if len(self.protocol.items) != len(names):
+                raise ValueError(
+                    f"protocol must be of the {len(names)} items of the plan, got "
+                    f"{len(self.protocol.items)}."
+                )
+
+    @property
+    def _local(self) -> bool:
+        return self.mode == "local" or self.protocol is not None
+
+    def _checked(self, at: Mapping[str, Any]) -> Point:
+        point = super()._checked(at)
+        if self._local and point.delta > 0:
+            raise ValueError(
+                "delta must be 0 in the local model, whose reports are pure: leave it out."
+            )
+        return point
 
     @property
     def _test(self) -> _Test:
         names = names_of(self.items)
+        if self._local:
+            protocol = self.protocol or PairBits(names, 1.0)
+            sample = Sample("rankings", protocol.items, 2, "respondent", 1)
+            ask = partial(_ask_reports, protocol)
+            return _Test(sample, NullModel(), ask, protocol=protocol)
         null = NullModel(uniform(len(names)) if self.kind == "choices" else ())
         return _Test(Sample(self.kind, names, 2, "row", 1), null, self._ask)
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         return ask_uniformity(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
-
-    @property
-    def _effects(self) -> Effects:
-        return self._test.effects
-
-    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
-        return self._test.measure(at, replicates, workers, look=replicates < self.replicates)
-
-    def _range(self, name: Dependent, at: Point) -> Range:
-        return self._test.range(name, at)
 
     @property
     def _caption(self) -> str:
@@ -300,7 +354,8 @@ class IdentityPower(TestPower):
             sample = Sample("rankings", names_of(len(null.items)), 2, "row", 1)
             null = Mallows.from_theta(len(null.items), null.theta, null.center)
             return _Test(sample, read_null(null, sample), self._ask)
-        if isinstance(null, str | bytes) or not isinstance(null, Iterable):
+        listed = isinstance(null, Iterable) and getattr(null, "ndim", 1) == 1
+        if isinstance(null, str | bytes) or not listed:
             raise TypeError(
                 f"null must be a Mallows model or probabilities by category, got "
                 f"{type(null).__name__}."
@@ -312,16 +367,6 @@ class IdentityPower(TestPower):
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         null, sided = self._test.null, self.alternative
         return ask_identity(null, sample, self.method, xi=xi, alternative=sided)
-
-    @property
-    def _effects(self) -> Effects:
-        return self._test.effects
-
-    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
-        return self._test.measure(at, replicates, workers, look=replicates < self.replicates)
-
-    def _range(self, name: Dependent, at: Point) -> Range:
-        return self._test.range(name, at)
 
     @property
     def _caption(self) -> str:

@@ -88,11 +88,13 @@ class ClosenessPower(TestPower):
         check_choice("method", self.method, ClosenessMethod)
         check_count("permutations", self.permutations, low=19, high=100_000)
         check_work(self.replicates, self.n_jobs)
-        shares = np.asarray(self.shares, dtype=np.float64)
+        try:
+            shares = np.asarray(self.shares, dtype=np.float64)
+        except (TypeError, ValueError):
+            shares = np.empty(0)
         if shares.ndim != 1 or len(shares) < 2 or not np.isfinite(shares).all() or min(shares) <= 0:
             raise ValueError(
-                f"shares must be two or more positive numbers, one for each group, got "
-                f"{self.shares!r}."
+                "shares must be two or more positive numbers, one for each group, as (2, 1)."
             )
         compare(self.method, self._sample(10 * len(shares)), 0.05)
 
@@ -124,52 +126,66 @@ class ClosenessPower(TestPower):
         return Sample(self.kind, names_of(self.items), nobs, "row", 1, groups=named)
 
     @property
-    def _null(self) -> NullModel:
-        return NullModel(uniform(len(names_of(self.items))) if self.kind == "choices" else ())
+    def _test(self) -> _Groups:
+        return _Groups(self)
 
     @property
-    def _effects(self) -> Effects:
-        names = names_of(self.items)
-        _, _, most = family(Sample(self.kind, names, 2, "row", 1), self._null)
-        return Effects(self.kind, len(names), self._null, most)
+    def _caption(self) -> str:
+        return f"Comparison of {len(self.shares)} groups"
 
-    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
-        sample = self._sample(at.nobs)
-        look = replicates < self.replicates
-        asked = compare(self.method, sample, at.alpha)
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """What the plan of a comparison knows of it."""
+
+    design: ClosenessPower
+
+    @property
+    def effects(self) -> Effects:
+        """How effects are stated: those of one group from the uniform distribution."""
+        kind, names = self.design.kind, names_of(self.design.items)
+        null = NullModel(uniform(len(names)) if kind == "choices" else ())
+        _, _, most = family(Sample(kind, names, 2, "row", 1), null)
+        return Effects(kind, len(names), null, most)
+
+    def measure(
+        self, at: Point, replicates: int, workers: Workers, *, look: bool
+    ) -> tuple[float, float]:
+        """Return the power and its error; a first `look` takes few re-labellings, too."""
+        design = self.design
+        sample = design._sample(at.nobs)
+        asked = compare(design.method, sample, at.alpha)
         plan = plan_comparison(
             sample,
             asked,
             at.epsilon,
             at.delta,
-            method=self.method,
+            method=design.method,
             effect_epsilon=None,
             details_epsilon=None,
             details_items=(),
             alpha=at.alpha,
-            permutations=min(self.permutations, _LOOK) if look else self.permutations,
+            permutations=min(design.permutations, _LOOK) if look else design.permutations,
         )
         curve, *_ = curve_between(comparison_rejects(asked, plan, sample, at.alpha), sample)
         return curve.at(at.effect, replicates, workers)
 
-    def _range(self, name: Dependent, at: Point) -> Range:
+    def range(self, name: Dependent, at: Point) -> Range:
+        """Return where a number is looked for."""
         if name == "epsilon":
             return Range(1.0, SMALLEST, LARGEST)
-        shares, m = np.asarray(self.shares, dtype=np.float64), len(names_of(self.items))
+        design, effects = self.design, self.effects
+        shares, m = np.asarray(design.shares, dtype=np.float64), effects.items
         small = float(shares.min() / shares.sum())
         if name == "effect":
-            alone = replace(self._sample(at.nobs), nobs=min(self.sizes(at.nobs)), groups=())
-            _, start, most = family(alone, self._null)
+            alone = replace(design._sample(at.nobs), nobs=min(design.sizes(at.nobs)), groups=())
+            _, start, most = family(alone, effects.null)
             return Range(start, 2.0**-20 * start, most)
         if at.effect == 0:
             raise ValueError("an effect of 0 is H0 itself: state one that there is to find.")
-        tabulated = self.kind == "choices" or m <= MOST_TABULATED
+        tabulated = design.kind == "choices" or m <= MOST_TABULATED
         most = float(_MOST if tabulated else LARGEST_GRAM)
-        size = 0.5 * m**0.5 if self.kind == "choices" else 2.0 / m**1.5
+        size = 0.5 * m**0.5 if design.kind == "choices" else 2.0 / m**1.5
         least = math.ceil(3.0 / small)
         start = 4.0 * (size / at.effect) ** 2 / small + 4.0 / (at.epsilon * small)
         return Range(min(max(start, float(least)), most), float(least), most)
-
-    @property
-    def _caption(self) -> str:
-        return f"Comparison of {len(self.shares)} groups"

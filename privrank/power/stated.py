@@ -7,21 +7,22 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.planning.effects import MOST_THETA, alternative, effect_at
-from privrank.power.base import Dependent, Estimate, Power
+from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.release.survey import SampleKind
 from privrank.util.checks import check_count, check_items, is_number
+from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Effects", "TestPower", "check_work", "names_of"]
+__all__ = ["Effects", "TestPower", "Tested", "check_work", "names_of"]
 
 Effect = float | Sequence[float] | None
 
@@ -29,14 +30,16 @@ Effect = float | Sequence[float] | None
 def check_work(replicates: object, n_jobs: object) -> None:
     """Refuse what are no numbers of replicates and of processes."""
     check_count("replicates", replicates, low=20)
-    if n_jobs != -1:
+    if not is_number(n_jobs) or n_jobs != -1:
         check_count("n_jobs", n_jobs)
 
 
 def names_of(items: object) -> tuple[str, ...]:
     """Return the names of items, or of so many."""
     if isinstance(items, Integral) and not isinstance(items, bool):
-        return tuple(str(number) for number in range(check_count("items", items, low=2)))
+        return tuple(
+            str(number) for number in range(check_count("items", items, low=2, high=10**6))
+        )
     return tuple(str(name) for name in check_items(items))
 
 
@@ -118,20 +121,42 @@ def _each(read: Callable[[object], float], value: Any) -> Any:
     return read(value) if np.ndim(value) == 0 else [read(one) for one in np.asarray(value).tolist()]
 
 
+class Tested(Protocol):
+    """What a plan asks of the test that it is of."""
+
+    @property
+    def effects(self) -> Effects:
+        """How effects are stated."""
+
+    def measure(
+        self, at: Point, replicates: int, workers: Workers, *, look: bool
+    ) -> tuple[float, float]:
+        """Return the power at a point and its error; a first `look` may be less exact."""
+
+    def range(self, name: Dependent, at: Point) -> Range:
+        """Return where a number is looked for."""
+
+
 class TestPower(Power):
     """The plan of a test: its effects are dispersions of rankings or distances."""
 
     @property
     @abstractmethod
-    def _effects(self) -> Effects:
-        """How effects are stated."""
+    def _test(self) -> Tested:
+        """The test that is planned."""
+
+    def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
+        return self._test.measure(at, replicates, workers, look=replicates < self.replicates)
+
+    def _range(self, name: Dependent, at: Point) -> Range:
+        return self._test.range(name, at)
 
     def _shown(self, effect: float) -> float:
-        return self._effects.shown(effect)
+        return self._test.effects.shown(effect)
 
     @property
     def _effect_words(self) -> str:
-        return self._effects.words
+        return self._test.effects.words
 
     def power(
         self,
@@ -165,7 +190,7 @@ class TestPower(Power):
         -------
         Estimate
         """
-        effect = self._effects.read(phi, total_variation)
+        effect = self._test.effects.read(phi, total_variation)
         return self._predict(nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha)
 
     def solve_power(
@@ -195,7 +220,7 @@ class TestPower(Power):
             effects the phi nearest to that of H0 on the side of 1, or of uniformity on that of 0,
             and the least distance of choices.
         """
-        effect = self._effects.read(phi, total_variation)
+        effect = self._test.effects.read(phi, total_variation)
         return self._solve(
             power, nobs=nobs, epsilon=epsilon, effect=effect, delta=delta, alpha=alpha
         )
@@ -230,6 +255,6 @@ class TestPower(Power):
         -------
         Figure
         """
-        effect = self._effects.read(phi, total_variation)
+        effect = self._test.effects.read(phi, total_variation)
         at = {"nobs": nobs, "epsilon": epsilon, "effect": effect, "delta": delta, "alpha": alpha}
         return self._plot(dep_var, ax, **at)

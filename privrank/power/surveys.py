@@ -48,7 +48,14 @@ from privrank.release.release import (
     Release,
 )
 from privrank.release.survey import Design, DesignKind, PairCounts
-from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_flag, is_number
+from privrank.util.checks import (
+    SMALLEST_EPSILON,
+    check_choice,
+    check_count,
+    check_flag,
+    is_number,
+    quoted,
+)
 from privrank.util.solvers import square_root
 
 if TYPE_CHECKING:
@@ -161,7 +168,7 @@ def survey_of(asked: BTLPower | TopKPower) -> Survey:
     effect = asked.design_effect
     if not is_number(effect) or not 1 <= effect < math.inf:
         raise ValueError(
-            f"design_effect must be a number of at least 1, got {effect!r}: 1 is that of "
+            f"design_effect must be a number of at least 1, got {quoted(effect)}: 1 is that of "
             f"independent answers."
         )
     protocol = asked.protocol

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +71,8 @@ def plot_tradeoff(
             f"one of nobs and power must be given: nobs to draw the {design.outcome} of so many "
             f"respondents, power to draw how many are needed."
         )
+    if not isinstance(epsilons, Iterable) or isinstance(epsilons, str):
+        raise TypeError("epsilons must be a list of numbers, as [0.5, 1, 2].")
     finite = [check_epsilon(epsilon) for epsilon in epsilons]
     if not finite or not np.isfinite(finite).all():
         raise ValueError("epsilons must be finite: the line without privacy is drawn beside them.")

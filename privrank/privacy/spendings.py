@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, NoReturn
 
 from privrank.privacy.ledgerfile import LedgerFile, Record
-from privrank.util.checks import LARGEST_EPSILON, check_delta, check_epsilon, is_number
+from privrank.util.checks import LARGEST_EPSILON, check_delta, check_epsilon, is_number, quoted
 
 __all__ = [
     "Disk",
@@ -73,7 +73,7 @@ def checked(
     if not (0 <= value <= largest or value == math.inf):
         raise ValueError(
             f"rho must be between 0 and {largest:g}, infinite, or None where it is not known, got "
-            f"{rho!r}."
+            f"{quoted(rho)}."
         )
     return Spending(by, spent, failure, value, released)
 

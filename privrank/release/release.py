@@ -5,7 +5,6 @@ A :class:`Release` is all that inference ever sees. Its JSON form rebuilds it ex
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -18,6 +17,7 @@ from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.privacy.zerosum import ZeroSumLaplace
+from privrank.release.archived import archive, read_archive
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import own
@@ -316,7 +316,7 @@ class Release:
 
     def to_json(self) -> str:
         """Return the release as JSON text, from which :meth:`from_json` rebuilds it exactly."""
-        return json.dumps(self.to_record())
+        return archive(self.to_record())
 
     @classmethod
     def from_json(cls, text: str, *, link: Link | None = None) -> Release:
@@ -324,10 +324,7 @@ class Release:
 
         A fit with a link of your own needs the same `link` again: an archive has its name only.
         """
-        try:
-            record = json.loads(text)
-        except (TypeError, ValueError):
-            record = None
+        record = read_archive(text, "a release's to_json()")
         chosen = archived_link(record, link)
         try:
             return cls.from_record(record, chosen)

@@ -26,6 +26,9 @@ _PLOTS = ("plot", "plot_pairwise", "plot_details")
 _MOST_PAIRS = 300
 """Pairs of items of which a page has a table."""
 
+_LONGEST = 250
+"""Bytes of a file's name, of which systems allow 255; writing takes five more."""
+
 _SEEDED = """<p class="banner"><strong>Not for publication.</strong> The noise of some results on
 this page came from a generator with a seed: who knows the seed can take it off again. They are for
 studies, examples and tests; leave out <code>rng=</code> for results to publish.</p>"""
@@ -66,7 +69,8 @@ def report(
         Results of any kinds, with their headings if it is a mapping. Tables, such as that of
         :func:`privrank.summary_col`, are taken, too, and whatever else has a ``summary()``.
     path : str or path-like
-        The file to write, such as ``"report.html"``; one that exists is replaced.
+        The file to write, such as ``"report.html"``; one that exists is replaced, and folders
+        that are missing are made.
     title : str, optional
         Title of the page.
     budget : Budget, optional
@@ -165,8 +169,11 @@ def _target(path: object) -> Path:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise TypeError(f"path must name a file, as 'report.html', got {type(path).__name__}.")
     target = Path(os.fspath(path))
-    if target.is_dir():
-        raise ValueError(f"path must name a file, and {str(target)!r} is a folder.")
+    if "\0" in str(target) or len(os.fsencode(target.name)) > _LONGEST:
+        raise ValueError("path must name a file, as 'report.html', and can name none.")
+    if target.exists() and not target.is_file():
+        what = "a folder" if target.is_dir() else "a device"
+        raise ValueError(f"path must name a file, and {str(target)!r} is {what}.")
     return target
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privrank import __version__
+from privrank.release.archived import archive
 from privrank.release.release import Release
 from privrank.results import broom
 from privrank.results.guarantee import column_name, release_facts
@@ -124,7 +124,7 @@ class Result(ABC):
 
     def to_json(self) -> str:
         """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
+        return archive(
             {
                 "privrank": __version__,
                 "result": self.model,

@@ -32,7 +32,7 @@ from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.worthtable import fit_table
-from privrank.util.checks import check_alpha
+from privrank.util.checks import check_alpha, check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -220,7 +220,7 @@ class BTLResult(Result):
             Cover all estimates at once (Bonferroni).
         """
         shown = self._display()
-        level = self._level(alpha) / (len(shown) ** simultaneous)
+        level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
         limits = inversion.intervals(self._inference(), shown, level)
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -71,10 +71,15 @@ def summary_col(
     if not results:
         raise TypeError("results must be a list of at least one result.")
     check_count("digits", digits, low=0, high=12)
+    if not isinstance(title, str | None):
+        raise TypeError(f"title must be a text, got {type(title).__name__}.")
     shown = results if labels is None else label_all(results, labels)
     columns = [result._column() for result in shown]
     _check_shared(results, columns)
-    headings = [column.name for column in columns] if names is None else names
+    for name, texts in (("names", names), ("rows", rows)):
+        if isinstance(texts, str) or not isinstance(texts, Iterable | None):
+            raise TypeError(f"{name} must be a list of texts, got {type(texts).__name__}.")
+    headings = [column.name for column in columns] if names is None else list(names)
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     spans = () if groups is None else _spans(groups, len(results))

@@ -14,6 +14,7 @@ from privrank.bradley_terry.inversion import intervals
 from privrank.bradley_terry.worths import Worths, pair_predictors, standard_errors
 from privrank.distributions.links import Link
 from privrank.release.survey import Design
+from privrank.util.checks import check_flag
 
 __all__ = ["pair_table", "predictions", "predictors_of", "quasi_table", "worth_table"]
 
@@ -36,7 +37,7 @@ def pair_table(
     first, second = np.triu_indices(len(items), 1)
     names = np.array(items, dtype=object)
     difference = worths.values[first] - worths.values[second]
-    count = len(first) if simultaneous else 1
+    count = len(first) if check_flag("simultaneous", simultaneous) else 1
     lower, upper = worths.intervals(alpha / count)
     return {
         "item1": names[first],

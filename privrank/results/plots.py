@@ -41,6 +41,11 @@ _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     if ax is not None:
+        if not hasattr(ax, "figure"):
+            raise TypeError(
+                f"ax must be Axes of matplotlib, got {type(ax).__name__}: leave it out, or make "
+                f"some with matplotlib.pyplot.subplots()."
+            )
         # the figure of a figure is itself, that of a subfigure the whole
         return ax.figure.figure, ax
     from matplotlib import pyplot

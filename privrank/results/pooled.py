@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from privrank import __version__
 from privrank.bradley_terry.contrasts import rank_sets
+from privrank.bradley_terry.pooledtests import intervals, pvalues
 from privrank.bradley_terry.pooling import Pooled, pool
 from privrank.bradley_terry.worths import standard_errors
 from privrank.bradley_terry.worthsource import contrast_basis, worth_source
 from privrank.consensus.votesource import fraction_source, score_source
+from privrank.release.archived import archive
 from privrank.results import broom
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
@@ -231,11 +233,13 @@ class PooledResult:
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for an average item: a worth of 0, or the middle Borda score."""
-        away = np.asarray(self.params - self._middle)
-        null = None if self._worths else np.full_like(self.by_item.point, self._middle)
-        return self._named(
-            self.by_item.pvalues(self.by_item.along(*self._shown), away, null), "P>|z|"
-        )
+        rows, blocks = self._shown
+        if self._worths:
+            name = "score p" if self.by_item.scored else "P>|z|"
+            return self._named(pvalues(self.by_item, rows), name)
+        null, away = np.full_like(self.by_item.point, self._middle), self.params - self._middle
+        found = self.by_item.pvalues(self.by_item.along(rows, blocks), np.asarray(away), null)
+        return self._named(found, "P>|z|")
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the worths."""
@@ -253,9 +257,7 @@ class PooledResult:
             One minus the confidence level; by default the result's own, as in all methods.
         """
         if self._worths:
-            values, shown = np.asarray(self.params), self.by_item.along(*self._shown)
-            half = self.by_item.half_widths(shown, self._level(alpha))
-            limits = values - half, values + half
+            limits = intervals(self.by_item, self._shown[0], self._level(alpha))
         else:
             limits = self.by_item.inverted(self._level(alpha), len(self.items) - 1.0)
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
@@ -304,19 +306,20 @@ class PooledResult:
         names = np.array(self.items, dtype=object)
         pair = {"item1": names[first], "item2": names[second]}
         if isinstance(self.results[0], BTLResult):
-            link, rows, block = self.results[0].link, self._pair_rows, np.zeros_like(first)
-            away = rows @ self.by_item.point[0]
-            shown = self.by_item.along(rows, block)
-            half = self.by_item.half_widths(shown, level)
+            link, rows = self.results[0].link, self._pair_rows
+            away, (lower, upper) = (
+                rows @ self.by_item.point[0],
+                intervals(self.by_item, rows, level),
+            )
             return pd.DataFrame(
                 pair
                 | {
                     "difference": away,
                     "std_err": standard_errors(rows, self.by_item.covariance[0]),
                     "probability": link.probability(away),
-                    "lower": link.probability(away - half),
-                    "upper": link.probability(away + half),
-                    "pvalue": self.by_item.pvalues(shown, away),
+                    "lower": link.probability(lower),
+                    "upper": link.probability(upper),
+                    "pvalue": pvalues(self.by_item, rows),
                 }
             )
         found = self._about_pairs()
@@ -410,7 +413,7 @@ class PooledResult:
 
     def to_json(self) -> str:
         """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
-        return json.dumps(
+        return archive(
             {
                 "privrank": __version__,
                 "result": self.model,

@@ -38,7 +38,7 @@ def pooled_table(result: PooledResult, details: bool) -> Table:
         if worths:
             place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
         rows.append((str(item), estimate, *(f"{row[each]:.3f}" for each in numbers), place))
-    heads = ("sampling", "privacy", "best alone", "P>|z|")
+    heads = ("sampling", "privacy", "best alone", str(result.pvalues.name))
     return Table(
         title=f"Pooled Private {name}",
         header=(

@@ -259,9 +259,7 @@ class RankTestResult(Result):
     @once
     def standard_power(self) -> tuple[float, float, float | None] | None:
         """Return the power that a summary states, its error and phi, if that is quickly found."""
-        if self.pvalue is None or self.release.local:
-            return None
-        return self._study().standard()
+        return None if self.pvalue is None else self._study().standard()
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: statistic, threshold, p-value and its error, decision, effect."""

@@ -1,7 +1,7 @@
 """Argument checks: one clear sentence each, naming argument, rule and remedy.
 
-A message may quote what the caller wrote in the call (a public value); it never quotes a cell of
-the data.
+A message may quote what the caller wrote in the call, a word or a number, by :func:`quoted`; it
+never quotes a cell of the data, also not where data were passed in the place of a word.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Set
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, TypeGuard, get_args
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "check_penalty",
     "check_rng",
     "is_number",
+    "quoted",
     "warn_few",
 ]
 
@@ -37,6 +38,12 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 
 class PrivrankWarning(UserWarning):
     """A result to be read with care; said from the release and public facts alone."""
+
+
+def quoted(value: object) -> str:
+    """Return a plain value as it is written in code; of all else, which may be data, the type."""
+    plain = value is None or isinstance(value, str | Number)
+    return repr(value) if plain else type(value).__name__
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -108,7 +115,7 @@ def check_alpha(alpha: object) -> float:
     if not is_number(alpha) or not 0 < alpha < 1:
         raise ValueError(
             f"alpha must be a significance level strictly between 0 and 1 such as 0.05, "
-            f"got {alpha!r}."
+            f"got {quoted(alpha)}."
         )
     return float(alpha)
 
@@ -140,7 +147,7 @@ def check_choice(name: str, value: object, literal: Any) -> Any:
     words = get_args(literal)
     if not isinstance(value, str) or value not in words:
         known = ", ".join(repr(word) for word in words)
-        raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+        raise ValueError(f"{name} must be one of {known}, got {quoted(value)}.")
     return value
 
 
@@ -153,7 +160,9 @@ def check_penalty(penalty: object) -> float | None:
         or not isinstance(penalty, int | float | np.number)
         or not 0 <= float(penalty) < math.inf
     ):
-        raise ValueError(f"penalty must be 'auto' or a number of at least 0, got {penalty!r}.")
+        raise ValueError(
+            f"penalty must be 'auto' or a number of at least 0, got {quoted(penalty)}."
+        )
     return float(penalty)
 
 
@@ -177,7 +186,8 @@ def check_flag(name: str, value: object) -> bool:
 
 def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     """Return the declared items as a tuple of at least two distinct names."""
-    if isinstance(items, str | Set | Mapping) or not isinstance(items, Iterable):
+    one_line = getattr(items, "ndim", 1) == 1
+    if not isinstance(items, Iterable) or not one_line or isinstance(items, str | Set | Mapping):
         raise TypeError(
             f"{name} must be a sequence of names, got {type(items).__name__}: list the {name} "
             f"of the questionnaire in the order of the report."
@@ -202,5 +212,5 @@ def check_tolerance(tolerance: object) -> None:
     if not is_number(tolerance) or not 0 < tolerance < 1:
         raise ValueError(
             f"tolerance must be a total variation distance strictly between 0 and 1, "
-            f"got {tolerance!r}."
+            f"got {quoted(tolerance)}."
         )

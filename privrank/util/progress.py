@@ -1,10 +1,11 @@
-"""One line on standard error for work that takes a while."""
+"""A bar for work that takes a while: tqdm's, on a terminal and in notebooks."""
 
 from __future__ import annotations
 
-import sys
 import time
+import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["PATIENCE", "Progress"]
 
@@ -14,12 +15,15 @@ PATIENCE = 2.0
 
 @dataclass(slots=True)
 class Progress:
-    """A progress bar of so many steps that shows itself once they have taken two seconds."""
+    """A progress bar of so many steps that shows itself once they have taken two seconds.
+
+    Short work, which is nearly all, does without the library as well.
+    """
 
     label: str
     wanted: int
     started: float = field(default_factory=time.monotonic)
-    _last: float = 0.0
+    _bar: Any = None
 
     @property
     def spent(self) -> float:
@@ -27,24 +31,23 @@ class Progress:
         return time.monotonic() - self.started
 
     def show(self, done: int) -> None:
-        """Redraw the bar, a few times a second; the line is wiped when the work is complete.
+        """Say how many steps are done; the bar goes when all are.
 
-        Nothing is shown unless the error stream is a terminal.
+        Nothing is shown where the error stream is neither a terminal nor a notebook's.
         """
-        spent = self.spent
-        early = spent < PATIENCE if self._last == 0 else spent - self._last < 0.2
-        if (early and done < self.wanted) or not _watched():
-            return
-        if done == self.wanted and self._last == 0:
-            return
-        width = 30 * done // self.wanted
-        bar = "=" * width + " " * (30 - width)
-        left = spent / done * (self.wanted - done)
-        line = f"{self.label} [{bar}] {100 * done // self.wanted} %, {left:.0f} s left   "
-        sys.stderr.write(f"\r{line}" if done < self.wanted else f"\r{' ' * len(line)}\r")
-        sys.stderr.flush()
-        self._last = spent
+        if self._bar is None:
+            if self.spent < PATIENCE or done == self.wanted:
+                return
+            self._bar = _bar(self.label, self.wanted, done)
+        self._bar.update(done - self._bar.n)
+        if done == self.wanted:
+            self._bar.close()
 
 
-def _watched() -> bool:
-    return sys.stderr.isatty()
+def _bar(label: str, wanted: int, done: int) -> Any:
+    with warnings.catch_warnings():  # of notebooks without widgets, which show no bar
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
+
+    shown: dict[str, Any] = {"leave": False, "miniters": 1, "disable": None}  # None: see show
+    return tqdm(desc=label, total=wanted, initial=done, **shown)

@@ -1,11 +1,20 @@
 """The mathematics of pooling: generalised least squares, its errors, and the test."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.linalg import helmert
+from scipy.special import expit
 from scipy.stats import chi2, norm
+from statsmodels.stats.proportion import proportion_confint
 
-from privrank.bradley_terry.pooling import pool
-from privrank.bradley_terry.sources import Source
+from privrank.bradley_terry.errors import SecondMoments
+from privrank.bradley_terry.moments import floored
+from privrank.bradley_terry.pooledtests import intervals, pvalues
+from privrank.bradley_terry.pooling import _beyond, pool
+from privrank.bradley_terry.sources import Expected, Source
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 
 def covariance(rng, p):
@@ -89,10 +98,11 @@ def test_averages_of_one_survey_have_public_weights():
     assert pool(nobody, np.zeros((1, 1)), same=True).parts[0][0, 0, 0] == pytest.approx(1.5)
 
 
-def test_errors_are_normal_where_noise_is():
+@pytest.mark.parametrize("same", [True, False])
+def test_errors_are_normal_where_noise_is(same):
     _, values, parts = settings(3)
     sources = [linear(x, *each) for x, each in zip(values, parts, strict=True)]
-    found = pool(sources, np.zeros((1, 4)), same=False)
+    found = pool(sources, np.zeros((1, 4)), same=same)
     rows = np.eye(4)
     shown = found.along(rows, np.zeros(4, dtype=int))
     sd = np.sqrt(np.diag(found.covariance[0]))
@@ -150,3 +160,178 @@ def test_equations_without_a_solution_have_a_finite_pooled_value():
 
     found = pool([source(), source()], np.zeros((1, 1)), same=False, spread=1.0)
     assert np.isfinite(found.point).all() and found.point[0, 0] > 0.5
+
+
+@pytest.mark.parametrize(("same", "expected"), [(True, 5 / 9), (False, 0.64)])
+def test_the_ridge_counts_against_the_whole_error(same, expected):
+    # the variance v of the pooled value is 1 + 1 of one survey, else (1 + 2) / 2: the solution is
+    # 1 / (1 + v), and with its bias taken off (1 + v / (1 + v)) / (1 + v)
+    one = np.eye(1)
+    sources = [linear([1.0], one, one, 2.0 * one) for _ in range(2)]
+    found = pool(sources, np.zeros((1, 1)), same=same, spread=1.0)
+    assert found.point[0, 0] == pytest.approx(expected)
+
+
+def test_intervals_take_the_sampling_error_at_each_value():
+    n, one = 40, np.ones((1, 1, 1))
+    source = Source(
+        lambda x: (0.1 - x, one),
+        lambda x: (x[..., None] * (1.0 - x[..., None]) / n, 1e-9 * one),
+        None,
+        np.array([np.inf]),
+    )
+    found = pool([source, source], np.full((1, 1), 0.5), same=True)
+    ends = np.ravel(found.inverted(0.05, 1.0))
+    assert ends == pytest.approx(proportion_confint(0.1 * n, n, method="wilson"), abs=1e-5)
+
+
+def test_heterogeneity_of_one_survey_is_that_of_its_noise():
+    rng, values, parts = settings(5)
+    g, c = covariance(rng, 4), 100.0 * covariance(rng, 4)
+    sources = [linear(x, g, c, noise) for x, (*_, noise) in zip(values, parts, strict=True)]
+    found = pool(sources, np.zeros((1, 4)), same=True)
+    statistics, pvalues = found.heterogeneity()
+    away = [g @ (x - found.point[0]) for x in values]
+    q = sum(d @ np.linalg.inv(v) @ d for d, (*_, v) in zip(away, parts, strict=True))
+    assert statistics[0] == pytest.approx(q)
+    assert pvalues[0] == pytest.approx(chi2.sf(q, 8), abs=0.02)
+
+
+def test_heterogeneity_allows_for_estimated_sampling_errors():
+    one, size = np.ones((1, 1, 1)), 5.0
+    sources = [
+        Source(lambda x, v=v: (v - x, one), lambda x: (one, 1e-9 * one), None, np.array([size]))
+        for v in (0.0, 3.0)
+    ]
+    (statistic,), (found,) = pool(sources, np.zeros((1, 1)), same=False).heterogeneity()
+    assert statistic == pytest.approx(4.5)
+    errors = np.random.default_rng(1).standard_t(size, (400_000, 2))
+    # far from .034 of errors that are known, and from .013 of lighter tails
+    assert found == pytest.approx(np.mean(np.ptp(errors, axis=1) >= 3.0), abs=0.01)
+
+
+def test_far_values_are_as_improbable_as_a_tail_of_the_draws():
+    draws = np.random.default_rng(2).exponential(size=9_999)
+    assert _beyond(12.0, draws) == pytest.approx(np.exp(-12.0), rel=1.0)
+    assert _beyond(8.0, np.arange(9.0)) == 2 / 10
+
+
+def measured(scores, matrix, noise=0.0, weight=1.0, p=4):
+    """A result whose sampling covariance is known by second moments, at least that of `scores`."""
+    moments = SecondMoments(matrix, np.eye(p + 1), noise, scores)
+    one, floor = np.eye(p), floored(*moments.matrices)
+    more = {"moments": lambda x: moments, "measured": weight}
+    return linear(np.zeros((1, p)), one, floor, 0.1 * one, **more)
+
+
+def test_second_moments_of_one_survey_are_averaged_before_they_are_cut_off():
+    rng, scores = np.random.default_rng(5), helmert(5)
+    true, away = 2.0 * np.eye(5), rng.normal(size=(5, 5))
+    away = 3.0 * (away + away.T)  # noise of the two estimates that cancels
+    rows, blocks = rng.normal(size=(100, 4)), np.zeros(100, dtype=int)
+    pair = [measured(scores, true + away, 0.3), measured(scores, true - away, 0.3)]
+    found = pool(pair, np.zeros((1, 4)), same=True)
+    parts, freedom = found.errors(found.along(rows, blocks))
+    length = (rows**2).sum(axis=1)
+    assert np.allclose(parts.variance, (2.0 + 0.1 / 2) * length)
+    assert np.allclose(found.parts[0][0], 2.0 * np.eye(4))
+    # the noise of their mean has half the variance
+    alone = pool(pair[:1], np.zeros((1, 4)), same=True)
+    one = alone.errors(alone.along(rows, blocks))[0]
+    assert np.allclose(parts.side, one.side / 2.0)
+    assert (one.variance >= (1.0 + 0.1) * length * (1 - 1e-9)).all()
+    assert np.isfinite(freedom).all()
+    # an upper bound of the dependence is no estimate, and does not count beside one
+    bound = linear(np.zeros((1, 4)), np.eye(4), 9.0 * np.eye(4), 0.1 * np.eye(4), measured=5.0)
+    mixed = pool([*pair, bound], np.zeros((1, 4)), same=True)
+    assert np.allclose(mixed.parts[0][0], 2.0 * np.eye(4))
+
+
+def test_second_moments_of_several_surveys_are_cut_off_in_every_direction():
+    scores, away = helmert(5), 3.0 * np.diag([1.0, -1.0, 0.0, 0.0, 0.0])
+    pair = [measured(scores, 2.0 * np.eye(5) + sign * away, 0.3) for sign in (1.0, -1.0)]
+    found = pool(pair, np.zeros((1, 4)), same=False)
+    rows = np.random.default_rng(6).normal(size=(100, 4))
+    shown = found.along(rows, np.zeros(100, dtype=int))
+    parts = found.errors(shown)[0]
+    # as the weights are taken from them
+    assert np.allclose(parts.variance, np.einsum("rp,pq,rq->r", rows, found.covariance[0], rows))
+    each = [source.moments(None).forms(a) for source, a in zip(pair, shown.residuals, strict=True)]
+    assert np.allclose(parts.side, each[0][2] + each[1][2])
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 3.0, 10.0])
+@pytest.mark.parametrize("sampling", [1e-9, 1.0])
+def test_an_interval_of_one_survey_is_no_wider_than_by_one_release_alike(ratio, sampling):
+    rng, one = np.random.default_rng(7), np.eye(1)
+    shapes = [
+        rng.laplace(size=(5_000, 1)),
+        rng.normal(size=(5_000, 1)),
+        CubeNoise.calibrate(3, 1, 0.1).simulate((5_000, 1), rng),
+        PermutohedronNoise.calibrate(4, 0.1).simulate((5_000, 4), rng)[:, :1],
+    ]
+    for both in product(shapes, repeat=2):
+        sources = [
+            linear([0.0], one, sampling * one, size * one, draws=draws)
+            for draws, size in zip(both, (1.0, ratio**2), strict=True)
+        ]
+        found = [pool(each, np.zeros((1, 1)), same=True) for each in (sources, *zip(sources))]
+        shown = [each.along(one, np.zeros(1, dtype=int)) for each in found]
+        # a shape with heavier tails than the best release's can add a little at some levels
+        alike = both[0] is both[1]
+        for alpha in (0.1, 0.05, 0.001) if alike else (0.05,):
+            half = [each.half_widths(x, alpha)[0] for each, x in zip(found, shown, strict=True)]
+            assert half[0] <= min(half[1:]) * (1.005 if alike else 1.02)
+
+
+def test_pooled_score_tests_are_those_of_one_release_with_all_comparisons():
+    rng = np.random.default_rng(8)
+    first, second = np.triu_indices(4, 1)
+    worth, count = np.array([2.0, 0.5, -0.5, -2.0]), 80
+    net = 2 * rng.binomial(count, expit(worth[first] - worth[second])) - count
+    contrasts = (np.eye(4)[first] - np.eye(4)[second]) @ helmert(4).T
+
+    def source(share):
+        """A part of the comparisons, and of the noise of their scores."""
+
+        def expected(points):
+            edges = points @ contrasts.T
+            slope = share * count * expit(edges) * expit(-edges)
+            information = np.einsum("be,ep,eq->bpq", slope, contrasts, contrasts)
+            mean = share * count * (expit(edges) - 0.5) @ contrasts
+            return Expected(mean, information, information)
+
+        def equations(point):
+            found = expected(point)
+            return (0.5 * share * net @ contrasts)[None] - found.mean, found.information
+
+        return Source(
+            equations,
+            lambda x: (expected(x).information, share * 9.0 * np.eye(3)[None]),
+            None,
+            np.array([np.inf]),
+            expected=expected,
+            far=40.0,
+        )
+
+    whole = pool([source(1.0)], np.zeros((1, 3)), same=False)
+    parts = pool([source(0.3), source(0.7)], np.zeros((1, 3)), same=False)
+    assert np.allclose(whole.point, parts.point)
+    for one, other in zip(*(intervals(x, contrasts, 0.05) for x in (whole, parts)), strict=True):
+        assert np.allclose(one, other, atol=1e-4)
+    low, high = intervals(whole, contrasts, 0.05)
+    value = contrasts @ whole.point[0]
+    # limits are the values that are just rejected: by hand, on the path of the least change
+    c = contrasts[2]
+    moved = whole.covariance[0] @ c / (c @ whole.covariance[0] @ c)
+    for end in (low[2], high[2]):
+        there = source(1.0).expected(whole.point + moved * (end - value[2]))
+        variance = there.information[0] + 9.0 * np.eye(3)
+        j = there.information[0] @ np.linalg.solve(whole._here.apart[0, 0], there.information[0])
+        a = np.linalg.solve(j, c) @ there.information[0] @ np.linalg.inv(whole._here.apart[0, 0])
+        away = a @ (source(1.0).expected(whole.point).mean - there.mean)[0]
+        assert abs(away) / np.sqrt(a @ variance @ a) == pytest.approx(norm.isf(0.025), rel=0.01)
+    # farther out than in, where an item wins nearly always
+    assert high[2] - value[2] > 1.05 * (value[2] - low[2])
+    kept = pvalues(whole, contrasts) > 0.05
+    assert ((low < 0) & (high > 0) == kept).all()

@@ -12,6 +12,8 @@ import pytest
 from scipy.special import expit
 
 import privrank as pr
+from privrank.consensus.votesource import score_source
+from privrank.release.archived import archive
 
 ITEMS = ["a", "b", "c", "d"]
 FIRST, SECOND = np.triu_indices(4, 1)
@@ -108,6 +110,16 @@ def test_different_surveys(sites):
     odd = worths(2.0, seed=9, people=120, gap=-0.6)
     shifted = pr.pool([*sites, odd], survey="different").test_heterogeneity()
     assert shifted["pvalue"] < 0.001 and shifted["I2"] > 0.5
+    assert shifted["I2"] == pytest.approx(1.0 - shifted["df"] / shifted["statistic"])
+
+
+def test_heterogeneity_of_consensus_rankings_is_that_of_the_worst_of_six_pairs():
+    found = pr.pool([consensus(seed=1), consensus(seed=2)], survey="different")
+    statistics, pvalues = found.by_pair.heterogeneity()
+    test = found.test_heterogeneity()
+    assert test["df"] == 1 and test["statistic"] == statistics[np.argmin(pvalues)]
+    assert test["pvalue"] == pytest.approx(min(1.0, 6 * pvalues.min()))
+    assert test["I2"] == pytest.approx(max(0.0, 1.0 - 6 / statistics.sum()))
 
 
 def test_releases_of_other_answers_are_no_one_survey(twice):
@@ -159,6 +171,15 @@ def test_a_pair_that_one_survey_did_not_ask_about_is_that_of_the_others():
     assert found.pairwise()["fraction"][0] == pytest.approx(central.fractions[0, 1], abs=1e-6)
 
 
+def test_noise_of_borda_totals_is_drawn_once_for_all_sites():
+    totals = [
+        consensus(e, seed=k, releases="auto", method="borda") for k, e in enumerate((0.5, 1.0))
+    ]
+    assert all(each.fractions is None for each in totals)
+    drawn = [score_source(each._scores(), "population").draws for each in totals]
+    assert drawn[0] is drawn[1] and not drawn[0].flags.writeable
+
+
 @pytest.mark.parametrize("kind", ["worths", "consensus"])
 def test_json_rebuilds_the_result(kind, sites):
     results = sites if kind == "worths" else [consensus(seed=k) for k in (1, 2)]
@@ -171,9 +192,10 @@ def test_json_rebuilds_the_result(kind, sites):
     shared = pr.pool([pr.from_json(each.to_json()) for each in results], survey="different")
     pd.testing.assert_series_equal(shared.params, found.params)
     record = json.loads(text)
+    del record["check"]
     assert record["settings"] == {"survey": "different", "alpha": 0.1}
     with pytest.raises(ValueError, match="must be JSON"):
-        pr.from_json(json.dumps(record | {"results": [{}]}))
+        pr.from_json(archive(record | {"results": [{}]}))
 
 
 def test_a_link_of_ones_own_is_asked_for_again():
@@ -361,9 +383,10 @@ def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
 
 def test_what_cannot_be_pooled_is_said_of_archives_too(sites):
     record = json.loads(pr.pool(sites, survey="different").to_json())
+    check = record.pop("check")
     mixed = [record["results"][0], json.loads(consensus().to_json())]
     with pytest.raises(TypeError, match="worths and consensus rankings apart"):
-        pr.from_json(json.dumps(record | {"results": mixed}))
-    for wrong in ({"results": 5}, {"results": [1, 2]}, {"settings": {}}, {"settings": 1}):
+        pr.from_json(archive(record | {"results": mixed}))
+    for wrong in ({"results": [1, 2]}, {"settings": record["settings"] | {"survey": "same"}}):
         with pytest.raises(ValueError, match="text must be JSON"):
-            pr.from_json(json.dumps(record | wrong))
+            pr.from_json(json.dumps(record | wrong | {"check": check}))

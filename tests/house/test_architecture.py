@@ -53,8 +53,9 @@ ONLY_IMPORTER = {
     "patsy": {"encode.formula"},
     "cvxpy": {"bradley_terry.fit"},
     "matplotlib": {"results.plots", "reporting.figures"},
+    "tqdm": {"util.progress"},
 }
-HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba")
+HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba", "tqdm")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
@@ -414,6 +415,8 @@ def test_no_class_inherits():
     # a number that says its error; a design whose one answer is found from all others
     assert found.pop(("power.base", "Estimate")) == ["float"]
     assert found.pop(("power.base", "Power")) == ["ABC"]
+    # no base of any class, but what a plan asks of a test of one sample or of several
+    assert found.pop(("power.stated", "Tested")) == ["Protocol"]
     designs = {name: found.pop(name) for name in list(found) if name[0].startswith("power.")}
     assert {tuple(bases) for bases in designs.values()} <= {("Power",), ("TestPower",)}
     # the result of an adaptive run knows its protocol, which results do not

@@ -116,9 +116,6 @@ records = rng.standard_normal((30, 6)).astype(np.float32)
 shape = np.array([1.0, 1.5, 3.0])
 u = fixedpoint.stationary_direction(records, np.eye(6)[0], shape, 100, 5, 1e-5)
 print(u.round(6).tolist())
-halves = rng.integers(0, 9, (2, 6, 8)).astype(float)
-print(search.subset_values(*halves, False).tolist())
-print(search.subset_values(*halves, True).round(12).tolist())
 """
 
 

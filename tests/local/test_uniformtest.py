@@ -253,8 +253,6 @@ def test_result_says_local_and_survives_its_archive():
     assert (again.null().values == result.null().values).all()
     assert str(pickle.loads(pickle.dumps(result)).summary(details=True)) == text
     assert result.plot() is not None
-    with pytest.raises(ValueError, match="simulate reports with protocol.simulate"):
-        result.power_curve()
 
 
 def test_other_protocols_are_said_to_see_mean_ranks():

@@ -227,7 +227,7 @@ def test_certificate_on_hostile_data(n, m):
     assert beyond["all equal"] == 0
 
 
-@pytest.mark.parametrize(("n", "m"), [(60, 20), (300, 50)])
+@pytest.mark.parametrize(("n", "m"), [(60, 20), (300, 50), (30, 60)])
 def test_bound_beside_the_maximum(n, m):
     assert GAP == 1e-3
     norm = capped_norm(n, m)

@@ -36,18 +36,19 @@ def test_ends_of_the_range():
     assert solve(Search(lambda x, r: (0.9, 0.0), 0.8, 2, 100, 400), 50.0).at == pytest.approx(2)
 
 
-def test_the_error_of_a_number_is_that_of_its_simulation():
+@pytest.mark.parametrize("critical", [1.645, 6.0])
+def test_the_error_of_a_number_is_that_of_its_simulation(critical):
     found = []
     for turn in range(40):
 
         def measure(x, replicates, turn=turn):
             z = np.random.default_rng(turn).standard_normal(replicates)
-            hits = 0.2 * math.sqrt(x) - 1.645 + z > 0
+            hits = 0.2 * math.sqrt(x) - critical + z > 0
             return float(hits.mean()), float(hits.std() / math.sqrt(replicates)) or 0.01
 
         found.append(solve(Search(measure, 0.8, 2, 1e6, 400, whole=True), 20.0))
     at, errors = np.array([[one.at, one.error] for one in found]).T
-    truth = ((1.645 + 0.8416) / 0.2) ** 2
+    truth = ((critical + 0.8416) / 0.2) ** 2
     assert abs(at.mean() - truth) < 4 * at.std() / math.sqrt(len(at)) + 0.5
     assert 0.7 < np.median(errors) / at.std(ddof=1) < 1.4
 
@@ -61,6 +62,8 @@ def test_any_number_of_processes_finds_the_same(monkeypatch):
     with Workers(2) as two:
         assert mean_of(uniform, 45, two, "test") == mean_of(uniform, 45, Workers(1), "test")
         assert two._others is not None
+        assert mean_of(uniform, 45, two, "test")[0] == np.mean([uniform(k) for k in range(45)])
+        assert two.map(abs, [-3, 1, -2, 0], "test") == [3, 1, 2, 0]
     assert two._others is None
 
 

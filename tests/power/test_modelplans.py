@@ -171,7 +171,7 @@ def test_figures_have_a_line_for_each_number():
             lambda: pr.power.BTLPower(items=5, protocol=pr.local.Comparisons(NAMES, epsilon=1.0)),
             "protocol must",
         ),
-        (lambda: pr.power.BTLPower(items=4).power(100, 1.0), "effect must be given"),
+        (lambda: pr.power.BTLPower(items=4).power(100, 1.0), "contrast must be given"),
         (
             lambda: pr.power.BTLPower(items=4).power(100, 1.0, 0.5, win_probability=0.6),
             "contrast and win_probability",

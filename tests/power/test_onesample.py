@@ -68,9 +68,9 @@ def test_a_distance_states_the_same_effect_as_phi():
         (UNIFORM(5), model.total_variation("uniform")),
         (IDENTITY(pr.Mallows(5, 0.6)), model.total_variation(pr.Mallows(5, 0.6))),
     ):
-        effect = design._effects.read(0.8, None)
-        assert design._effects.read(None, distance) == pytest.approx(effect, rel=1e-4)
-        assert design._effects.shown(effect) == pytest.approx(0.8)
+        effect = design._test.effects.read(0.8, None)
+        assert design._test.effects.read(None, distance) == pytest.approx(effect, rel=1e-4)
+        assert design._test.effects.shown(effect) == pytest.approx(0.8)
 
 
 def test_detectable_effects_come_from_the_same_engine():
@@ -129,10 +129,16 @@ BAD = {
         lambda: CHOICES.solve_power(nobs=90, power=0.8, **two(1.0)),
         "exactly one of .* must be None",
     ),
-    "too much left out": (lambda: CHOICES.solve_power(power=0.8, nobs=9), "epsilon, effect are"),
+    "too much left out": (
+        lambda: CHOICES.solve_power(power=0.8, nobs=9),
+        "epsilon, total_variation are",
+    ),
     "no power": (lambda: CHOICES.solve_power(power=0.05, **two(1.0)), "between the level 0.05 and"),
     "half a person": (lambda: CHOICES.power(nobs=2.5, **two(1.0)), "nobs must be an integer"),
-    "no effect stated": (lambda: CHOICES.power(nobs=25, epsilon=1.0), "effect must be given"),
+    "no effect stated": (
+        lambda: CHOICES.power(nobs=25, epsilon=1.0),
+        "total_variation must be given",
+    ),
     "two effects": (
         lambda: UNIFORM(4).power(nobs=25, phi=0.5, **two(1.0)),
         "give one of them",
@@ -153,7 +159,7 @@ BAD = {
         lambda: TABLE.solve_power(nobs=10, epsilon=0.1, power=0.9),
         "no effect reaches power 0.9 with 10 respondents at epsilon 0.1",
     ),
-    "one item": (lambda: UNIFORM(1), "items must be at least 2"),
+    "one item": (lambda: UNIFORM(1), "items must be between 2 and"),
     "a method": (
         lambda: UNIFORM(4, method="tv").power(nobs=9, phi=0.5, epsilon=1.0),
         "method must be one of",

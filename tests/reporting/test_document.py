@@ -1,6 +1,7 @@
 """A page on a user's own results: what it holds, what it escapes, what is refused."""
 
 import base64
+import os
 import re
 from html import escape
 from html.parser import HTMLParser
@@ -148,6 +149,8 @@ def test_a_page_is_replaced_whole(tmp_path, decision):
         (TypeError, "path must name a file", None, {"path": 3}),
         (TypeError, "path must name a file", None, {"path": ""}),
         (ValueError, "is a folder", None, {"path": "."}),
+        (ValueError, "can name none", None, {"path": "a\0b"}),
+        (ValueError, "can name none", None, {"path": "long" * 300}),
         (OSError, "path must be a file that can be written", None, {"path": "/dev/null/x.html"}),
     ],
 )
@@ -156,3 +159,11 @@ def test_what_cannot_be_done_is_refused(tmp_path, worths, error, words, results,
     with pytest.raises(error, match=words) as caught:
         pr.report(worths if results is None else results, path, **more)
     assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_what_is_no_file_is_not_replaced(tmp_path, decision):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match=r"is a device\.$"):
+        pr.report(decision, tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()

@@ -85,6 +85,8 @@ def test_results_side_by_side(plain, free):
     found = rows(table)
     for item in CEMS.items:
         assert found[item] == tuple(f"{result.params[item]:.4f}" for result in (plain, free))
+        below = table.rows[[row[0] for row in table.rows].index(item) + 1]
+        assert below == ("", *(f"({result.bse[item]:.4f})" for result in (plain, free)))
     assert found["epsilon"] == ("0.5", "inf") and found["noise source"] == ("seeded", "none")
     assert list(found)[len(CEMS.items) :] == ["epsilon", "delta", "unit", "design", *SAID[3:]]
     assert table.rule == 2 * len(CEMS.items)

@@ -68,6 +68,11 @@ def test_numbers_have_minus_signs_and_ranges_have_dashes():
     assert r"2026-11-23 & $-$inf & x-1 & - \\" in text.as_latex()
 
 
+def test_signs_of_comparison_and_bars_are_set_in_mathematics():
+    text = table(rows=(("a<b|c>d", *ROW[1:]),)).as_latex()
+    assert "a$<$b$|$c$>$d & " in text
+
+
 def test_cells_of_several_words_break():
     words = ("mechanism", "pair counts, EB-Kemeny", "objective perturbation", "1")
     _, rows = columns(table(rows=(ROW, words)).as_latex())

@@ -31,7 +31,7 @@ from privrank.encode.forms.rankingforms import (
     read_ratings,
 )
 from privrank.encode.forms.winmatrix import read_matrix
-from privrank.encode.frames import COUNT, only_for, repeated
+from privrank.encode.frames import COUNT, check_name, only_for, repeated
 from privrank.util.checks import check_choice, check_flag
 
 __all__ = ["Form", "Missing", "as_comparisons"]
@@ -194,6 +194,8 @@ def as_comparisons(
     form = check_choice("form", form, Form)
     missing = check_choice("missing", missing, Missing)
     distinct = check_flag("distinct_pairs", distinct_pairs)
+    if counts is not None:
+        check_name(counts, "counts")
     if counts is not None and form in ("wide", *_RANKED):
         raise ValueError(
             f"counts= belongs to form='long' or 'winner-loser': with form={form!r}, where a row is "
