@@ -268,7 +268,7 @@ def verdict(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Run the cells that are asked for."""
-    wanted = asked(__doc__.splitlines()[0], 300)
+    wanted = asked(__doc__.splitlines()[0], 1000)
     title = "Plans of Bradley-Terry fits, selections and consensus orders beside simulated fits"
     table("power_models", title, COMMAND, CELLS, run, row, wanted, 8100, verdict)
 
