@@ -6,8 +6,8 @@ beside the predicted one; the mean excess of consensus orders, and the mean widt
 beside theirs. `sd` is the difference over the standard errors of both, and `error sd` that of the
 medians. Effects are those that the plans were looked at with while they were built, and held-out
 ones: spread worths, strong preferences, many items, an epsilon of .3 to .5, a few hundred answers,
-second moments of pairs. Plans take more replicates here than by default, so that the table tells
-their errors from those of their simulation.
+second moments of pairs, noise that is nearly all of the error. Plans take more replicates here than
+by default, so that the table tells their errors from those of their simulation.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from study import asked, table
 
 import privrank as pr
 from privrank.bradley_terry.inversion import pvalues
-from privrank.power.zerotests import median_of
+from privrank.power.comparisons import median_of
 
 COMMAND = "python validation/power_models.py"
 INF = math.inf
-MANY = {"contrast": 800, "excess": 600, "width": 600}
-"""Replicates of plans; those of selections have thousands by default."""
+MANY = {"contrast": 1000, "top": 1000, "excess": 1000, "width": 1000}
+"""Replicates of plans."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ class Cell:
     def planner(self) -> Any:
         kinds = {"contrast": pr.power.BTLPower, "top": pr.power.TopKPower}
         kinds |= dict.fromkeys(("excess", "width"), pr.power.AggregationPower)
-        if self.what == "top":
-            return kinds[self.what](**self.plan)
-        return kinds[self.what](**self.plan, replicates=MANY[self.what])
+        return kinds[self.what](**self.plan, replicates=MANY[self.what], n_jobs=2)
 
 
 PUBLIC, PRIVATE = {"max_rows": 15, "design": "public"}, {"max_rows": 15}
@@ -90,6 +88,11 @@ CELLS = (
     Cell("top", {"items": 10, "k": 3, "max_rows": 20}, 400, 1.0, 0.6, True),
     Cell("top", {"items": 4, "k": 1, "max_rows": 6, "worths": (1, 0, 0, -1)}, 100, 1.0, 1.0, True),
     Cell("top", {"items": 5, "k": 2, "max_rows": 1}, 500, 2.0, 0.8, True),
+    Cell("top", {"items": 5, "k": 2, "unit": "row"}, 300, 0.4, 1.5),
+    Cell("top", {"items": 5, "k": 1, "max_rows": 8}, 200, 0.4, 1.5),
+    Cell("top", {"items": 5, "k": 2, "max_rows": 6, "dependence": "pairs"}, 200, 0.5, 1.5),
+    Cell("top", {"items": 6, "k": 2, "max_rows": 10}, 150, 0.6, 2.5, True),
+    Cell("top", {"items": 8, "k": 3, **PUBLIC}, 100, 1.0, 2.5, True),
     Cell("excess", {"items": 6}, 300, 0.5, 0.8, share=2),
     Cell("excess", {"items": 6}, 100, INF, 0.9, share=2),
     Cell("excess", {"items": 10, "method": "borda"}, 500, 0.5, 0.8),

@@ -19,7 +19,7 @@ are taken for those that the fit expects: else such noise would reject all finit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -32,7 +32,7 @@ from privrank.bradley_terry.linear import ItemContrasts, LinearPredictor
 from privrank.bradley_terry.score import attainable
 from privrank.util.solvers import solve_each
 
-__all__ = ["beside_zero", "informations", "intervals", "pvalues", "zero_tests"]
+__all__ = ["beside_zero", "informations", "intervals", "pvalues"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -67,27 +67,6 @@ def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
         ]
         or [np.zeros(0)]
     )
-
-
-def zero_tests(
-    inference: Inference, contrasts: FloatArray
-) -> tuple[FloatArray, FloatArray, NoisyErrors, Components]:
-    """Return the statistics by which contrasts are tested to be zero, and how these err.
-
-    The statistics, their weights of the scores, the errors and their components under the
-    hypotheses.
-    """
-    errors = inference.score_errors()
-    if errors is None:
-        errors = inference.noisy_errors()
-        weights = contrasts @ inference.errors.response
-        statistic = contrasts @ inference.fitted.coefficients
-        return statistic, weights, errors, errors.components(contrasts)
-    tests = _ScoreTests(inference, errors, contrasts)
-    statistic, weights, ratio = tests._scores(np.zeros(len(contrasts)), np.arange(len(contrasts)))
-    parts = errors.components(weights)
-    null = replace(parts, variance=ratio * parts.variance, side=ratio**2 * parts.side)
-    return statistic, weights, errors, null
 
 
 def intervals(

@@ -23,14 +23,17 @@ __all__ = [
     "Chance",
     "Curve",
     "Enumerated",
+    "Outcome",
     "Sampler",
     "all_of",
     "chance",
     "chance_of_level",
     "detectable",
     "mean_of",
+    "share_of",
 ]
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
@@ -107,6 +110,53 @@ def mean_of(
     values = np.array(all_of(one, replicates, workers, label))
     error = float(values.std(ddof=1) / math.sqrt(replicates))
     return float(values.mean()), error or 1.0 / (replicates + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a replicate finds.
+
+    Parameters
+    ----------
+    hit : bool
+        Whether it finds what is asked for.
+    margin : float
+        A number that goes with that.
+    margins : ndarray
+        Independent draws of that number, given what it is not about.
+    """
+
+    hit: bool
+    margin: float
+    margins: FloatArray
+
+
+def share_of(
+    one: Callable[[int], Outcome], replicates: int, workers: Workers, label: str
+) -> tuple[float, float]:
+    """Return the share of hits among replicates (:func:`all_of`) and its standard error.
+
+    The control variate is whether the margin is one of the largest, as many as there are hits, less
+    the probability of that, which is taken from the draws. It is 0 on average whatever hits depend
+    on, so that the share is without bias but for what the choice of that bound adds: half of what
+    lies between two margins, as the error says. The more hits go with margins, the smaller it is.
+    """
+    found = all_of(one, replicates, workers, label)
+    hits = np.array([float(each.hit) for each in found])
+    margin = np.array([each.margin for each in found])
+    margins = np.array([each.margins for each in found])
+    control = (margin > (bound := _bound(margin, hits))) - (margins > bound).mean(axis=1)
+    slope = control @ (hits - hits.mean()) / max(control @ control, 1e-12)
+    rest = hits - slope * control
+    error = math.hypot(rest.std(ddof=2) / math.sqrt(replicates), 1.0 / (replicates + 1))
+    return float(np.clip(rest.mean(), 0.0, 1.0)), error
+
+
+def _bound(margin: FloatArray, hits: FloatArray) -> float:
+    """Return the middle of two margins above which there are as many as there are hits."""
+    ranked = np.concatenate(([-np.inf], np.sort(margin), [np.inf]))
+    below = len(hits) - int(hits.sum())
+    return float(ranked[below : below + 2].mean())
 
 
 def _block(one: Callable[[int], T], replicates: int, number: int) -> list[T]:

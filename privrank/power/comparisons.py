@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.inversion import pvalues
 from privrank.local.protocols import Asking
 from privrank.planning.choice import Choice
 from privrank.planning.comparisons import Method, plan_fit
 from privrank.planning.dependence import Dependence
-from privrank.planning.simulation import all_of
+from privrank.planning.simulation import Outcome, all_of, share_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.power.fits import Fits
 from privrank.power.stated import check_work
 from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, survey_of
-from privrank.power.zerotests import ZeroTests, median_of, standard_error, zero_test
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
 from privrank.util.checks import check_choice, check_flag, is_number, quoted
@@ -67,24 +67,22 @@ class BTLPower(Power):
     protocol : Protocol, optional
         A protocol of the local model that asks for one pair; its epsilon is that which is asked
         about.
-    replicates : int, default 100
+    replicates : int, default 200
         Fits that are simulated.
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
 
     Notes
     -----
-    Answers are drawn, released by the plan of a fit with its noise, and read by the code that reads
-    releases, so that what is predicted is what fits give, up to the Monte Carlo error. Of a survey
-    of more than 400 respondents so many are drawn, and errors are scaled to its size.
+    Whole fits are simulated: answers are drawn, released by the plan of a fit with its noise, and
+    read by the code that reads releases, so that what is predicted is what fits give, up to the
+    Monte Carlo error. Of a survey of more than 400 respondents so many are drawn, and errors are
+    scaled to its size.
 
-    `power` is the probability that the fit's score test rejects a difference of 0, averaged over
-    the fits. So that few of them tell it, the part of a statistic that moves it most, what answers
-    and noise add to the score of the contrast, is averaged over by its distribution: everything
-    else is as it was simulated, and how the statistic and its critical value follow that part is
-    taken from a regression over all fits (`ZeroTests` in ``privrank.power.zerotests``).
-    `standard_error` is the median of what fits print. `docs/validation/power_models.md` compares
-    both with fits.
+    `power` is the share of fits whose score test rejects a difference of 0. Its error is made
+    smaller by a control variate: how far answers and noise move the difference to first order, of
+    which the distribution is known. `standard_error` is the median of what fits print.
+    `docs/validation/power_models.md` compares both with fits of simulated surveys.
 
     Examples
     --------
@@ -107,7 +105,7 @@ class BTLPower(Power):
     simultaneous: bool = False
     mode: Mode = "central"
     protocol: Asking | None = None
-    replicates: int = 100
+    replicates: int = 200
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
@@ -125,7 +123,10 @@ class BTLPower(Power):
     def _worths(self, contrast: float) -> FloatArray:
         """Return the worths, those of the two items that are compared first."""
         return np.concatenate(
-            ([0.5 * contrast, -0.5 * contrast], spread(self.worths, survey_of(self).items, 2))
+            (
+                [0.5 * abs(contrast), -0.5 * abs(contrast)],
+                spread(self.worths, survey_of(self).items, 2),
+            )
         )
 
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
@@ -138,8 +139,8 @@ class BTLPower(Power):
     def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
         m = len(self._survey().items)
         level = at.alpha / (m * (m - 1) // 2 if self.simultaneous else 1)
-        one = partial(zero_test, self._fits(at), level)
-        return ZeroTests.of(all_of(one, replicates, workers, "fits")).power()
+        one = partial(_outcome, self._fits(at), level)
+        return share_of(one, replicates, workers, "fits")
 
     def _range(self, name: Dependent, at: Point) -> Range:
         if name == "effect":
@@ -199,7 +200,7 @@ class BTLPower(Power):
         at = self._checked({"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": delta})
         with Workers(self.n_jobs) as workers:
             found = all_of(
-                partial(standard_error, self._fits(at)), self.replicates, workers, "fits"
+                partial(_standard_error, self._fits(at)), self.replicates, workers, "fits"
             )
         return Estimate(*median_of(found))
 
@@ -299,3 +300,37 @@ def _effect(contrast: float | None, win_probability: float | None) -> float | No
             f"of an item that wins six comparisons in ten."
         )
     return math.log(win_probability / (1.0 - win_probability))
+
+
+def _first_two(items: int) -> FloatArray:
+    """Return the contrast of the first two items, shape (1, items)."""
+    contrast = np.zeros((1, items))
+    contrast[0, :2] = 1.0, -1.0
+    return contrast
+
+
+def _outcome(fits: Fits, level: float, number: int) -> Outcome:
+    """Return whether a simulated fit tells the first two items apart at this level."""
+    inference, near = fits.fit(number)
+    away = np.abs(near[:, 0] - near[:, 1])
+    pvalue = pvalues(inference, _first_two(near.shape[1]))[0]
+    return Outcome(pvalue <= level, away[0], away[1:])
+
+
+def _standard_error(fits: Fits, number: int) -> float:
+    """Return the standard error of the difference of the first two that a simulated fit prints."""
+    inference, near = fits.fit(number)
+    contrast = _first_two(near.shape[1])
+    return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
+
+
+def median_of(values: Sequence[float]) -> tuple[float, float]:
+    """Return the median and its standard error.
+
+    A quarter of what lies between the values of the ranks two standard deviations, the root of
+    their number, to either side.
+    """
+    ranked, n = np.sort(values), len(values)
+    ranks = 0.5 * (n - 1) + math.sqrt(n) * np.array([-1.0, 1.0])
+    low, high = np.interp(ranks, np.arange(n), ranked)
+    return float(np.median(ranked)), 0.25 * float(high - low)

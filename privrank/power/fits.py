@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.directions import contrast_directions, expected_answers
-from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Estimate, covariance, estimate, response
 from privrank.bradley_terry.fit import fit_ridge
-from privrank.bradley_terry.inference import Inference, public_noise
+from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.bradley_terry.score import ScoreEquations, score_equations
@@ -25,7 +25,6 @@ from privrank.hypotheses.nulltables import public_generator
 from privrank.mechanisms.dependence import STEPS, round_directions, round_expected
 from privrank.mechanisms.objective import Perturbation, certified_worths
 from privrank.mechanisms.spend import draw
-from privrank.power.surveys import released
 from privrank.release.plan import Plan
 from privrank.release.release import (
     DEPENDENCE,
@@ -40,8 +39,9 @@ from privrank.release.release import (
     Release,
 )
 from privrank.release.survey import Design, PairCounts
+from privrank.util.solvers import pseudo_inverse
 
-__all__ = ["Fit", "Fits"]
+__all__ = ["Fits"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -49,27 +49,8 @@ IntArray = NDArray[np.int64]
 _MOST, _LEAST, _CELLS = 400, 100, 2**16
 """Respondents that are simulated at most, and at least where pairs are many, and their answers."""
 
-_SIGNS = 512
-"""Draws of the signs of a win matrix's noise."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """A simulated fit.
-
-    Parameters
-    ----------
-    inference : Inference
-        What is inferred from its release.
-    moved : ndarray, shape (m,)
-        By how much the answers, given who compared what, and the noise have moved the scores.
-    moves : NoisyErrors
-        How these move scores in other surveys that are like this one in all else.
-    """
-
-    inference: Inference
-    moved: FloatArray
-    moves: NoisyErrors
+_OTHERS = 64
+"""Draws of other answers and noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,17 +165,36 @@ class Fits:
         """The mean of what is received of an answer of 1: below 1 where responses are random."""
         return self.plan.number(GAIN) if GAIN in self.plan.settings else 1.0
 
-    def fit(self, number: int) -> Fit:
-        """Simulate the fit of this number, by random numbers that depend on it alone."""
+    def fit(self, number: int) -> tuple[Inference, FloatArray]:
+        """Simulate the fit of this number, by random numbers that depend on it alone.
+
+        Returns
+        -------
+        Inference
+            What is inferred from its release.
+        ndarray, shape (1 + others, m)
+            First-order estimates of the worths: those of this fit, and of others, whose answers and
+            noise are other draws from the same distributions, given who compared what.
+        """
         answers = self._simulated(number)
-        release, noise = self._release(answers, number)
+        release, noise = self._counted(answers, number)
         equations = score_equations(release)
         fitted = estimate(equations, release)
         if DEPENDENCE in self.plan.parts:
             release = self._with_dependence(release, equations, fitted, answers, number)
         errors = covariance(equations, release, fitted)
-        inference = Inference(release, equations, fitted, errors)
-        return Fit(inference, *self._moves(inference, answers, noise, number))
+        near = self._near(equations, answers, noise, number)
+        return Inference(release, equations, fitted, errors), near
+
+    def release(self, number: int) -> tuple[Release, FloatArray]:
+        """Simulate what the same fit releases, beside its first-order estimates and others."""
+        answers = self._simulated(number)
+        release, noise = self._counted(answers, number)
+        equations = score_equations(release)
+        if DEPENDENCE in self.plan.parts:
+            fitted = estimate(equations, release)
+            release = self._with_dependence(release, equations, fitted, answers, number)
+        return release, self._near(equations, answers, noise, number)
 
     def _simulated(self, number: int) -> _Answers:
         """Simulate answers."""
@@ -216,7 +216,7 @@ class Fits:
         net = np.clip(net, -count, count)
         return _Answers(n, count, net, mean, met, away, share, both, self.effect)
 
-    def _release(self, answers: _Answers, number: int) -> tuple[Release, dict[str, FloatArray]]:
+    def _counted(self, answers: _Answers, number: int) -> tuple[Release, dict[str, FloatArray]]:
         """Return what is released of answers, but for dependence, and its noise."""
         plan, design, count, net = self.plan, self.design, answers.count, answers.net
         first, second = np.triu_indices(len(self.worths), 1)
@@ -237,7 +237,13 @@ class Fits:
             values |= dict(zip(MOMENTS, sums, strict=True))
         if WORTHS in plan.parts:
             values[WORTHS], noise[WORTHS] = self._worths(answers, number)
-        return released(design, plan, values), noise
+        source: Literal["none", "respondents", "seeded"] = "seeded"
+        if GAIN in plan.settings:
+            source = "respondents"
+        elif math.isinf(plan.epsilon):
+            source = "none"
+        coin = public_generator("tie break", number).permutation(len(self.worths))
+        return Release(plan, design, source, values, tuple(coin.tolist())), noise
 
     def _worths(self, answers: _Answers, number: int) -> tuple[IntArray, FloatArray]:
         """Return the worths of objective perturbation, and the noise of their scores."""
@@ -288,31 +294,39 @@ class Fits:
         values = {**release.values, DEPENDENCE: draw(part, np.floor(exact).astype(np.int64), rng)}
         return replace(release, values=values, found=found)
 
-    def _moves(
-        self, inference: Inference, answers: _Answers, noise: dict[str, FloatArray], number: int
-    ) -> tuple[FloatArray, NoisyErrors]:
-        """Return by how much the scores less expected ones were moved, and how they may be.
+    def _near(
+        self,
+        equations: ScoreEquations,
+        answers: _Answers,
+        noise: dict[str, FloatArray],
+        number: int,
+    ) -> FloatArray:
+        """Return the first-order estimates of the worths, shape (1 + others, m).
 
-        Noise of net wins, and that of a perturbed objective, is independent of all else, and so is
-        that of pair counts, which is taken as normal. Noise of the cells of a win matrix has random
-        signs, given its sizes. A comparison too many moves the expected score of its first item by
+        They are the true ones moved by what answers, given who compared what, and noise add to the
+        scores, over the true information. Noise of net wins, and that of a perturbed objective, is
+        independent of all else, and so is that of pair counts, which is taken as normal in the
+        others, as answers are. A comparison too many moves the expected score of its first item by
         half the expected answer.
         """
-        ends, equations = self._ends, inference.equations
+        ends, rng = self._ends, public_generator("other fits", number)
         half, net = 0.5 * answers.mean, answers.net - answers.count * answers.mean
+        by_pair = net * (0.5 / self._gain)
         spread = answers.count * (0.25 - half**2) * (self.effect / self._gain**2)
-        by_pair, draws = net * (0.5 / self._gain), None
         if PAIR_COUNTS in noise and NET in noise:
             by_pair = by_pair - half * noise[PAIR_COUNTS]
             spread = spread + equations.count_variance * half**2
-        moved = by_pair @ ends
+        moved, others = by_pair @ ends, rng.standard_normal((_OTHERS, len(ends)))
+        others = (others * np.sqrt(spread)) @ ends
         if equations.item_variance > 0:
-            draws = public_noise(equations.item_law, len(moved), inference.draws // 2)
-            draws = equations.item_step * draws
             moved = moved + (0.5 * noise[NET] if NET in noise else noise[WORTHS])
+            size = (_OTHERS, len(self.worths))
+            others += equations.item_step * equations.item_law.simulate(size, rng)
         elif equations.edge_law.scale > 0:
-            weights = np.concatenate((0.5 - half, -0.5 - half))
-            each = (noise[WINS] * weights)[:, None] * np.concatenate((ends, ends))
-            signs = public_generator("signs of noise", number).random((_SIGNS, len(each))) < 0.5
-            draws, moved = np.where(signs, -1.0, 1.0) @ each, moved + each.sum(axis=0)
-        return moved, NoisyErrors((ends.T * spread) @ ends, draws)
+            cells = np.concatenate((0.5 - half, -0.5 - half))[:, None] * np.tile(ends, (2, 1))
+            moved = moved + noise[WINS] @ cells
+            drawn = equations.edge_law.simulate((_OTHERS, len(cells)), rng)
+            others += (equations.edge_step * drawn) @ cells
+        exact = np.tanh(0.5 * (ends @ self.worths))
+        information = (ends.T * (0.25 * answers.count * (1.0 - exact**2))) @ ends
+        return self.worths + np.vstack((moved, others)) @ pseudo_inverse(information)

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.errors import to_normal
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.tails import noisy_tail
 from privrank.local.protocols import Asking
 from privrank.planning.choice import Choice
 from privrank.planning.comparisons import plan_selection
 from privrank.planning.dependence import Dependence
+from privrank.planning.simulation import Outcome, share_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
-from privrank.power.surveys import Expected, Mode, PairsKnown, Survey, least_and_most, survey_of
+from privrank.power.fits import Fits
+from privrank.power.stated import check_work
+from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, survey_of
 from privrank.privacy.budget import Unit
-from privrank.release.release import PAIR_COUNTS
 from privrank.release.survey import Design, DesignKind
-from privrank.results.topk import equal_variances
+from privrank.topk import infer
 from privrank.util.checks import check_choice, check_count
-from privrank.util.solvers import square_root
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -36,13 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Aim", "TopKPower"]
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 Aim = Literal["separated", "right"]
-
-_LEVELS, _FLOORED, _HALVINGS = 9, 200, 30
-"""Variances at which a critical gap is computed, draws of a covariance that second moments show,
-and steps of the search for a gap."""
 
 MOST_GAP = 4.0
 """Largest difference of worths that is looked for."""
@@ -68,15 +60,16 @@ class TopKPower(Power):
     aim : {"separated", "right"}
         What `power` is the probability of: that the right set is selected and its separation
         p-value is at most `alpha`, or that the right set is selected.
-    replicates : int, default 4000
-        Surveys that are simulated.
+    replicates : int, default 200
+        Fits that are simulated.
+    n_jobs : int, default 1
+        Processes; -1 for as many as there are cores. The answer is the same for any number.
 
     Notes
     -----
-    Noisy net wins are drawn: normal sampling errors around what the worths let expect, the noise of
-    the fit's own plan, and the errors of released pair counts and of the estimated variances; each
-    draw is judged by the fit's own distribution of the gap of two equally good items. The power has
-    the Monte Carlo error of these draws. `docs/validation/power_models.md` compares it with fits.
+    `power` is the share of simulated fits that find what is asked for, as that of
+    :class:`privrank.power.BTLPower` is: answers, release, noise and inference are those of a fit.
+    `docs/validation/power_models.md` compares it with fits of simulated surveys.
 
     Examples
     --------
@@ -89,7 +82,7 @@ class TopKPower(Power):
 
     How many people would do?
 
-    >>> 460 < plan.solve_power(epsilon=1.0, gap=0.3, power=0.8) < 500
+    >>> 440 < plan.solve_power(epsilon=1.0, gap=0.3, power=0.8) < 520
     True
     """
 
@@ -106,14 +99,14 @@ class TopKPower(Power):
     aim: Aim = "separated"
     mode: Mode = "central"
     protocol: Asking | None = None
-    replicates: int = 4000
-    n_jobs: int = field(default=1, init=False, repr=False)
+    replicates: int = 200
+    n_jobs: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what is no survey, before anything is asked."""
         check_choice("dependence", self.dependence, Dependence)
         check_choice("aim", self.aim, Aim)
-        check_count("replicates", self.replicates, low=100)
+        check_work(self.replicates, self.n_jobs)
         m = len(self._survey().items)
         check_count("k", self.k, high=m - 1)
         self._worths(0.0)
@@ -143,16 +136,10 @@ class TopKPower(Power):
         return plan_selection(design, epsilon, delta, dependence=dependence)
 
     def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
-        del replicates, workers  # so few numbers are drawn that all replicates are always taken
-        survey, worths = self._survey(), self._worths(at.effect)
-        found = Expected.of(*survey.planned(at, self._choice), worths, survey.effect)
-        drawn = _drawn(found, self.replicates)
-        hits = drawn.right(self.k)
-        if self.aim == "separated":
-            hits &= drawn.separated(self.k, at.alpha)
-        share = float(hits.mean())
-        smooth = (hits.sum() + 1.0) / (self.replicates + 2.0)
-        return share, math.sqrt(smooth * (1.0 - smooth) / self.replicates)
+        survey = self._survey()
+        fits = Fits(*survey.planned(at, self._choice), self._worths(at.effect), survey.effect)
+        level = at.alpha if self.aim == "separated" else 1.0
+        return share_of(partial(_outcome, fits, self.k, level), replicates, workers, "fits")
 
     def _range(self, name: Dependent, at: Point) -> Range:
         if name == "effect":
@@ -252,102 +239,10 @@ class TopKPower(Power):
         return self._plot(dep_var, ax, **at, delta=delta, alpha=alpha)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """Simulated win rates, and by how much differences of two err where the items are equal.
-
-    Parameters
-    ----------
-    found : Expected
-        The survey.
-    rates : ndarray, shape (draws, m)
-        Win rates, the truly best first.
-    errors : ndarray, shape (draws, m)
-        What errors of released pair counts add to the variance of each.
-    equal : ndarray, shape (m, m) or (draws, m, m)
-        Variances of differences, as fits estimate them.
-    factors : ndarray, shape (draws,)
-        What these are multiplied by.
-    """
-
-    found: Expected
-    rates: FloatArray
-    errors: FloatArray
-    equal: FloatArray
-    factors: FloatArray
-
-    def right(self, k: int) -> BoolArray:
-        """Return in which draws the truly best k come first."""
-        return np.asarray(self.rates[:, :k].min(axis=1) > self.rates[:, k:].max(axis=1))
-
-    def separated(self, k: int, alpha: float) -> BoolArray:
-        """Return in which draws the truly best k are each surely better than all others."""
-        gaps = self.rates[:, :k, None] - self.rates[:, None, k:]
-        variance = self.factors[:, None, None] * self.equal[..., :k, k:]
-        variance = variance + self.errors[:, :k, None] + self.errors[:, None, k:]
-        levels = np.geomspace(variance.min(), 1.001 * variance.max(), _LEVELS)
-        bounds = np.log(self._critical(levels, alpha))
-        least = np.exp(np.interp(np.log(variance), np.log(levels), bounds))
-        return np.asarray((gaps >= least).all(axis=(1, 2)))
-
-    def _critical(self, variances: FloatArray, alpha: float) -> FloatArray:
-        """Return the gaps that are rejected for these variances."""
-        facts = self.found.equations
-        each = np.full(len(variances), facts.item_step / facts.degrees.mean())
-        sd = np.sqrt(variances)
-        total = np.sqrt(variances + 2.0 * facts.item_variance / facts.degrees.mean() ** 2)
-        low, high = np.zeros(len(sd)), 20.0 * total * (1.0 - ndtri(0.5 * alpha))
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            size = total * to_normal(middle / total, self.found.freedom)
-            beyond = noisy_tail(facts.item_law, size, sd, each, each) > alpha
-            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-        return np.asarray(high)
-
-
-def _drawn(found: Expected, draws: int) -> _Drawn:
-    """Simulate surveys by their noisy net wins."""
-    facts, release = found.equations, found.release
-    m, n, degrees = facts.items, release.design.nobs, facts.degrees
-    rng = public_generator("selections", m)
-    root = square_root(found.effect * found.independent)
-    score = facts.score + rng.standard_normal((draws, m)) @ root.T
-    score = score + facts.item_step * facts.item_law.simulate((draws, m), rng)
-    met: FloatArray = np.broadcast_to(degrees, (draws, m))
-    if release.design.kind == "private":
-        ends, more = facts.linear.matrix(), _counts(release.design, draws, rng)
-        score = score + (more * facts.function.mean(facts.linear.predict(found.worths))) @ ends
-        if PAIR_COUNTS in release.parts:
-            part = release.plan.parts[PAIR_COUNTS]
-            assert part.noise is not None
-            more = more + part.step * part.noise.simulate(more.shape, rng)
-            met = np.maximum(degrees + more @ abs(ends), 1.0)
-    rates = 0.5 + score / met
-    errors = (m - 1) * facts.count_variance * (rates - 0.5) ** 2 / met**2
-    equal, factors = equal_variances(facts, degrees), np.ones(draws)
-    if len(found.measured):
-        factors = rng.choice(found.measured, draws)
-    elif found.measures:
-        scale = np.outer(degrees, degrees)
-        alone = own_and_between(found.independent / scale)
-        shown = [own_and_between(each / scale) for each in found.floored(_FLOORED)]
-        ratio = np.array(shown) / alone
-        equal = (ratio * equal)[rng.integers(0, len(shown), draws)]
-    elif release.source == "none" and release.design.unit == "respondent":
-        # the cluster-robust variance, about a difference of 0
-        both = own_and_between(found.effect * found.independent / np.outer(degrees, degrees))
-        away = (facts.score / degrees)[:, None] - facts.score / degrees
-        equal = (1.0 - 1.0 / n) * both + away**2 / n
-    return _Drawn(found, rates, errors, equal, factors)
-
-
-def _counts(design: Design, draws: int, rng: np.random.Generator) -> FloatArray:
-    """Return by how much the comparisons of each pair differ from their mean, (draws, pairs).
-
-    Where units answer so many pairs drawn at random, as for normal variables.
-    """
-    reach = design.reach
-    share = reach.effective_rows / reach.pairs
-    drawn = rng.standard_normal((draws, reach.pairs))
-    spread = design.nobs * share * (1.0 - share) * reach.pairs / max(reach.pairs - 1, 1)
-    return np.asarray(math.sqrt(spread) * (drawn - drawn.mean(axis=1, keepdims=True)))
+def _outcome(fits: Fits, k: int, level: float, number: int) -> Outcome:
+    """Return whether a simulated fit selects the best k, with a p-value of at most this level."""
+    release, near = fits.release(number)
+    result = infer(release, k=k)
+    right = set(result.selected) == set(result.items[:k])
+    gaps = near[:, :k].min(axis=1) - near[:, k:].max(axis=1)
+    return Outcome(right and (level >= 1.0 or result.pvalue <= level), gaps[0], gaps[1:])

@@ -7,9 +7,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import privrank as pr
-from privrank.power.zerotests import ZeroTests, median_of, standard_error, zero_test
+from privrank.planning.simulation import Outcome, share_of
+from privrank.power.comparisons import _outcome, _standard_error, median_of
+from privrank.topk import infer
+from privrank.util.workers import Workers
 
 NAMES = tuple("0123")
 
@@ -51,7 +55,7 @@ def frame_of(answers):
 )
 def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
     fits = fits_of(120, epsilon, 0.6, worths=1.0, **settings)
-    simulated = fits.fit(3).inference
+    simulated, _ = fits.fit(3)
     options = {name: settings[name] for name in ("method", "dependence") if name in settings}
     model = pr.PrivateBTL(
         frame_of(fits._simulated(3)),
@@ -93,27 +97,63 @@ def test_sums_of_large_surveys_vary_as_they_should(rows):
         (200, 0.7, 1.5, {"max_rows": 4, "dependence": "pairs"}),
         (120, 0.7, 1.5, {"max_rows": 4, "method": "objective"}),
         (100, math.inf, 0.4, {"max_rows": 4}),
+        (1500, 1.0, 0.6, {"mode": "local"}),
     ],
 )
-def test_power_is_the_share_of_fits_that_reject(nobs, epsilon, contrast, settings):
+def test_first_order_estimates_are_distributed_as_the_others(nobs, epsilon, contrast, settings):
     fits = fits_of(nobs, epsilon, contrast, **settings)
-    tests = ZeroTests.of([zero_test(fits, 0.05, number) for number in range(160)])
-    share = np.mean(np.abs(tests.statistic) > tests.critical)
-    power, error = tests.power()
-    assert 0.03 < power < 0.97
-    both = math.hypot(error, math.sqrt(power * (1 - power) / 160))
-    assert abs(share - power) < 3.0 * both
-    # what is averaged over has the distribution that it is said to have
-    assert tests.moved.std() == pytest.approx(1.0, abs=0.15)
-    assert abs(tests.moved.mean()) < 0.25
+    near = np.array([fits.fit(number)[1] for number in range(160)])
+    own, others = near[:, 0], near[:, 1:].reshape(-1, 4)
+    error = others.std(axis=0) / math.sqrt(160)
+    assert (np.abs(own.mean(axis=0) - fits.worths) < 4.0 * error).all()
+    assert (np.abs(others.mean(axis=0) - fits.worths) < error).all()
+    assert own.std(axis=0) == pytest.approx(others.std(axis=0), rel=0.25)
 
 
-def test_the_error_of_a_plan_is_what_other_simulations_differ_by():
-    fits = fits_of(60, 0.5, 1.5, max_rows=6, design="public")
-    tests = [zero_test(fits, 0.05, number) for number in range(240)]
-    found = [ZeroTests.of(tests[start : start + 40]).power() for start in range(0, 240, 40)]
-    powers, errors = np.array(found).T
-    assert 0.4 < powers.std(ddof=1) / errors.mean() < 2.0
+def test_a_fit_and_its_release_are_the_same():
+    for settings in ({"max_rows": 3, "dependence": "worst"}, {"max_rows": 6, "method": "counts"}):
+        fits = fits_of(120, 1.0, 0.6, **settings)
+        inference, near = fits.fit(2)
+        release, others = fits.release(2)
+        assert (near == others).all()
+        assert infer(release, k=1).win_rate == pytest.approx(
+            infer(inference.release, k=1).win_rate, abs=0
+        )
+        assert infer(release, k=1).effects == pytest.approx(infer(inference.release, k=1).effects)
+
+
+def drawn_outcome(worth, spread, number):
+    """Return an outcome that follows its margin, and something else as much as it is spread."""
+    rng = np.random.default_rng(number)
+    margin, *margins = rng.normal(worth, 1.0, 65)
+    return Outcome(margin + spread * rng.normal() > 0, margin, np.array(margins))
+
+
+@pytest.mark.parametrize(("worth", "spread"), [(0.0, 0.0), (0.8, 0.3), (1.0, 3.0), (-2.0, 0.2)])
+def test_shares_are_without_bias_and_have_the_error_they_state(worth, spread):
+    truth = norm.cdf(worth / math.hypot(1.0, spread))
+    found = []
+    with Workers(1) as workers:
+        for start in range(0, 12000, 60):
+            one = partial(drawn_outcome, worth, spread)
+            found.append(share_of(lambda r, s=start, f=one: f(s + r), 60, workers, "outcomes"))
+    shares, errors = np.array(found).T
+    assert abs(shares.mean() - truth) < 3.5 * shares.std() / math.sqrt(len(shares)) + 0.002
+    assert 0.9 < np.sqrt(np.square(errors).mean()) / shares.std() < 1.8
+    raw = math.sqrt(truth * (1 - truth) / 60)
+    if spread < 1:
+        assert shares.std() < 0.85 * raw
+
+
+def test_a_share_of_all_or_none_has_an_error():
+    with Workers(1) as workers:
+        for worth in (-50.0, 50.0):
+            value, error = share_of(partial(drawn_outcome, worth, 0.0), 30, workers, "outcomes")
+            assert value == float(worth > 0)
+            assert error == pytest.approx(1 / 31)
+
+
+def test_medians_have_the_error_they_state():
     rng = np.random.default_rng(5)
     medians = [median_of(rng.exponential(size=61)) for _ in range(400)]
     values, stated = np.array(medians).T
@@ -122,6 +162,6 @@ def test_the_error_of_a_plan_is_what_other_simulations_differ_by():
 
 def test_other_processes_find_the_same():
     fits = fits_of(100, 1.0, 0.5, max_rows=3)
-    for one in (partial(standard_error, fits), partial(zero_test, fits, 0.05)):
+    for one in (partial(_standard_error, fits), partial(_outcome, fits, 0.05)):
         here, there = one(7), pickle.loads(pickle.dumps(one))(7)
-        assert getattr(here, "statistic", here) == getattr(there, "statistic", there)
+        assert getattr(here, "margin", here) == getattr(there, "margin", there)

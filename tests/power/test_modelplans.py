@@ -82,11 +82,11 @@ def test_a_consensus_loses_what_is_predicted():
 
 
 PLANS = [
-    (pr.power.BTLPower(items=4, max_rows=6), "contrast", 0.5, 0.8),
-    (pr.power.BTLPower(items=4, unit="row"), "contrast", 0.5, 0.8),
-    (pr.power.BTLPower(items=4, mode="local"), "contrast", 0.5, 0.8),
-    (pr.power.TopKPower(items=4, k=2, design="public", replicates=300), "gap", 0.5, 0.8),
-    (pr.power.TopKPower(items=4, k=2, mode="local", replicates=300), "gap", 0.5, 0.8),
+    (pr.power.BTLPower(items=4, max_rows=6, replicates=40), "contrast", 0.5, 0.8),
+    (pr.power.BTLPower(items=4, unit="row", replicates=40), "contrast", 0.5, 0.8),
+    (pr.power.BTLPower(items=4, mode="local", replicates=40), "contrast", 0.5, 0.8),
+    (pr.power.TopKPower(items=4, k=2, design="public", replicates=40), "gap", 0.5, 0.8),
+    (pr.power.TopKPower(items=4, k=2, mode="local", replicates=40), "gap", 0.5, 0.8),
     (pr.power.AggregationPower(items=4, replicates=40), "phi", 0.8, 0.01),
 ]
 
@@ -104,22 +104,23 @@ def test_solving_is_the_inverse_of_predicting(plan, effect, size, target):
 
 
 def test_power_grows_with_what_it_should():
-    plan = pr.power.BTLPower(items=6, max_rows=15, design="public")
+    facts = {"items": 6, "max_rows": 15, "design": "public", "replicates": 60}
+    plan = pr.power.BTLPower(**facts)
     by_size = [plan.power(n, 1.0, 0.4) for n in (100, 200, 400)]
     assert by_size == sorted(by_size)
     by_epsilon = [plan.power(200, e, 0.4) for e in (0.5, 1.0, math.inf)]
     assert by_epsilon == sorted(by_epsilon)
     same = plan.power(200, 1.0, math.log(1.5))
     assert plan.power(200, 1.0, win_probability=0.6) == pytest.approx(same)
-    assert plan.power(200, 1.0, -0.4) == pytest.approx(plan.power(200, 1.0, 0.4), rel=0.01)
-    spread = pr.power.BTLPower(items=6, max_rows=15, design="public", worths=3.0)
+    assert plan.power(200, 1.0, -0.4) == plan.power(200, 1.0, 0.4)
+    spread = pr.power.BTLPower(**facts, worths=3.0)
     assert spread.standard_error(200, 1.0, 0.4) > plan.standard_error(200, 1.0, 0.4)
-    scattered = pr.power.BTLPower(items=6, max_rows=15, design="public", design_effect=2.0)
+    scattered = pr.power.BTLPower(**facts, design_effect=2.0)
     assert scattered.power(200, 1.0, 0.4) < plan.power(200, 1.0, 0.4)
-    every = pr.power.BTLPower(items=6, max_rows=15, design="public", simultaneous=True)
+    every = pr.power.BTLPower(**facts, simultaneous=True)
     assert every.power(200, 1.0, 0.4) < plan.power(200, 1.0, 0.4)
     # without an effect, the level
-    assert plan.power(200, 1.0, 0.0) == pytest.approx(0.05, abs=0.02)
+    assert plan.power(200, 1.0, 0.0) == pytest.approx(0.05, abs=0.04)
 
 
 def test_other_forms_are_planned():
@@ -130,13 +131,14 @@ def test_other_forms_are_planned():
         {"pair_counts": "equal"},
         {"protocol": pr.local.Comparisons(NAMES, epsilon=2.0), "max_rows": 1},
     ):
-        plan = pr.power.BTLPower(**{"items": 4, "max_rows": 6, **settings})
-        assert 0.05 < plan.power(300, 1.0, 0.5) < 1
+        plan = pr.power.BTLPower(**{"items": 4, "max_rows": 6, "replicates": 20, **settings})
+        assert 0.05 < plan.power(300, 1.0, 0.5) <= 1
         assert 0 < plan.standard_error(300, 1.0, 0.5) < 1
-    right = pr.power.TopKPower(items=4, k=2, max_rows=6, aim="right", dependence="pairs")
-    apart = pr.power.TopKPower(items=4, k=2, max_rows=6, dependence="pairs")
+    facts = {"items": 4, "max_rows": 6, "dependence": "pairs", "replicates": 40}
+    right = pr.power.TopKPower(k=2, aim="right", **facts)
+    apart = pr.power.TopKPower(k=2, **facts)
     assert right.power(200, 1.0, 0.4) > apart.power(200, 1.0, 0.4)
-    given = pr.power.TopKPower(items=4, k=2, max_rows=6, worths=[1.0, 0.7, 0.0, -0.4])
+    given = pr.power.TopKPower(k=2, worths=[1.0, 0.7, 0.0, -0.4], **facts)
     assert given.power(200, 1.0) == given.power(200, 1.0, 0.7)
     cap = pr.local.CapBorda(NAMES, epsilon=1.0)
     for protocol, loss in ((None, "excess"), (None, "width"), (cap, "excess")):
@@ -147,10 +149,10 @@ def test_other_forms_are_planned():
 
 
 def test_figures_have_a_line_for_each_number():
-    plan = pr.power.BTLPower(items=4, max_rows=6, design="public")
+    plan = pr.power.BTLPower(items=4, max_rows=6, design="public", replicates=20)
     figure = plan.plot_power("nobs", nobs=[50, 100], epsilon=[0.5, 1.0], contrast=0.4)
     assert len(figure.axes[0].lines) == 2
-    top = pr.power.TopKPower(items=4, k=1, max_rows=6, design="public", replicates=200)
+    top = pr.power.TopKPower(items=4, k=1, max_rows=6, design="public", replicates=20)
     assert top.plot_power("epsilon", nobs=100, epsilon=[0.5, 1.0], gap=0.4).axes
     order = pr.power.AggregationPower(items=4, replicates=20)
     assert order.plot_power("effect", nobs=100, epsilon=0.5, phi=[0.7, 0.9]).axes
