@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from privrank.planning.simulation import mean_of
-from privrank.planning.solving import Search, solve
+import privrank as pr
+from privrank.planning.simulation import Curve, mean_of
+from privrank.planning.solving import Search, Solved, solve
+from privrank.power import base
 from privrank.util import workers
 from privrank.util.workers import Workers
 
@@ -69,3 +71,28 @@ def test_any_number_of_processes_finds_the_same(monkeypatch):
 
 def test_what_replicates_agree_on_is_not_exact():
     assert mean_of(lambda number: 1.0, 20, Workers(1), "test") == (1.0, 1 / 21)
+
+
+def accepted(data, order):
+    return float(data > 0.3) + 0.1 * order[0]
+
+
+def drawn(effect, rng):
+    return effect * rng.random()
+
+
+def test_replicates_of_a_curve_are_the_same_in_any_process(monkeypatch):
+    monkeypatch.setattr(workers, "PATIENCE", 0.0)
+    curve = Curve(accepted, drawn, 3, "test")
+    with Workers(2) as two:
+        assert curve.at(0.8, 45, two) == curve.at(0.8, 45)
+        assert two._others is not None
+
+
+def test_the_error_of_an_effect_is_on_the_scale_on_which_it_is_stated(monkeypatch):
+    monkeypatch.setattr(base, "solve", lambda search, start: Solved(0.5, 0.1, 0.8))
+    found = pr.power.UniformityPower(4).solve_power(nobs=50, epsilon=1.0, power=0.8)
+    # Mallows models are looked for by theta, and stated by phi
+    assert (float(found), found.error) == pytest.approx(
+        (math.exp(-0.5), math.exp(-0.5) - math.exp(-0.6))
+    )

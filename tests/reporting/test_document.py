@@ -167,3 +167,9 @@ def test_what_is_no_file_is_not_replaced(tmp_path, decision):
     with pytest.raises(ValueError, match=r"is a device\.$"):
         pr.report(decision, tmp_path / "pipe")
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_the_ledger_says_what_was_spent(tmp_path, decision):
+    budget = pr.Budget(epsilon=3.0)
+    budget.reserve("a test", 1.25, 0.0, unit="row")
+    assert "1.25 of epsilon 3." in written(tmp_path, decision, budget=budget)

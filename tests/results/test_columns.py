@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.results.columns import _printed
 
 CEMS = pr.datasets.load_university()
 PEOPLE = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
@@ -324,3 +325,8 @@ def test_labels_that_cannot_be_used_are_refused(plain, error, words, labels):
     with pytest.raises(error, match=words) as caught:
         plain.with_labels(labels)
     assert str(caught.value).endswith(".")
+
+
+def test_small_p_values_are_bounded():
+    assert _printed("p-value", 1e-6, 4) == "<0.0001" and _printed("p-value", 0.2, 2) == "0.20"
+    assert _printed("statistic", 1e-6, 4) == "0.0000"
