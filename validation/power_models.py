@@ -27,8 +27,8 @@ from privrank.power.comparisons import median_of
 
 COMMAND = "python validation/power_models.py"
 INF = math.inf
-MANY = {"contrast": 1000, "top": 1000, "excess": 1000, "width": 1000}
-"""Replicates of plans."""
+REPLICATES = 1000
+"""Fits that a plan simulates."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Cell:
     def planner(self) -> Any:
         kinds = {"contrast": pr.power.BTLPower, "top": pr.power.TopKPower}
         kinds |= dict.fromkeys(("excess", "width"), pr.power.AggregationPower)
-        return kinds[self.what](**self.plan, replicates=MANY[self.what], n_jobs=2)
+        return kinds[self.what](**self.plan, replicates=REPLICATES, n_jobs=2)
 
 
 PUBLIC, PRIVATE = {"max_rows": 15, "design": "public"}, {"max_rows": 15}
