@@ -151,6 +151,10 @@ class BTLPower(Power):
         return least_and_most(name, self._survey().protocol is not None)
 
     @property
+    def _caption(self) -> str:
+        return "Two items told apart by their worths"
+
+    @property
     def _effect_words(self) -> str:
         return "contrast ="
 
