@@ -62,7 +62,7 @@ print(tally.summary())
 # %%
 order = pr.PrivateRankAggregation.from_reports(tally)
 print(order.summary())
-figure = order.plot_consensus()  # Consensus of answers that were randomised on 5,000 devices
+figure = order.plot_consensus()  # Consensus of answers randomised on 5,000 devices
 
 # %% [markdown]
 # ## What it takes
@@ -112,7 +112,7 @@ while queries := curator.next_queries(500):
     curator = pr.local.Curator.from_json(curator.to_json())
 adapted = curator.result()
 print(adapted.summary())
-figure = adapted.plot()  # An order sorted by queries: how surely each item is before the next
+figure = adapted.plot()  # How surely each item is before the next, after queries
 
 # %% [markdown]
 # ## A device in earnest

@@ -17,38 +17,36 @@ changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training
 # %% [markdown]
 # ## What is to be told apart
 #
-# Everybody compares all pairs of changes. Two of them are to be told apart if the one is preferred by six out of ten, with probability .8 at the level of 5 %. A plan holds what is fixed, and finds what is left out. Who has an order of all five in mind answers by it, which makes the variance of a difference about twice that of independent answers: `design_effect=2.0`.
+# Everybody compares all pairs of changes. Two of them are to be told apart if the one is preferred by six out of ten, in four of five such surveys. A plan holds what is fixed, and finds what is left out. Who has an order of all five in mind answers by it, which makes the variance of a difference about twice that of independent answers: `design_effect=2.0`.
 
 # %%
 plan = pr.power.BTLPower(items=changes, max_rows=10, design="public", design_effect=2.0)
 needed = plan.solve_power(epsilon=1.0, win_probability=0.6, power=0.8)
 print(needed)
-print(plan.solve_power(epsilon=np.inf, win_probability=0.6, power=0.8), "without privacy")
 
 # %% [markdown]
 # ## What epsilon buys
 #
-# The same question at several epsilons. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for.
+# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for.
 
 # %%
 figure = pr.plot_tradeoff(
-    plan, [0.25, 0.5, 1, 2, 4], power=0.8, contrast=0.4
+    plan, [0.5, 1, 2, 4], power=0.8, contrast=0.4
 )  # Respondents it takes to tell two items apart, by epsilon
 
 # %% [markdown]
-# The other way round: what can so many people find out?
+# (A `contrast` is a difference of two worths on the scale of the logit; that of the call is six out of ten.) The other way round, what can so many people find out?
 
 # %%
-numbers = [50, 100, 200, 300, 400, 600]
 figure = plan.plot_power(
-    "nobs", nobs=numbers, epsilon=[0.5, 1, 2, np.inf], contrast=0.4
-)  # Power by respondents, at three epsilons and without privacy
+    "nobs", nobs=[100, 200, 300, 400], epsilon=[0.5, 1, np.inf], contrast=0.4
+)  # Power by respondents, at two epsilons and without privacy
 
 # %% [markdown]
 # That one change is the best of all is a claim about four differences at once, and takes more:
 
 # %%
-best = pr.power.TopKPower(items=changes, k=1, max_rows=10)
+best = pr.power.TopKPower(items=changes, k=1, max_rows=10, design="public", design_effect=2.0)
 print(best.solve_power(epsilon=1.0, gap=0.4, power=0.8))
 
 # %% [markdown]
