@@ -62,7 +62,7 @@ print(tally.summary())
 # %%
 order = pr.PrivateRankAggregation.from_reports(tally)
 print(order.summary())
-figure = order.plot_consensus()  # Consensus of answers randomised on 5,000 devices
+figure = order.plot_consensus()  # Consensus of answers randomised on 4,000 devices
 
 # %% [markdown]
 # ## What it takes
