@@ -18,7 +18,7 @@ help:
 	@echo "make quick      lint, type check, the rules of the house and the fast tests (under a minute)"
 	@echo "make test       lint, type check and run the test suite (a quarter of an hour on two cores)"
 	@echo "make chain      print the code that runs between a data frame and its release (half a minute)"
-	@echo "make tables     compile the LaTeX of every kind of table; fail where one is too wide (a minute)"
+	@echo "make tables     compile the LaTeX of every kind of table; fail where one is off the page (a minute)"
 	@echo "make oldest     run the test suite with the oldest versions that setup.cfg admits, under the"
 	@echo "                oldest Python, in .venv-oldest (a quarter of an hour or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (a minute or two)"

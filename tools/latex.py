@@ -1,7 +1,8 @@
-"""Compile the LaTeX of every kind of table, and fail where one runs over the line: `make tables`.
+"""Compile the LaTeX of every kind of table, and fail where one runs off the page: `make tables`.
 
-Each table stands in an article at 10 pt, whose lines are 345 points wide. Needs pdflatex with
-booktabs and tabularx (on Debian and Ubuntu texlive-latex-base and texlive-latex-recommended).
+Each table stands in an article at 10 pt, whose lines are 345 points wide and pages 550 high. Needs
+pdflatex with booktabs and tabularx (on Debian and Ubuntu texlive-latex-base and
+texlive-latex-recommended).
 """
 
 from __future__ import annotations
@@ -55,6 +56,17 @@ def too_wide(log: str) -> list[tuple[str, float]]:
         over = re.match(r"Overfull \\hbox \(([\d.]+)pt too wide\)", line)
         if over and float(over[1]) > TOLERANCE:
             found.append((name, float(over[1])))
+    return found
+
+
+def too_high(log: str) -> list[str]:
+    """Return which tables of a log are longer than a page."""
+    found, name = [], "before the first table"
+    for line in log.splitlines():
+        if line.startswith(MARK):
+            name = line.removeprefix(MARK)
+        if "Float too large for page" in line:
+            found.append(name)
     return found
 
 
@@ -148,6 +160,7 @@ def tables() -> dict[str, Table]:
     found["four with labels and groups"] = pr.summary_col(
         four,  # type: ignore[arg-type]
         labels=LABELS,
+        rows=[*worths.items, *(f"french[T.poor]:{item}" for item in worths.items)],  # type: ignore[attr-defined]
         groups={"Bradley-Terry models": 2, "Without a model": 2},
         names=["worths", "by knowledge of French", "win rates", "Borda"],
     )
@@ -175,12 +188,13 @@ def main() -> None:
         log = compiled(document(made), Path(folder))
         if len(sys.argv) > 1:
             shutil.copy(Path(folder) / "tables.pdf", sys.argv[1])
-    faults = [f"{name}: {over:g} pt too wide" for name, over in too_wide(log)] + errors(log)
+    faults = [f"{name}: {over:g} pt too wide" for name, over in too_wide(log)]
+    faults += [f"{name}: longer than a page" for name in too_high(log)] + errors(log)
     if missing := [name for name in made if f"{MARK}{name}" not in log]:
         faults.append(f"not compiled: {', '.join(missing)}")
     if faults:
         raise SystemExit("\n".join(faults))
-    print(f"{len(made)} tables compile, and none is wider than a line of an article.")
+    print(f"{len(made)} tables compile, and none is wider than a line or longer than a page.")
 
 
 if __name__ == "__main__":

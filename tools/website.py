@@ -53,6 +53,7 @@ BELOW = {
 
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 FENCED = re.compile(r"(^`{5}.*?^`{5}$|^`{3}.*?^`{3}$)", flags=re.S | re.M)
+CAPTION = re.compile(r"^(?:figure = .*|\))  # (.+)", flags=re.M)
 NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
 
 
@@ -198,7 +199,7 @@ def fenced(text, language, name=""):
     return f"::::{{container}} {name}\n{block}::::\n" if name else block
 
 
-def shown(output, picture):
+def shown(output, caption, picture):
     """An output of a cell as Markdown; `picture` stores a figure and returns its name."""
     if output.output_type == "stream":
         error = output.name == "stderr"
@@ -206,7 +207,7 @@ def shown(output, picture):
         return fenced(text, "text", "warned" if error else "printed")
     data = output.get("data", {})
     if "image/png" in data:
-        return f"![]({picture(data['image/png'])})\n"
+        return f"![{caption}]({picture(data['image/png'])})\n"
     if "text/html" in data:
         return fenced(f'<div class="output">\n{data["text/html"]}\n</div>', "{raw} html")
     return fenced(data.get("text/plain", ""), "text", "printed")
@@ -228,7 +229,8 @@ def tutorial(script, out):
             parts.append(cell.source + "\n")
         elif cell.source.strip():
             parts.append(fenced(cell.source, "python"))
-            parts += [shown(output, picture) for output in cell.outputs]
+            caption = "".join(CAPTION.findall(cell.source))
+            parts += [shown(output, caption, picture) for output in cell.outputs]
     (out / f"{script.stem}.md").write_text("\n".join(parts), encoding="utf-8")
 
 
@@ -247,17 +249,16 @@ def tutorials(out):
 
 
 def gallery(made):
-    """A grid of the figures of the tutorials, each with the heading that it stands under."""
+    """A grid of the figures of the tutorials, each with its caption and the way to its section."""
     cells = []
     for page in sorted(made.glob("*.md")):
-        above = page.stem
         text = re.sub(r"^`{5}.*?^`{5}$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
-        for title, figure in re.findall(r"^#+ (.+)|^!\[\]\((.+)\)", text, flags=re.M):
+        for title, caption, figure in re.findall(r"^#+ (.+)|^!\[(.+)\]\((.+)\)", text, flags=re.M):
             if title:
-                above = title
+                place = re.sub(r"\W+", "-", title.lower()).strip("-")
                 continue
-            options = f":alt: {above}\n:target: tutorials/{page.stem}.html\n"
-            cells.append(f":::{{figure}} tutorials/{figure}\n{options}\n{above}\n:::\n")
+            options = f":alt: {caption}\n:target: tutorials/{page.stem}.html#{place}\n"
+            cells.append(f":::{{figure}} tutorials/{figure}\n{options}\n{caption}\n:::\n")
     return "\n::::{container} gallery\n" + "\n".join(cells) + "::::\n"
 
 

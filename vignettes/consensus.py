@@ -35,7 +35,7 @@ print(model)
 budget = pr.Budget(epsilon=6.0, delta=1e-5, unit="respondent")
 fit = model.fit(epsilon=1.0, delta=1e-6, releases="pairs", budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_consensus()
+figure = fit.plot_consensus()  # Consensus of 303 students, with the ranks of each item
 
 # %% [markdown]
 # The column `ranks` says which ranks a university can have, by the mean rank that all students would give it. It is 1 plus the number of universities that are surely before it, up to 6 minus the number surely after it. All these intervals hold at once at the level of 95 %, whatever the students' opinions are like: in the worst case half of them think the opposite of the others. The figure draws them beside the order.
@@ -46,7 +46,7 @@ figure = fit.plot_consensus()
 
 # %%
 print(fit.pairwise()[["fraction", "lower", "upper", "all_lower", "all_upper"]].round(2))
-figure = fit.plot_pairwise()
+figure = fit.plot_pairwise()  # Share of students who place the row before the column
 
 # %% [markdown]
 # ## By default

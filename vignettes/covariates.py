@@ -45,7 +45,7 @@ print(french.summary())
 # ## What it looks like
 
 # %%
-figure = french.plot()
+figure = french.plot()  # Six universities, among those who speak French and others
 
 # %% [markdown]
 # A prediction for a pair of schools is a probability with its interval:

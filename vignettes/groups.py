@@ -30,7 +30,7 @@ for column in ("gender", "study"):
 # With privacy there is a catch: the usual p-value is a rank, and one student can change it. So noise is added to the statistic, and the p-value says how often re-labelled students with the same noise would exceed it. If the groups have the same distribution, this p-value is uniform: exactly, for any sizes. The statistic itself stays secret; beside the p-value it would say more than epsilon allows.
 
 # %%
-budget = pr.Budget(epsilon=6.0, unit="respondent")
+budget = pr.Budget(epsilon=8.0, unit="respondent")
 formula = "London + Paris + Milano + StGallen + Barcelona + Stockholm ~ {}"
 gender = pr.ClosenessTest.from_formula(formula.format("gender"), data, respondent="respondent")
 study = pr.ClosenessTest.from_formula(formula.format("study"), data, respondent="respondent")
@@ -42,7 +42,7 @@ print(result.summary())
 # How large is a difference? That is another question, and its answer costs another epsilon: `effect_epsilon=` releases the distance itself with noise of its own, and a confidence interval that contains 0 exactly when the test does not reject. Distances of samples are too large on average, as sampling alone sets two samples apart; the corrected effect takes that off.
 
 # %%
-figure = result.plot()
+figure = result.plot()  # Distance between the rankings of two groups, with its interval
 
 # %% [markdown]
 # ## What epsilon buys
@@ -56,6 +56,16 @@ print(pr.summary_col(fits))
 # %% [markdown]
 # The noise scale of two groups is that of the smaller one: a student weighs more there. Of more than two groups each is compared with all students, and the noise goes with the number of students.
 #
+# ## Where they differ
+#
+# `details_epsilon=` pays for the mean ranks by group, from which statements about each university follow that hold all at once. A test may find a difference that no single statement shows: it adds up what these look at one by one.
+
+# %%
+detailed = study.fit(epsilon=1.0, details_epsilon=2.0, budget=budget, rng=rng)
+print(detailed.details().round(2).to_string(index=False))
+figure = detailed.plot_details()  # Differences of mean ranks, item by item, all at once
+
+# %% [markdown]
 # ## Choices
 #
 # One column of categories works alike. Do students of commerce know French as often as others?

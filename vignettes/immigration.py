@@ -55,7 +55,7 @@ print(reference.pairwise().iloc[[1]].round(3).to_string(index=False))
 budget = pr.Budget(epsilon=3.0, unit="respondent")
 fit = public.fit(epsilon=1.0, budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_worth()
+figure = fit.plot_worth()  # A hundred respondents: more noise than sampling error
 
 # %% [markdown]
 # With so few students and this epsilon the privacy part of the standard errors exceeds the sampling part, and the rank sets leave the order inside a set open. That the four statements are equally acceptable can still be tested; the null distribution contains the noise and is simulated, hence the error in parentheses:

@@ -62,7 +62,7 @@ print(tally.summary())
 # %%
 order = pr.PrivateRankAggregation.from_reports(tally)
 print(order.summary())
-figure = order.plot_consensus()
+figure = order.plot_consensus()  # Consensus of answers randomised on 4,000 devices
 
 # %% [markdown]
 # ## What it takes
@@ -110,7 +110,9 @@ crowd = pr.local.Population(adaptive, opinions, rng, dropout=0.1)
 while queries := curator.next_queries(500):
     curator.receive(crowd.answer(queries))
     curator = pr.local.Curator.from_json(curator.to_json())
-print(curator.result().summary())
+adapted = curator.result()
+print(adapted.summary())
+figure = adapted.plot()  # How surely each item is before the next, after queries
 
 # %% [markdown]
 # ## A device in earnest

@@ -26,7 +26,7 @@ model = pr.PrivateBTL(pairs, respondent="respondent", max_rows=15, ties=True, de
 budget = pr.Budget(epsilon=3.0, unit="respondent")
 fit = model.fit(epsilon=1.0, budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_worth()
+figure = fit.plot_worth()  # Worths from whole rankings, epsilon 1 for each of them
 
 # %% [markdown]
 # Everybody ranked all items, so that all know who compared what, and the design is public. Noise is calibrated to what one whole ranking can change, not to a comparison.

@@ -37,7 +37,7 @@ budget = pr.Budget(epsilon=2.0, unit="respondent")
 test = pr.UniformityTest(ranks, respondent="respondent")
 result = test.fit(epsilon=0.5, budget=budget, rng=rng)
 print(result.summary())
-figure = result.plot_null()
+figure = result.plot_null()  # A statistic far beyond what uniform rankings give
 
 # %% [markdown]
 # The hypothesis is rejected: students do not rank at random. The simulated data sets behind the null distribution come from one public sequence, so that whoever has the released statistic finds the same p-value.
@@ -48,7 +48,7 @@ figure = result.plot_null()
 
 # %%
 print(result.detectable_effect(power=0.9))
-figure = result.plot_power(replicates=100)
+figure = result.plot_power(replicates=100)  # Which Mallows models this test finds
 
 # %% [markdown]
 # So with this many students and this epsilon even a slight consensus would have been seen. For a handful of items there is another test that counts all orders one by one. It is better where single orders are too frequent, and worse where mean ranks differ:

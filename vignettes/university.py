@@ -70,7 +70,7 @@ print(reference.summary())
 budget = pr.Budget(epsilon=4.0, unit="respondent")
 fit = model.fit(epsilon=1.0, budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_worth()
+figure = fit.plot_worth()  # Worths of six universities with 95 % intervals, epsilon 1
 
 # %% [markdown]
 # How to read the table:
@@ -90,7 +90,7 @@ print(pd.DataFrame({"private": fit.params, "reference": reference.params} | erro
 
 # %%
 print(fit.pairwise().drop(columns="std_err").round(3).to_string(index=False))
-figure = fit.plot_pairwise()
+figure = fit.plot_pairwise()  # Probability that the row is preferred to the column
 
 # %% [markdown]
 # ## The leading two
@@ -100,6 +100,7 @@ figure = fit.plot_pairwise()
 # %%
 top = pr.PrivateTopK.from_release(fit.release, k=2)
 print(top.summary())
+figure = top.plot()  # Win rates, and in red the selected two
 
 # %% [markdown]
 # ## What epsilon buys
@@ -138,8 +139,7 @@ except ValueError as refusal:
 
 # %%
 print(budget.summary())
-archived = fit.to_json()  # text, to be written to a file
-print(f"\nsame worths: {pr.from_json(archived).params.equals(fit.params)}")
+print("\nsame worths:", pr.from_json(fit.to_json()).params.equals(fit.params))
 
 # %% [markdown]
 # ## For publication: secure noise

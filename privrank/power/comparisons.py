@@ -88,8 +88,8 @@ class BTLPower(Power):
     --------
     >>> import privrank as pr
     >>> plan = pr.power.BTLPower(items=6, max_rows=15, design="public")
-    >>> round(plan.power(nobs=200, epsilon=1.0, contrast=0.4), 2)
-    0.86
+    >>> round(plan.power(nobs=200, epsilon=1.0, contrast=0.4), 1)
+    0.9
     """
 
     items: int | Sequence[str]
@@ -146,6 +146,10 @@ class BTLPower(Power):
         if name == "effect":
             return Range(0.5, 1e-3, MOST_CONTRAST)
         return least_and_most(name, self._survey().protocol is not None)
+
+    @property
+    def _caption(self) -> str:
+        return "Two items told apart by their worths"
 
     @property
     def _effect_words(self) -> str:

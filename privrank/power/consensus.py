@@ -202,6 +202,10 @@ class AggregationPower(Power):
         return math.exp(-effect)
 
     @property
+    def _caption(self) -> str:
+        return "Consensus order"
+
+    @property
     def _effect_words(self) -> str:
         return "phi ="
 

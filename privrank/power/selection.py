@@ -147,6 +147,11 @@ class TopKPower(Power):
         return least_and_most(name, self._survey().protocol is not None)
 
     @property
+    def _caption(self) -> str:
+        verb = "separated" if self.aim == "separated" else "selected"
+        return f"Top {self.k} {verb}"
+
+    @property
     def _effect_words(self) -> str:
         return "gap ="
 

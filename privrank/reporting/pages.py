@@ -46,10 +46,10 @@ thead [colspan] { text-align: center; border-bottom: 1px solid var(--line); }
 caption { font-weight: 600; text-align: left; padding: .3rem 0; }
 th, td { padding: .2rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
+.rows tbody th { white-space: normal; min-width: 6rem; }
 th { font-weight: 600; }
 @media (max-width: 34rem) { body { margin-top: 1.2rem; padding: 0 .9rem; } h1 { font-size: 1.5rem; }
-  .facts tr { display: grid; grid-template-columns: 10.5rem 1fr; } .facts th { padding-left: 0; }
-  .rows tbody th { white-space: normal; min-width: 6rem; } }
+  .facts tr { display: grid; grid-template-columns: 10.5rem 1fr; } .facts th { padding-left: 0; } }
 @media print { body { max-width: none; margin: 0; } h2 { break-before: page; } }
 """
 

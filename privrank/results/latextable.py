@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,8 +22,12 @@ _SPECIAL = str.maketrans(
 _LINE = 345.0
 """Width of the text of an article in 10 pt, in points."""
 
-_SIZES = (("small", 4.65), ("footnotesize", 4.25), ("scriptsize", 3.9))
-"""Sizes of type, and the width of a figure in each, which is that of a wide letter, too."""
+_SIZES = (("small", 4.65, 34), ("footnotesize", 4.25, 42), ("scriptsize", 3.9, math.inf))
+"""Sizes of type, the width of a figure in each, which is that of a wide letter, too, and how many
+rows, with the headings, a page holds beside a caption and notes."""
+
+_LETTER = 0.9
+"""Width of a letter of a name, on average, as a share of that of a figure."""
 
 _GAP = 6.0
 """Space between two columns, in points."""
@@ -79,12 +84,17 @@ def _specification(columns: Sequence[Sequence[str]]) -> tuple[str, str]:
         word if wrap else whole for word, wrap, whole in zip(words, wraps, longest, strict=True)
     ]
     room = _LINE - _GAP * (len(columns) - 1)
-    # small type rather than broken cells, where there is such a type
-    size = next(
-        (name for need in (longest, least) for name, each in _SIZES if each * sum(need) <= room),
-        _SIZES[-1][0],
+    # small type rather than broken cells, where there is such a type, and for long tables
+    whole = [_LETTER * longest[0], *longest[1:]]
+    fits = (
+        name
+        for need, rows in ((whole, len(columns[0])), (least, 1.5 * len(columns[0])))
+        for name, each, page in _SIZES
+        if each * sum(need) <= room and rows <= page
     )
-    wanted = [max(word, min(whole, 20)) for word, whole in zip(words, longest, strict=True)]
+    size = next(fits, _SIZES[-1][0])
+    most = [50] + [15] * (len(columns) - 1)
+    wanted = [max(word, min(*each)) for word, *each in zip(words, longest, most, strict=True)]
     total = sum(want for want, wrap in zip(wanted, wraps, strict=True) if wrap) or 1
     share = sum(wraps) / total
     kinds = []
@@ -99,12 +109,13 @@ def _tabular(columns: str, lines: Sequence[str]) -> str:
     return "\n".join((start, *lines, r"\end{tabularx}\par"))
 
 
-def _facts(header: Sequence[tuple[str, str]]) -> str:
+def _facts(header: Sequence[tuple[str, str]], size: str) -> str:
     half = (len(header) + 1) // 2
     rest = [*header[half:], ("", "")][:half]
     rows = [_row((*left, *right)) for left, right in zip(header[:half], rest, strict=True)]
-    value = _LEFT % ""
-    return _tabular(f"l{value}l{value}", (r"\toprule", *rows))
+    most = [max(len(value) for _, value in side) or 1 for side in (header[:half], rest)]
+    values = [_LEFT % rf"\hsize={2 * each / sum(most):.2f}\hsize" for each in most]
+    return rf"{{\{size}" + _tabular("l" + "l".join(values), (r"\toprule", *rows)) + "}"
 
 
 def _spanned(spans: Sequence[tuple[str, int]]) -> list[str]:
@@ -121,13 +132,15 @@ def latex_table(table: Table) -> str:
     r"""Return a table with caption, for an article's page; needs booktabs and tabularx.
 
     Facts and rows are as wide as the line, and cells of several words break. The size of type is
-    the largest of ``\small``, ``\footnotesize`` and ``\scriptsize`` in which the columns fit.
+    the largest of ``\small``, ``\footnotesize`` and ``\scriptsize`` in which the columns fit, and
+    the rows a page; facts and notes are in ``\footnotesize``.
     """
     columns = list(zip(table.columns, *table.rows, strict=True))
     specification, size = _specification(columns)
     rows = [_row(row) for row in table.rows]
     if table.rule:
         rows.insert(table.rule, r"\midrule")
+    facts = max(size, "footnotesize", key=[name for name, *_ in _SIZES].index)
     first = r"\midrule" if table.header else r"\toprule"
     head = [first, *_spanned(table.spans), _row(table.columns), r"\midrule"]
     return "\n".join(
@@ -135,7 +148,7 @@ def latex_table(table: Table) -> str:
             r"\begin{table}[htbp]",
             rf"\caption{{{_escaped(table.title)}}}",
             rf"\smallskip\{size}\setlength{{\tabcolsep}}{{{_GAP / 2:g}pt}}",
-            *([_facts(table.header)] if table.header else []),
+            *([_facts(table.header, facts)] if table.header else []),
             _tabular(specification, (*head, *rows, r"\bottomrule")),
             r"\smallskip\footnotesize\raggedright",
             *(rf"{_escaped(note)}\par" for note in table.notes),

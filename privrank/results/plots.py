@@ -53,6 +53,11 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     return pyplot.subplots(figsize=size, layout="constrained")
 
 
+def _rows(m: int) -> tuple[tuple[float, float], int]:
+    """Return the size of a figure with a row for each of `m` items, and that of its dots."""
+    return ((6.4, 0.42 * m + 1.5), 32) if m <= 20 else ((6.4, 0.24 * m + 1.5), 16)
+
+
 def _finish(ax: Any, caption: str, sides: tuple[str, ...] = ("top", "right")) -> None:
     for side in sides:
         ax.spines[side].set_visible(False)
@@ -81,7 +86,7 @@ def _caterpillar(
     rows = np.arange(len(frame))[::-1]
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_FULL, lw=2.5, zorder=1)
-    ax.scatter(frame[estimate], rows, color=colours, s=32, zorder=3)
+    ax.scatter(frame[estimate], rows, color=colours, s=_rows(len(frame))[1], zorder=3)
     ax.set_yticks(rows, [str(item) for item in frame.index])
     ax.set_ylim(-0.6, len(frame) - 0.4)
     words = [
@@ -100,7 +105,7 @@ def worth(
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
     from scipy.stats import norm
 
-    figure, ax = _axes(ax, (6.4, 0.42 * len(frame) + 1.5))
+    figure, ax = _axes(ax, _rows(len(frame))[0])
     _caterpillar(ax, frame, "worth", [_INK] * len(frame), 0.0)
     rows = np.arange(len(frame))[::-1]
     half = norm.isf(alpha / 2) * frame["sampling"]
@@ -154,7 +159,7 @@ def group_worths(
 
 def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw win rates with intervals; the selected items in another colour."""
-    figure, ax = _axes(ax, (6.4, 0.42 * len(frame) + 1.5))
+    figure, ax = _axes(ax, _rows(len(frame))[0])
     colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
     _caterpillar(ax, frame, "win_rate", colours, 0.5)
     ax.set_xlabel(f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included")
@@ -196,12 +201,13 @@ def pairwise(
 def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
     """Draw a consensus order, best on top: the ranks each item can have, and its own place."""
     m = len(frame)
-    figure, ax = _axes(ax, (6.4, (0.42 if m <= 20 else 0.24) * m + 1.5))
+    size, dots = _rows(m)
+    figure, ax = _axes(ax, size)
     rows = np.arange(m)[::-1]
     ax.set_yticks(rows, [f"{rank}  {item}" for item, rank in frame["rank"].items()])
     ax.set_ylim(-0.6, m - 0.4)
     ax.set_xlim(0.4, m + 0.6)
-    ax.scatter(frame["rank"], rows, color=_INK, s=32 if m <= 20 else 16, zorder=3)
+    ax.scatter(frame["rank"], rows, color=_INK, s=dots, zorder=3)
     if "rank_lower" in frame:
         low, high = frame["rank_lower"] - 0.3, frame["rank_upper"] + 0.3
         ax.hlines(rows, low, high, color=_FULL, lw=4.0 if m <= 20 else 2.5, zorder=1)
@@ -221,7 +227,8 @@ def neighbours(
 ) -> Figure:
     """Draw an order, best on top: between two items the fraction that places them so."""
     m = len(frame)
-    figure, ax = _axes(ax, (6.4, (0.42 if m <= 20 else 0.24) * m + 1.5))
+    size, dots = _rows(m)
+    figure, ax = _axes(ax, size)
     rows = np.arange(m)[::-1]
     ax.set_yticks(rows, [f"{place}  {item}" for item, place in frame["place"].items()])
     ax.set_ylim(-0.6, m - 0.4)
@@ -229,7 +236,7 @@ def neighbours(
     known = frame["over_next"].notna().to_numpy()
     shown, between = frame[known], rows[known] - 0.5
     _bars(ax, between, shown, "over_next", color=_FULL, lw=2.5, zorder=1)
-    ax.scatter(shown["over_next"], between, color=_INK, s=32 if m <= 20 else 16, zorder=3)
+    ax.scatter(shown["over_next"], between, color=_INK, s=dots, zorder=3)
     ax.set_xlabel(
         f"fraction that places an item before the one below it, where they were\n"
         f"compared; {100 * (1 - alpha):g} % intervals that hold at once"
@@ -389,6 +396,7 @@ def planned(
         ax.set_xticks([], minor=True)
     ax.set_xlabel(words if across == "effect" and words else _AXES[across])
     ax.set_ylabel(_AXES.get(outcome, outcome))
+    ax.set_ylim(bottom=0.0)
     if other or plain is not None:
         ax.legend(frameon=False)
     _finish(ax, caption)

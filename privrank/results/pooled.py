@@ -392,18 +392,21 @@ class PooledResult:
         return pooled_table(self, details)
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw the intervals of every release, and beside them the pooled ones."""
+        """Draw the pooled intervals, and below each of them those of every release."""
         from privrank.results import plots
 
         parts, order = [], self.ranks().sort_values().index
-        for name, each in zip([*self._releases, "pooled"], [*self.results, self], strict=True):
+        for name, each in zip(["pooled", *self._releases], [self, *self.results], strict=True):
             if isinstance(each, AggregationResult):
                 frame = each.borda(self.alpha).rename(columns={"score": "worth"})
             else:
                 frame = each.conf_int(self.alpha).assign(worth=each.params)
             frame = frame.loc[order, ["worth", "lower", "upper"]]
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
-        caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} in all"
+        spent = "in all" if self.survey == "same" else "at most"
+        seeded = any(each.release.source == "seeded" for each in self.results)
+        caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} {spent}"
+        caption += ", seeded noise" if seeded else ""
         link = self.results[0].link.name if isinstance(self.results[0], BTLResult) else "Borda"
         figure = plots.group_worths(pd.concat(parts), ["release"], self.alpha, caption, link, ax=ax)
         if not self._worths:

@@ -152,7 +152,11 @@ class Table:
         return f'<div class="privrank-table">{"".join(tables)}{notes}</div>'
 
     def as_latex(self) -> str:
-        """Return a LaTeX table as wide as a line (needs booktabs and tabularx), text escaped."""
+        """Return a LaTeX table as wide as a line (needs booktabs and tabularx), text escaped.
+
+        Of some 50 rows or more a table is longer than a page: ``summary_col(..., rows=...)`` sets
+        those that are wanted.
+        """
         return latex_table(self)
 
     def to_frame(self) -> pd.DataFrame:

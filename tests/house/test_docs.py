@@ -139,3 +139,10 @@ def test_every_file_with_a_proof_is_on_the_page():
         module = ".".join(path.with_suffix("").parts)
         named = path.as_posix().startswith(folders) or module in modules
         assert named, f"{path} has a proof: name it in the first table of {PRIVACY}"
+
+
+def test_a_word_of_the_glossary_has_one_meaning():
+    words = re.findall(
+        r"^\| (\*\*.+?) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), flags=re.M
+    )
+    assert len(words) == len(set(words)) > 50

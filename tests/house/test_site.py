@@ -76,6 +76,23 @@ def test_names_of_files_become_links():
     assert "[rooms](contributing.md)" in website.relinked(text, "privacy", pages)
 
 
+def test_every_figure_of_a_tutorial_has_a_caption_of_its_own():
+    scripts = sorted((ROOT / "vignettes").glob("*.py"))
+    texts = [path.read_text(encoding="utf-8") for path in scripts]
+    drawn = sum(len(re.findall(r"^figure = ", text, flags=re.M)) for text in texts)
+    captions = [caption for text in texts for caption in website.CAPTION.findall(text)]
+    assert drawn == len(captions) == len(set(captions)) > 15
+
+
+def test_the_gallery_leads_to_the_section_of_a_figure(tmp_path):
+    code = "`````python\n# # No heading\n`````\n"
+    text = f"# A page\n\n{code}\n## The fit: first\n\n{code}\n![Six worths](page-1.png)\n"
+    (tmp_path / "page.md").write_text(text, encoding="utf-8")
+    grid = website.gallery(tmp_path)
+    assert ":::{figure} tutorials/page-1.png\n:alt: Six worths\n" in grid
+    assert ":target: tutorials/page.html#the-fit-first\n\nSix worths\n:::" in grid
+
+
 @pytest.mark.parametrize(
     ("page", "fault"),
     [

@@ -96,6 +96,17 @@ def test_type_is_as_large_as_the_columns_allow(cells, size):
     assert re.search(r"\\(small|footnotesize|scriptsize)\\setlength", made)[1] == size
 
 
+@pytest.mark.parametrize(
+    ("rows", "size"), [(33, "small"), (34, "footnotesize"), (42, "scriptsize"), (200, "scriptsize")]
+)
+def test_type_is_as_large_as_a_page_allows(rows, size):
+    made = table(rows=(ROW,) * rows).as_latex()
+    assert re.search(r"\\(small|footnotesize|scriptsize)\\setlength", made)[1] == size
+    assert (
+        r"{\scriptsize\noindent" if size == "scriptsize" else r"{\footnotesize\noindent"
+    ) in made
+
+
 def widest(text):
     """Width in points of a table's rows, long words and columns that do not break, generously."""
     size = {"small": 4.65, "footnotesize": 4.25, "scriptsize": 3.9}
@@ -127,11 +138,13 @@ def test_the_tool_reads_a_log():
             "Overfull \\hbox (0.9pt too wide) in alignment at lines 5--6",
             "Underfull \\hbox (badness 10000) in paragraph at lines 5--6",
             f"{TOOL.MARK}two",
+            "LaTeX Warning: Float too large for page by 20.5pt on input line 9.",
             "Overfull \\hbox (130.25pt too wide) in alignment at lines 9--9",
             "! Undefined control sequence.",
         )
     )
     assert TOOL.too_wide(log) == [("before the first table", 3.0), ("two", 130.25)]
+    assert TOOL.too_high(log) == ["two"]
     assert TOOL.errors(log) == ["! Undefined control sequence."]
 
 
