@@ -20,33 +20,35 @@ changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training
 # Everybody compares all pairs of changes. Two of them are to be told apart if the one is preferred by six out of ten, in four of five such surveys. A plan holds what is fixed, and finds what is left out. Who has an order of all five in mind answers by it, which makes the variance of a difference about twice that of independent answers: `design_effect=2.0`.
 
 # %%
-plan = pr.power.BTLPower(items=changes, max_rows=10, design="public", design_effect=2.0)
+facts = {"items": changes, "max_rows": 10, "design": "public", "design_effect": 2.0}
+plan = pr.power.BTLPower(**facts)
 needed = plan.solve_power(epsilon=1.0, win_probability=0.6, power=0.8)
 print(needed)
 
 # %% [markdown]
 # ## What epsilon buys
 #
-# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for.
+# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits; for figures 60 at each point will do.
 
 # %%
+sketch = pr.power.BTLPower(**facts, replicates=60)
 figure = pr.plot_tradeoff(
-    plan, [0.5, 1, 2, 4], power=0.8, contrast=0.4
+    sketch, [0.5, 1, 4], power=0.8, contrast=0.4
 )  # Respondents it takes to tell two items apart, by epsilon
 
 # %% [markdown]
 # (A `contrast` is a difference of two worths on the scale of the logit; that of the call is six out of ten.) The other way round, what can so many people find out?
 
 # %%
-figure = plan.plot_power(
-    "nobs", nobs=[100, 200, 300, 400], epsilon=[0.5, 1, np.inf], contrast=0.4
+figure = sketch.plot_power(
+    "nobs", nobs=[100, 200, 400], epsilon=[0.5, 1, np.inf], contrast=0.4
 )  # Power by respondents, at two epsilons and without privacy
 
 # %% [markdown]
 # That one change is the best of all is a claim about four differences at once, and takes more:
 
 # %%
-best = pr.power.TopKPower(items=changes, k=1, max_rows=10, design="public", design_effect=2.0)
+best = pr.power.TopKPower(k=1, **facts)
 print(best.solve_power(epsilon=1.0, gap=0.4, power=0.8))
 
 # %% [markdown]

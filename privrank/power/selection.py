@@ -78,7 +78,7 @@ class TopKPower(Power):
     >>> import privrank as pr
     >>> plan = pr.power.TopKPower(items=6, k=2, max_rows=15)
     >>> round(plan.power(nobs=200, epsilon=1.0, gap=0.3), 2)
-    0.03
+    0.02
 
     How many people would do?
 
