@@ -18,6 +18,7 @@ from privrank.release.survey import Design
 from privrank.results.contributions import ContributionTradeoff
 from privrank.results.ledger import Budget
 from privrank.util.checks import (
+    as_list,
     check_count,
     check_delta,
     check_epsilon,
@@ -188,9 +189,10 @@ def _within(cuts: tuple[int, ...], most: float) -> tuple[int, ...]:
 
 
 def _check_bounds(bounds: object) -> tuple[int, ...]:
-    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or not bounds:
+    several = as_list(bounds)
+    if not several:
         raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
-    cuts = tuple(check_count("bounds", bound, high=MOST_ROWS) for bound in bounds)
+    cuts = tuple(check_count("bounds", bound, high=MOST_ROWS) for bound in several)
     if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
         raise ValueError("bounds must ascend, each larger than the one before it.")
     return cuts

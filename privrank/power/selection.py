@@ -25,7 +25,7 @@ from privrank.privacy.budget import Unit
 from privrank.release.release import PAIR_COUNTS
 from privrank.release.survey import Design, DesignKind
 from privrank.results.topk import equal_variances
-from privrank.util.checks import check_choice, check_count
+from privrank.util.checks import as_numbers, check_choice, check_count
 from privrank.util.solvers import square_root
 from privrank.util.workers import Workers
 
@@ -93,8 +93,8 @@ class TopKPower(Power):
     True
     """
 
-    items: int | Sequence[str]
-    k: int
+    items: int | Sequence[str] = field(kw_only=False)
+    k: int = field(kw_only=False)
     max_rows: int = 1
     unit: Unit = "respondent"
     design: DesignKind = "private"
@@ -126,14 +126,17 @@ class TopKPower(Power):
         m = len(self._survey().items)
         worths = np.zeros(m)
         if self.worths is not None:
-            try:
-                worths = np.asarray(self.worths, dtype=np.float64)
-            except (TypeError, ValueError):
-                worths = np.full(1, np.nan)
-            if worths.shape != (m,) or not np.isfinite(worths).all() or (np.diff(worths) > 0).any():
+            stated = as_numbers(self.worths)
+            if (
+                stated is None
+                or stated.shape != (m,)
+                or not np.isfinite(stated).all()
+                or (np.diff(stated) > 0).any()
+            ):
                 raise ValueError(
                     f"worths must be {m} numbers that do not rise, the best item first: sort them."
                 )
+            worths = stated
         worths = worths - worths[self.k]
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())
