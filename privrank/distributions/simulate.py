@@ -55,7 +55,7 @@ def _check_worths(worths: object) -> tuple[FloatArray, pd.Index]:
     """Return the worths as a vector, and the items: a Series' index, else 0..m-1."""
     values = as_numbers(worths)
     if values is None:
-        raise TypeError(f"worths must be one number per item, got {type(worths).__name__}.")
+        raise TypeError(f"worths must be one number for each item, got {type(worths).__name__}.")
     if len(values) < 2:
         raise ValueError("worths must be one number for each of at least two items.")
     if not np.isfinite(values).all():

@@ -45,7 +45,7 @@ def test_of_many_counts_not_each_is_asked(scale, monkeypatch):
     monkeypatch.setattr("privrank.planning.simulation._EVERY", 0)
     monkeypatch.setattr("privrank.planning.simulation._INTERVALS", 64)
     assert abs(curve.at(0.001)[0] - exact) < 1e-7 and 0.05 < exact < 0.95
-    assert len(asked) - each < 0.6 * each
+    assert len(asked) - each < 0.7 * each
 
 
 def test_a_comparison_of_groups_says_what_it_detects():
