@@ -157,7 +157,8 @@ def _rank_columns(
     names = counting.column_names(view)
     if declared is None:
         if isinstance(frame, pd.DataFrame):
-            check_names("columns", [name for name in frame.columns if name != respondent])
+            owner = named(respondent)
+            check_names("columns", [name for name in frame.columns if name not in owner])
         labels = tuple(name for name in names if name != respondent)
     else:
         labels = declared

@@ -74,7 +74,6 @@ class BTLResult(Result):
     warnings: tuple[str, ...] = ()
 
     family: ClassVar[str] = "Bradley-Terry worths"
-    noisy_errors: ClassVar[bool] = True
 
     def _shape(self) -> tuple[str, ...]:
         what = "items" if self._plain else "coefficients"

@@ -86,7 +86,7 @@ def summary_col(
     estimates = _estimate_rows(columns, asked, digits)
     facts = _fact_rows(columns, asked, digits)
     errors = "Standard errors in parentheses, sampling and privacy noise together."
-    notes = [errors] * any(result.noisy_errors for result in results)
+    notes = [errors] * any(len(column.bse) for column in columns)
     notes += [SEEDED] * any("seeded" in dict(column.public)["noise source"] for column in columns)
     return Table(
         title=title or (families[0] if len(families) == 1 else "Results side by side"),

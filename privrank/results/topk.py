@@ -97,7 +97,6 @@ class TopKResult(Result):
     """
 
     family: ClassVar[str] = "Win rates"
-    noisy_errors: ClassVar[bool] = True
 
     k: int
     win_rate: FloatArray = field(repr=False)
