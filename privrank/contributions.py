@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from privrank.results.contributions import ContributionTradeoff
 from privrank.results.ledger import Budget
 from privrank.util.checks import (
     as_list,
+    as_numbers,
     check_count,
     check_delta,
     check_epsilon,
@@ -206,9 +206,9 @@ def _declared(activity: object, most: float) -> Activity:
     if not isinstance(activity, Mapping) or not activity:
         raise TypeError(f"{rule}.")
     answers = [check_count("activity", each, low=0) for each in activity]
-    if not all(isinstance(many, Real) for many in activity.values()):
+    respondents = as_numbers(list(activity.values()))
+    if respondents is None:
         raise TypeError(f"{rule}.")
-    respondents = np.array([float(many) for many in activity.values()])
     if not ((respondents >= 0).all() and 1 <= respondents.sum() <= MOST_RESPONDENTS):
         raise ValueError(f"{rule}.")
     return Activity(np.minimum(np.array(answers, dtype=np.float64), most), respondents, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -359,7 +359,7 @@ def tolerance_to_theta(m: int, tolerance: float) -> float:
     """
     items = check_count("m", m, low=2)
     most = 1 - 1 / math.factorial(min(items, 25))  # 1 to machine precision from 18 items on
-    if isinstance(tolerance, bool) or not isinstance(tolerance, Real):
+    if not is_number(tolerance):
         raise TypeError(f"tolerance must be a number, got {type(tolerance).__name__}.")
     value = float(tolerance)
     if value != 0 and not LEAST_TOLERANCE <= value <= most:

@@ -119,13 +119,15 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
         )
     if not set(sample.items) <= set(null.columns):
         raise ValueError("null must have a column for each item of the rankings: one is missing.")
-    ranks = null[list(sample.items)].to_numpy()
-    if not np.array_equal(np.sort(ranks, axis=1), np.tile(np.arange(1, m + 1), (len(ranks), 1))):
+    ranks, values = null[list(sample.items)].to_numpy(), as_numbers(null["probability"])
+    whole = np.tile(np.arange(1, m + 1), (len(ranks), 1))
+    if ranks.dtype.kind not in "iuf" or not np.array_equal(np.sort(ranks, axis=1), whole):
         raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
-    values = null["probability"].to_numpy()
+    if values is None:
+        raise TypeError("null must hold numbers: at least one probability is none.")
     table = np.zeros(math.factorial(m))
     for row, value in zip(ranks.astype(np.int64), values, strict=True):
-        table += count_orders(row[None, :]) * float(value)
+        table += count_orders(row[None, :]) * value
     return _probabilities(table.tolist())
 
 

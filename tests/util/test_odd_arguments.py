@@ -199,6 +199,10 @@ NUMBERS = {
     "shares": lambda values: pr.power.ClosenessPower(3, kind="choices", shares=values),
     "null of a plan": pr.power.IdentityPower,
     "worths": pr.PlackettLuce,
+    "null of rankings": lambda values: pr.IdentityTest(
+        [[1, 2], [2, 1]],
+        pd.DataFrame({0: [1, 2], 1: [2, 1]}).assign(probability=list(values)).rename(columns=str),
+    ),
     "counts": lambda values: pr.UniformityTest.from_counts(values, ["a", "b"]),
 }
 
@@ -251,6 +255,15 @@ def test_what_is_no_name_is_not_printed_as_one(name, results):
     ):
         with pytest.raises(TypeError, match="must be names or whole numbers"):
             call()
+
+
+@pytest.mark.parametrize("level", [None, np.nan, pd.NA])
+def test_what_is_missing_is_no_level(level):
+    asked = comparisons().assign(old="no")
+    with pytest.raises(ValueError, match="the levels of 'old' must be a sequence of at least two"):
+        pr.PrivateBTL.from_formula(
+            "item1 + item2 + outcome ~ old", asked, levels={"old": ["no", level]}, **MODEL
+        )
 
 
 def test_whole_numbers_are_names(results):
