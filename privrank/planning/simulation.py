@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -197,7 +196,7 @@ class Enumerated:
         if len(counts) <= _EVERY:
             return np.array([at(count) for count in counts.tolist()])
         ends = np.linspace(counts[0], counts[-1], _INTERVALS + 1).astype(np.int64).tolist()
-        left = list(pairwise(ends))
+        left = list(zip(ends[:-1], ends[1:], strict=True))
         while left:
             low, high = left.pop()
             middle = (low + high) // 2
