@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 
 import numpy as np
 
@@ -18,6 +17,8 @@ from privrank.release.survey import Design
 from privrank.results.contributions import ContributionTradeoff
 from privrank.results.ledger import Budget
 from privrank.util.checks import (
+    as_list,
+    as_numbers,
     check_count,
     check_delta,
     check_epsilon,
@@ -188,9 +189,10 @@ def _within(cuts: tuple[int, ...], most: float) -> tuple[int, ...]:
 
 
 def _check_bounds(bounds: object) -> tuple[int, ...]:
-    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or not bounds:
+    several = as_list(bounds)
+    if not several:
         raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
-    cuts = tuple(check_count("bounds", bound, high=MOST_ROWS) for bound in bounds)
+    cuts = tuple(check_count("bounds", bound, high=MOST_ROWS) for bound in several)
     if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
         raise ValueError("bounds must ascend, each larger than the one before it.")
     return cuts
@@ -204,9 +206,9 @@ def _declared(activity: object, most: float) -> Activity:
     if not isinstance(activity, Mapping) or not activity:
         raise TypeError(f"{rule}.")
     answers = [check_count("activity", each, low=0) for each in activity]
-    if not all(isinstance(many, Real) for many in activity.values()):
+    respondents = as_numbers(list(activity.values()))
+    if respondents is None:
         raise TypeError(f"{rule}.")
-    respondents = np.array([float(many) for many in activity.values()])
     if not ((respondents >= 0).all() and 1 <= respondents.sum() <= MOST_RESPONDENTS):
         raise ValueError(f"{rule}.")
     return Activity(np.minimum(np.array(answers, dtype=np.float64), most), respondents, 0.0)

@@ -67,4 +67,4 @@ def _advised():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        spend._advise()
+        spend._advise("row")

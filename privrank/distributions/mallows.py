@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privrank.distributions import kendall
 from privrank.distributions.simulate import blocks, generator
-from privrank.util.checks import check_count, check_items, quoted
+from privrank.util.checks import as_array, check_count, check_items, is_number, quoted
 
 __all__ = ["Mallows", "insertion_codes", "tolerance_to_phi", "tolerance_to_theta"]
 
@@ -44,7 +44,7 @@ def _check_rankings(rankings: object, items: Sequence[object] | None) -> IntArra
         if set(columns) != set(items) or len(columns) != len(items):
             raise ValueError("the columns of rankings must be the items of the model, each once.")
         rankings = rankings[list(items)]  # type: ignore[index]
-    values = np.asarray(rankings)
+    values = as_array(rankings)
     if values.ndim not in (1, 2) or values.dtype.kind not in "iuf":
         raise TypeError(
             f"rankings must be a matrix of ranks, one row per ranking and one column per item, "
@@ -63,7 +63,7 @@ def _check_rankings(rankings: object, items: Sequence[object] | None) -> IntArra
 
 
 def _check_phi(phi: object) -> float:
-    if isinstance(phi, bool) or not isinstance(phi, Real):
+    if not is_number(phi):
         raise TypeError(f"phi must be a number between 0 and 1, got {type(phi).__name__}.")
     value = float(phi)
     if not 0 <= value <= 1:
@@ -78,7 +78,7 @@ def _check_center(center: object, m: int) -> IntArray:
     if center is None:
         ranks = np.arange(1, m + 1)
     else:
-        ranks = np.asarray(center)
+        ranks = as_array(center)
         if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
             raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
     ranks = ranks.astype(np.int64)
@@ -184,7 +184,7 @@ class Mallows:
         cls, items: int | Sequence[str], theta: float, center: ArrayLike | None = None
     ) -> Self:
         """Make the model with phi = exp(-theta), theta in [0, inf], kept to full precision."""
-        if isinstance(theta, bool) or not isinstance(theta, Real) or not float(theta) >= 0:
+        if not is_number(theta) or not theta >= 0:
             raise ValueError(f"theta must be a number of at least 0, got {quoted(theta)}.")
         # smaller ones would underflow when squared, and no quantity tells them from 0
         value = float(theta) if theta > 1e-100 else 0.0
@@ -294,7 +294,7 @@ class Mallows:
         """
         try:
             first, second = self.items.index(i), self.items.index(j)
-        except ValueError:
+        except (TypeError, ValueError):
             raise ValueError("i and j must be items of the model: one of them is not.") from None
         gap = int(self.center[second] - self.center[first])
         if gap == 0:
@@ -314,7 +314,9 @@ class Mallows:
 
     def distance_cdf(self, d: ArrayLike) -> FloatArray:
         """Return P(Kendall distance to the centre <= d), for each of the numbers `d`."""
-        at = np.asarray(d, dtype=np.float64)
+        at = as_array(d)
+        if at.dtype.kind not in "iuf":
+            raise TypeError("d must be a number, or an array of numbers.")
         if np.isnan(at).any():
             raise ValueError("d must be distances: at least one is missing.")
         if math.isinf(self.theta):
@@ -357,7 +359,7 @@ def tolerance_to_theta(m: int, tolerance: float) -> float:
     """
     items = check_count("m", m, low=2)
     most = 1 - 1 / math.factorial(min(items, 25))  # 1 to machine precision from 18 items on
-    if isinstance(tolerance, bool) or not isinstance(tolerance, Real):
+    if not is_number(tolerance):
         raise TypeError(f"tolerance must be a number, got {type(tolerance).__name__}.")
     value = float(tolerance)
     if value != 0 and not LEAST_TOLERANCE <= value <= most:

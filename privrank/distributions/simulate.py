@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from privrank.distributions.links import Link, find
-from privrank.util.checks import check_count, quoted
+from privrank.util.checks import as_numbers, check_count, check_names, is_number, quoted
 
 __all__ = ["PlackettLuce", "blocks", "bradley_terry", "generator", "ranks_of_scores"]
 
@@ -54,19 +53,15 @@ def ranks_of_scores(scores: FloatArray) -> IntArray:
 
 def _check_worths(worths: object) -> tuple[FloatArray, pd.Index]:
     """Return the worths as a vector, and the items: a Series' index, else 0..m-1."""
-    try:
-        values = np.array(worths, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"worths must be one number per item, got {type(worths).__name__}."
-        ) from None
-    if values.ndim != 1 or len(values) < 2:
-        raise ValueError(
-            f"worths must be one number for each of at least two items, got shape {values.shape}."
-        )
+    values = as_numbers(worths)
+    if values is None:
+        raise TypeError(f"worths must be one number for each item, got {type(worths).__name__}.")
+    if len(values) < 2:
+        raise ValueError("worths must be one number for each of at least two items.")
     if not np.isfinite(values).all():
         raise ValueError("worths must be finite: at least one is missing or infinite.")
     items = worths.index if isinstance(worths, pd.Series) else pd.RangeIndex(len(values))
+    check_names("the index of worths", items)
     if not items.is_unique:
         raise ValueError("the index of worths must name each item once: a name occurs twice.")
     return values, items
@@ -192,8 +187,8 @@ def bradley_terry(
     """
     values, items = _check_worths(worths)
     times = check_count("repeats", repeats)
-    if isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share) <= 1:
-        raise ValueError(f"share must be a chance in (0, 1], got {quoted(share)}.")
+    if not is_number(share) or not 0 < share <= 1:
+        raise ValueError(f"share must be a probability in (0, 1], got {quoted(share)}.")
     law = find(link)
     source = generator(rng)
     first, second = np.triu_indices(len(values), 1)

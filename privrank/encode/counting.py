@@ -76,7 +76,9 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
         return set(columns)
     empty = view.select(nw.col(*others).is_null().all())
     row = (empty.collect() if isinstance(empty, nw.LazyFrame) else empty).row(0)
-    return set(columns) - {name for name, void in zip(others, row, strict=True) if not void}
+    # a row of a pyarrow table holds scalars of its own, which once were all true
+    void = map(nw.to_py_scalar, row)
+    return set(columns) - {name for name, none in zip(others, void, strict=True) if not none}
 
 
 def boolean_column(frame: object, column: str) -> bool:

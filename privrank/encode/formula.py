@@ -26,6 +26,9 @@ __all__ = [
     "terms_of",
 ]
 
+_NAME = r"Q\((['\"]).*?\1\)"
+"""A name that is no Python name, as formulas write it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Formula:
@@ -48,37 +51,38 @@ def parse(formula: object) -> Formula:
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
     text = _quoted(formula)
-    left_text, tilde, right_text = text.partition("~")
-    if not tilde or not left_text.strip():
+    plain = re.sub(_NAME, lambda found: "Q" * len(found[0]), text)  # a name may hold any character
+    left = plain.partition("~")[0]
+    if left == plain or not left.strip():
         raise ValueError(
             f"formula must name columns on the left of '~', as in 'item1 + item2 + outcome ~ 1', "
             f"got {formula!r}."
         )
-    bare = re.sub(r"Q\((['\"]).*?\1\)", "", left_text)
-    if any(mark in bare for mark in "-:*|/"):
+    if any(mark in left for mark in "-:*|/"):
         raise ValueError(
             f"formula must join the columns on its left by '+' only, got {formula!r}: put names "
             f"with other characters as Q('...')."
         )
-    if "|" in formula:
+    if "|" in plain:
         raise ValueError(f"formula must not use '|', got {formula!r}: write groups as '~ group'.")
     try:
         description = ModelDesc.from_formula(text)
     except PatsyError:
-        raise ValueError(f"formula cannot be read: {formula!r}.") from None
-    terms = len(re.sub(r"Q\((['\"]).*?\1\)", "Q", left_text).split("+"))
-    if terms != len(description.lhs_termlist):
+        raise ValueError(
+            f"formula cannot be read: {formula!r}: put names that are not Python names as Q('...')."
+        ) from None
+    if len(left.split("+")) != len(description.lhs_termlist):
         raise ValueError(
             f"formula must list each column on its left once, and nothing else, got {formula!r}."
         )
-    left = []
+    names = []
     for term in description.lhs_termlist:
         if len(term.factors) != 1 or not isinstance(term.factors[0], EvalFactor):
             raise ValueError(f"formula must list plain columns on its left, got {formula!r}.")
-        left.append(_column(term.factors[0].code, formula))
+        names.append(_column(term.factors[0].code, formula))
     right = tuple(_name(term) for term in description.rhs_termlist if term.factors)
     intercept = any(not term.factors for term in description.rhs_termlist)
-    return Formula(tuple(left), right, intercept, right_text.strip())
+    return Formula(tuple(names), right, intercept, text[len(left) + 1 :].strip())
 
 
 def _quoted(formula: str) -> str:
@@ -111,7 +115,7 @@ def _column(code: str, formula: str) -> str:
         return tree.args[0].value
     raise ValueError(
         f"formula must list plain columns on its left, got {formula!r}: transform columns in the "
-        f"frame beforehand."
+        f"frame beforehand, and put names that are not Python names as Q('...')."
     )
 
 
@@ -208,7 +212,7 @@ def constraint(
         if read.coefs.any(axis=1).all() and np.isfinite(read.coefs).all():
             return read.coefs, read.constants
         reason = None
-    except (PatsyError, ValueError, TypeError, IndexError) as error:
+    except (PatsyError, ValueError, TypeError, IndexError, OverflowError) as error:
         reason = error  # one sentence for all of them
     example = f"{names[0]} = {names[1]}" if len(names) > 1 else f"{names[0]} = 0"
     raise ValueError(

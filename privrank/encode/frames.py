@@ -156,7 +156,7 @@ def open_wide(frame: object, respondent: str | None) -> tuple[counting.Frame, li
         check_name(respondent, "respondent")
         if not (isinstance(frame, pd.DataFrame) and respondent in frame.index.names):
             check_present([respondent], columns, "respondent")
-    return view, [name for name in columns if name != respondent]
+    return view, [name for name in columns if respondent is None or name != respondent]
 
 
 def collect_wide(

@@ -141,7 +141,7 @@ def encode_count_tables(counts: object, categories: object = None) -> EncodedGro
             "counts must map at least two groups to their counts by category, as a mapping of "
             "mappings or a frame with one column per group does."
         )
-    names = check_items([str(name) for name in counts.keys()], "groups")
+    names = check_items(list(counts.keys()), "groups")
     parts = [encode_counts(counts[name], categories, least=0) for name in counts.keys()]
     return _joined(parts, names)
 
@@ -181,9 +181,11 @@ def groups_of_formula(
         options.get("respondent"),
         parsed.right[0],
     )
+    if respondent is not None:
+        check_name(respondent, "respondent")
     frame = with_respondent_column(data, respondent)
     view = counting.open_frame(frame, "data")
-    wanted = [*parsed.left, group, *([respondent] if isinstance(respondent, str) else [])]
+    wanted = [*parsed.left, group, *([] if respondent is None else [respondent])]
     for column in wanted:
         if column not in counting.column_names(view):
             raise ValueError(f"data has no column {column!r}: the formula names columns of data.")

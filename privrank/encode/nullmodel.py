@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from privrank.distributions.counts import count_orders
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
+from privrank.util.checks import as_list, as_numbers
 
 __all__ = ["read_null"]
 
@@ -89,12 +90,12 @@ def _shares(null: object, sample: Sample) -> tuple[float, ...]:
                 "none of them."
             )
         return _probabilities([given.get(item, 0.0) for item in sample.items])
-    if isinstance(null, bytes) or not isinstance(null, Iterable):
+    values = as_list(null)
+    if values is None:
         raise TypeError(
             f"null must be 'uniform', probabilities by category or, for rankings, a Mallows model, "
             f"got {type(null).__name__}."
         )
-    values = list(null)
     if len(values) != len(sample.items):
         raise ValueError(
             f"null must give one probability per category: {len(values)} for "
@@ -118,22 +119,23 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
         )
     if not set(sample.items) <= set(null.columns):
         raise ValueError("null must have a column for each item of the rankings: one is missing.")
-    ranks = null[list(sample.items)].to_numpy()
-    if not np.array_equal(np.sort(ranks, axis=1), np.tile(np.arange(1, m + 1), (len(ranks), 1))):
+    ranks, values = null[list(sample.items)].to_numpy(), as_numbers(null["probability"])
+    whole = np.tile(np.arange(1, m + 1), (len(ranks), 1))
+    if ranks.dtype.kind not in "iuf" or not np.array_equal(np.sort(ranks, axis=1), whole):
         raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
-    values = null["probability"].to_numpy()
+    if values is None:
+        raise TypeError("null must hold numbers: at least one probability is none.")
     table = np.zeros(math.factorial(m))
     for row, value in zip(ranks.astype(np.int64), values, strict=True):
-        table += count_orders(row[None, :]) * float(value)
+        table += count_orders(row[None, :]) * value
     return _probabilities(table.tolist())
 
 
 def _probabilities(values: list[Any]) -> tuple[float, ...]:
-    try:
-        p = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError("null must hold numbers: at least one probability is none.") from None
-    if p.ndim != 1 or not np.isfinite(p).all() or (p < 0).any():
+    p = as_numbers(values)
+    if p is None:
+        raise TypeError("null must hold numbers: at least one probability is none.")
+    if not np.isfinite(p).all() or (p < 0).any():
         raise ValueError("null must hold probabilities: at least one is negative or missing.")
     if abs(float(p.sum()) - 1.0) > TOTAL:
         raise ValueError(

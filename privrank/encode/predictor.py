@@ -6,7 +6,7 @@ asked which declared level, or which value within its bounds, each unit has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from privrank.encode import counting
 from privrank.encode.formula import Factor, columns_of, factors_of, terms_of
 from privrank.release.covariates import Covariates, scaled_position
+from privrank.util.checks import as_list, as_numbers
 
 __all__ = ["FIRST", "Predictor", "check_constant", "patterns_of", "read_predictor"]
 
@@ -191,10 +192,9 @@ def _levels(factor: Factor, frame: object, declared: object) -> tuple[Any, ...] 
 
 def _distinct(levels: object, column: str) -> tuple[Any, ...]:
     """Return declared levels of any kind, such as the intervals of ``pandas.cut``."""
-    listed: tuple[Any, ...] = ()
-    if isinstance(levels, Iterable) and not isinstance(levels, str | Mapping):
-        listed = tuple(levels)
-    if len(listed) < 2 or len({str(level) for level in listed}) < len(listed):
+    listed = tuple(as_list(levels) or ())
+    missing = any(pd.isna(level) is True for level in listed)
+    if missing or len(listed) < 2 or len({str(level) for level in listed}) < len(listed):
         raise ValueError(
             f"the levels of {column!r} must be a sequence of at least two different values, in the "
             f"order of the questionnaire."
@@ -203,17 +203,15 @@ def _distinct(levels: object, column: str) -> tuple[Any, ...]:
 
 
 def _bounds(column: str, given: object) -> tuple[float, float]:
-    try:
-        low, high = (float(value) for value in given)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        low = high = np.nan
+    ends = as_numbers(given)
+    low, high = ends if ends is not None and len(ends) == 2 else (np.nan, np.nan)
     if not (np.isfinite([low, high, 2.0 * (high - low)]).all() and low < high):
         raise ValueError(
             f"numeric column {column!r} needs bounds={{{column!r}: (low, high)}}, two finite "
             f"numbers from the questionnaire, because without them one respondent could move the "
             f"fit without limit."
         )
-    return low, high
+    return float(low), float(high)
 
 
 def _plain(level: Any) -> Any:

@@ -7,7 +7,7 @@ that item, 1 = best. A choices column holds one of the declared categories in ea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -36,7 +36,14 @@ from privrank.encode.ranks import (
 from privrank.encode.shapes import rankings_call
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Sample
-from privrank.util.checks import check_choice, check_count, check_items
+from privrank.util.checks import (
+    as_list,
+    as_numbers,
+    check_choice,
+    check_count,
+    check_items,
+    check_names,
+)
 
 __all__ = [
     "EncodedSample",
@@ -149,6 +156,9 @@ def _rank_columns(
     view = open_rows(frame, respondent, "rankings")
     names = counting.column_names(view)
     if declared is None:
+        if isinstance(frame, pd.DataFrame):
+            owner = named(respondent)
+            check_names("columns", [name for name in frame.columns if name not in owner])
         labels = tuple(name for name in names if name != respondent)
     else:
         labels = declared
@@ -309,7 +319,9 @@ def _of_lists(data: object, declared: object) -> object:
 
     All else as it is.
     """
-    if not isinstance(data, list | tuple | np.ndarray) or not len(data):
+    if not isinstance(data, list | tuple | np.ndarray) or getattr(data, "ndim", 1) == 0:
+        return data
+    if not len(data):
         return data
     nested = [np.ndim(row) for row in data]
     if isinstance(data, list | tuple) and set(nested) == {1}:
@@ -357,25 +369,23 @@ def encode_counts(
         given = dict(counts.items())
         values = [given.get(label, 0) for label in labels]
     else:
-        if isinstance(counts, str) or not isinstance(counts, Iterable):
+        listed = as_list(counts)
+        if listed is None:
             raise TypeError(
                 f"counts must be a mapping, a Series or a sequence, got {type(counts).__name__}."
             )
         if categories is None:
             raise TypeError("categories must name what a sequence of counts counts.")
-        values, labels = list(counts), check_items(categories, "categories")
+        values, labels = listed, check_items(categories, "categories")
     if len(values) != len(labels):
         raise ValueError(
             f"counts must give one number per category: {len(values)} counts for {len(labels)} "
             f"categories."
         )
-    try:
-        table = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError("counts must be whole numbers: at least one is not a number.") from None
-    if table.shape != (len(labels),) or not (
-        np.isfinite(table).all() and (table >= 0).all() and (table % 1 == 0).all()
-    ):
+    table = as_numbers(values)
+    if table is None:
+        raise TypeError("counts must be whole numbers: at least one is not a number.")
+    if not (np.isfinite(table).all() and (table >= 0).all() and (table % 1 == 0).all()):
         raise ValueError("counts must be whole numbers of at least 0: at least one is not.")
     if table.sum() > LARGEST_TOTAL:
         raise ValueError(

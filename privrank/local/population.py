@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.curator import Curator
-from privrank.local.protocols import check_rankings
+from privrank.local.protocols import check_generator, check_rankings
+from privrank.util.checks import as_list, is_number
 
 __all__ = ["Population"]
 
@@ -43,8 +44,14 @@ class Population:
         dropout: float = 0.0,
         late: float = 0.0,
     ) -> None:
+        if not isinstance(protocol, AdaptiveKwikSort):
+            raise TypeError(
+                f"protocol must be a privrank.local.AdaptiveKwikSort, "
+                f"got {type(protocol).__name__}."
+            )
+        check_generator(rng)
         for name, share in (("dropout", dropout), ("late", late)):
-            if not 0 <= share < 1:
+            if not is_number(share) or not 0 <= share < 1:
                 raise ValueError(f"{name} must be a probability of at least 0 and below 1.")
         self.protocol, self.rng, self.dropout, self.late = protocol, rng, dropout, late
         self._ranks = rng.permutation(check_rankings(ranks, len(protocol.items)))
@@ -62,7 +69,10 @@ class Population:
 
         Those of people who are late with an earlier query come first.
         """
-        rng, number = self.rng, len(queries)
+        known = as_list(queries)
+        if known is None or not all(isinstance(query, Mapping) for query in known):
+            raise TypeError("queries must be a list of queries, as a curator's next_queries() is.")
+        rng, number = self.rng, len(known)
         if self._asked + number > len(self._ranks):
             raise ValueError(
                 f"queries must be for people who were not asked before, and {len(self._ranks)} is "

@@ -25,9 +25,23 @@ from numpy.typing import NDArray
 
 from privrank.local.answers import Partial, read_ranking
 from privrank.local.responses import SubsetResponse, below, identifier
-from privrank.util.checks import SMALLEST_EPSILON, check_choice, check_count, check_items
+from privrank.util.checks import (
+    SMALLEST_EPSILON,
+    as_array,
+    check_choice,
+    check_count,
+    check_items,
+)
 
-__all__ = ["LARGEST_CODE", "VERSION", "Asking", "Protocol", "check_rankings", "settings_of"]
+__all__ = [
+    "LARGEST_CODE",
+    "VERSION",
+    "Asking",
+    "Protocol",
+    "check_generator",
+    "check_rankings",
+    "settings_of",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -220,7 +234,8 @@ class Protocol(ABC):
 
     def assign(self, n: int, rng: np.random.Generator) -> IntArray:
         """Draw assignments for `n` respondents, for studies."""
-        return rng.integers(0, self.assignments, n)
+        check_generator(rng)
+        return rng.integers(0, self.assignments, check_count("n", n, low=0))
 
     def simulate(
         self,
@@ -244,8 +259,7 @@ class Protocol(ABC):
         dict of arrays
             The columns of the reports that `randomize` makes one by one.
         """
-        if not isinstance(rng, np.random.Generator):
-            raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
+        check_generator(rng)
         rankings = check_rankings(ranks, len(self.items), ties=self.keeps_ties)
         n = len(rankings)
         asked = self.assign(n, rng) if assignments is None else self._given(assignments, n)
@@ -260,7 +274,7 @@ class Protocol(ABC):
 
     def _given(self, assignments: object, n: int) -> IntArray:
         """Return assignments of so many respondents as they were given, or refuse."""
-        asked = np.asarray(assignments)
+        asked = as_array(assignments)
         whole = asked.shape == (n,) and (asked.dtype.kind in "iu" or not n)
         if not whole or not ((asked >= 0) & (asked < self.assignments)).all():
             raise ValueError(
@@ -328,7 +342,8 @@ class Asking(Protocol):
 
     def question(self, assignment: int) -> list[tuple[str, ...]]:
         """Return the items that an assignment asks to be ordered, one tuple for each digit."""
-        asked = self.asked(np.array([assignment]))[0].tolist()
+        code = check_count("assignment", assignment, low=0, high=self.assignments - 1)
+        asked = self.asked(np.array([code]))[0].tolist()
         return [tuple(self.items[place] for place in places) for places in asked]
 
 
@@ -347,7 +362,7 @@ def _order_index(ranks: NDArray[Any]) -> IntArray:
 
 def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[Any]:
     """Return an array of complete rankings, one in each row; any ranks from 1 where ties may be."""
-    rankings = np.asarray(ranks)
+    rankings = as_array(ranks)
     if rankings.ndim != 2 or rankings.shape[1] != items or rankings.dtype.kind not in "iu":
         raise ValueError(
             f"ranks must be an array of whole numbers with a row per respondent and a column for "
@@ -362,6 +377,12 @@ def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[
     if not complete and not (ties and rankings.min() >= 1):
         raise ValueError(f"ranks must hold each of the ranks 1 to {items} once in every row.")
     return rankings
+
+
+def check_generator(rng: object) -> None:
+    """Refuse what draws no random numbers of a study."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")
 
 
 def _check_epsilon(epsilon: object) -> float:

@@ -26,6 +26,7 @@ from privrank.results.base import Result
 from privrank.results.guarantee import caption, noise_source, spent, title, units
 from privrank.results.tables import Table
 from privrank.util.arrays import own
+from privrank.util.checks import check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -268,6 +269,7 @@ class AdaptiveOrder(Result):
         -------
         Table
         """
+        check_flag("details", details)
         frame, protocol, release = self.to_frame(), self.protocol, self.release
         rows = []
         for item, row in zip(frame.index, frame.to_dict("records"), strict=True):

@@ -31,6 +31,7 @@ from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol
 from privrank.results.tables import Table
 from privrank.util.arrays import own
+from privrank.util.checks import check_flag
 
 __all__ = ["Tally", "archived_numbers", "archived_reasons"]
 
@@ -107,6 +108,10 @@ class Tally:
         -------
         Tally
         """
+        if not isinstance(protocol, Protocol):
+            raise TypeError(
+                f"protocol must be one of privrank.local, got {type(protocol).__name__}."
+            )
         return _counted(
             protocol, read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
         )
@@ -206,7 +211,7 @@ class Tally:
         """
         kept = (
             {}
-            if not ids or self.identity is None or self.cell is None
+            if not check_flag("ids", ids) or self.identity is None or self.cell is None
             else {"identity": _packed(self.identity, "<u8"), "cell": _packed(self.cell, "<i8")}
         )
         return json.dumps(

@@ -24,7 +24,7 @@ _ADVISED = Lock()
 """Taken for good by the thread that gives the advice: of several at once, one takes it."""
 
 
-def _advise() -> None:
+def _advise(unit: str) -> None:
     """Say once in a process that fits without a budget are counted nowhere."""
     if not _ADVISED.acquire(blocking=False):
         return
@@ -34,8 +34,8 @@ def _advise() -> None:
     try:
         warnings.warn(
             "this fit is counted in no budget, although its epsilon adds to that of every other "
-            "fit to the same data: make budget = privrank.Budget('survey.ledger', epsilon=...), "
-            "the total, and hand budget= to all of them (said once).",
+            "fit to the same data: make budget = privrank.Budget('survey.ledger', epsilon=..., "
+            f"unit={unit!r}) with the total, and hand budget= to all of them (said once).",
             PrivrankWarning,
             stacklevel=level,
         )
@@ -70,7 +70,7 @@ def spend(
             released=plan.mechanism,
         )
     elif rng is None and math.isfinite(plan.epsilon):
-        _advise()
+        _advise(survey.unit)
 
 
 def draw(part: PartPlan, exact: IntArray, rng: np.random.Generator | None) -> IntArray:

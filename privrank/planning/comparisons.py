@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Literal
 
 from scipy.optimize import minimize_scalar
@@ -34,6 +33,7 @@ from privrank.release.release import (
     Mechanism,
 )
 from privrank.release.survey import Design
+from privrank.util.checks import is_number
 
 __all__ = [
     "Method",
@@ -86,7 +86,7 @@ def side_shares(
     if given.keys() - set(known):
         names = ", ".join(repr(name) for name in known)
         raise ValueError(f"shares must name side releases among {names}.")
-    if not all(isinstance(share, Real) and 0 < share < 1 for share in given.values()):
+    if not all(is_number(share) and 0 < share < 1 for share in given.values()):
         raise ValueError("shares must be positive numbers below 1.")
     chosen = {
         name: float(given.get(name, DEFAULT_SHARES.get(name, 0.0)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Real
 
 import numpy as np
 
 from privrank.release.survey import Sample
+from privrank.util.checks import is_number
 
 __all__ = ["check_extra", "detail_items"]
 
@@ -18,7 +18,7 @@ def check_extra(name: str, what: str, extra: object, epsilon: float) -> None:
         raise ValueError(
             f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
         )
-    if isinstance(extra, bool) or not isinstance(extra, Real):
+    if not is_number(extra):
         raise TypeError(f"{name} must be a positive number, got {type(extra).__name__}.")
     if not 1e-9 <= float(extra) <= 1e9:
         raise ValueError(

@@ -96,13 +96,14 @@ class DetectableEffect:
         )
 
 
-def check_power(power: object, alpha: float) -> None:
-    """Refuse what is no power of a test at level `alpha`."""
+def check_power(power: object, alpha: float) -> float:
+    """Return the power of a test at level `alpha`, and refuse what is none."""
     if not is_number(power) or not alpha < power < 1:
         raise ValueError(
             f"power must be a probability between the level {alpha:g} and 1, such as 0.9, "
             f"got {quoted(power)}."
         )
+    return float(power)
 
 
 def _mallows(sample: Sample, theta: float, rng: np.random.Generator) -> IntArray:

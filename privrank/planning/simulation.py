@@ -40,6 +40,9 @@ T = TypeVar("T")
 _LEAST = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
 
+_EVERY, _INTERVALS, _CURVED = 2**14, 2**10, 1e-7
+"""Counts of which each is asked, intervals of more, and how far lines may miss their middles."""
+
 BLOCK = 10
 """Replicates that are simulated together."""
 
@@ -234,8 +237,34 @@ class Enumerated:
         )
         logs = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
         weights = np.exp(logs + xlogy(counts, p) + xlog1py(n - counts, -p))
-        rejected = [self.reject(self.data(c, n - c), (0, 1)) for c in counts.tolist()]
-        return float(weights @ np.array(rejected) / weights.sum()), 0.0
+        return float(weights @ self._rejected(counts) / weights.sum()), 0.0
+
+    def _rejected(self, counts: IntArray) -> NDArray[np.float64]:
+        """Return the probability of rejection at each of so many consecutive counts.
+
+        Of many counts it is asked at the ends of intervals, which are halved until the line between
+        them meets the middle: regions of acceptance are no narrower than sampling errors, so that
+        none lies between the ends of the first intervals.
+        """
+        known: dict[int, float] = {}
+
+        def at(count: int) -> float:
+            if count not in known:
+                known[count] = self.reject(self.data(count, self.nobs - count), (0, 1))
+            return known[count]
+
+        if len(counts) <= _EVERY:
+            return np.array([at(count) for count in counts.tolist()])
+        ends = np.linspace(counts[0], counts[-1], _INTERVALS + 1).astype(np.int64).tolist()
+        left = list(zip(ends[:-1], ends[1:], strict=True))
+        while left:
+            low, high = left.pop()
+            middle = (low + high) // 2
+            share = (middle - low) / (high - low)
+            if abs(at(middle) - at(low) - share * (at(high) - at(low))) > _CURVED:
+                left += [(low, middle), (middle, high)]
+        found = sorted(known.items())
+        return np.interp(counts, *np.array(found, dtype=np.float64).T)
 
 
 def detectable(

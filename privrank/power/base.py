@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
 import pandas as pd
 
 from privrank.planning.effects import check_power
 from privrank.planning.solving import Search, solve
 from privrank.util.checks import (
+    as_list,
     check_alpha,
     check_choice,
     check_count,
@@ -29,14 +29,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LARGEST", "SMALLEST", "Dependent", "Estimate", "Point", "Power", "Range"]
+__all__ = ["LARGEST", "SMALLEST", "Dependent", "Estimate", "Point", "Power", "Range", "each_of"]
 
 Dependent = Literal["nobs", "epsilon", "effect"]
 
 SMALLEST, LARGEST = 1e-3, 1e3
 """Range of the epsilons that are looked for."""
-
-_NEEDED = "power", "nobs", "epsilon", "effect"
 
 
 class Estimate(float):
@@ -71,6 +69,11 @@ class Estimate(float):
 
     def __new__(cls, value: float, error: float = 0.0, *, words: str = "") -> Self:
         """Make the number; an error of 0 says that it is exact."""
+        for name, number in (("value", value), ("error", error)):
+            if not is_number(number):
+                raise TypeError(f"{name} must be a number, got {type(number).__name__}.")
+        if not isinstance(words, str):
+            raise TypeError(f"words must be a text, got {type(words).__name__}.")
         made = super().__new__(cls, value)
         made.error, made.exact, made.words = float(error), error == 0.0, words
         return made
@@ -182,16 +185,21 @@ class Power(ABC):
             f"{self._argument('effect')} must be a finite number, got {quoted(effect)}."
         )
 
-    def _predict(self, **at: Any) -> Estimate:
-        """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""
+    def _given(self, at: Mapping[str, Any]) -> Point:
+        """Return the point, of which nothing is left out."""
         for name in ("nobs", "effect", "epsilon"):
             if at[name] is None:
                 raise ValueError(
                     f"{self._argument(name)} must be given: use solve_power(...) to find it from "
                     f"{self.outcome}=..."
                 )
+        return self._checked(at)
+
+    def _predict(self, **at: Any) -> Estimate:
+        """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""
+        point = self._given(at)
         with Workers(self.n_jobs) as workers:
-            value, error = self._measure(self._checked(at), self.replicates, workers)
+            value, error = self._measure(point, self.replicates, workers)
         return Estimate(value, error)
 
     def _solve(self, target: float | None, **at: Any) -> Estimate:
@@ -296,6 +304,13 @@ class Power(ABC):
         return type(self).__name__
 
 
-def _several(value: object) -> Sequence[Any]:
+def _several(value: object) -> list[Any]:
     """Return a number as a list of one."""
-    return [value] if np.ndim(value) == 0 else list(np.asarray(value).tolist())  # type: ignore[arg-type]
+    found = as_list(value)
+    return [value] if found is None else found
+
+
+def each_of(read: Callable[[object], float], value: object) -> Any:
+    """Return what a number is read as, or each of several."""
+    found = as_list(value)
+    return read(value) if found is None else [read(one) for one in found]

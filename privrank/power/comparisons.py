@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from privrank.power.stated import check_work
 from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, survey_of
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
-from privrank.util.checks import check_choice, check_flag, is_number, quoted
+from privrank.util.checks import as_numbers, check_choice, check_flag, is_number, quoted
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class BTLPower(Power):
     0.9
     """
 
-    items: int | Sequence[str]
+    items: int | Sequence[str] = field(kw_only=False)
     max_rows: int = 1
     unit: Unit = "respondent"
     design: DesignKind = "private"
@@ -201,7 +201,7 @@ class BTLPower(Power):
         -------
         Estimate
         """
-        at = self._checked({"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": delta})
+        at = self._given({"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": delta})
         with Workers(self.n_jobs) as workers:
             found = all_of(
                 partial(_standard_error, self._fits(at)), self.replicates, workers, "fits"
@@ -275,18 +275,15 @@ def spread(worths: object, items: Sequence[str], named: int) -> FloatArray:
     left = len(items) - named
     if worths is None:
         return np.zeros(left)
-    try:
-        found = np.asarray(worths, dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.full(1, np.nan)
-    if found.ndim == 0 and left:
-        found = np.linspace(0.5, -0.5, left) * found
-    if found.shape != (left,) or not np.isfinite(found).all():
+    found = as_numbers(worths)
+    if is_number(worths) and left:
+        found = np.linspace(0.5, -0.5, left) * float(worths)
+    if found is None or found.shape != (left,) or not np.isfinite(found).all():
         raise ValueError(
             f"worths must be one number, or one for each of the {left} other items: leave it out "
             f"where they are equal."
         )
-    return np.asarray(found)
+    return found
 
 
 def _effect(contrast: float | None, win_probability: float | None) -> float | None:

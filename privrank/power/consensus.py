@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,7 +28,7 @@ from privrank.local.releases import public_order
 from privrank.mechanisms.aggregation import consensus_in, pair_counts
 from privrank.planning.aggregation import AggregationMethod, Releases
 from privrank.planning.simulation import mean_of
-from privrank.power.base import Dependent, Estimate, Point, Power, Range
+from privrank.power.base import Dependent, Estimate, Point, Power, Range, each_of
 from privrank.power.stated import check_work
 from privrank.power.surveys import Mode, item_names, least_and_most
 from privrank.release.release import ORDER, Release
@@ -106,7 +106,7 @@ class AggregationPower(Power):
     True
     """
 
-    items: int | Sequence[str]
+    items: int | Sequence[str] = field(kw_only=False)
     loss: Loss = "excess"
     method: AggregationMethod = "auto"
     releases: Releases = "auto"
@@ -126,10 +126,10 @@ class AggregationPower(Power):
         check_choice("target", self.target, Target)
         check_choice("mode", self.mode, Mode)
         check_work(self.replicates, self.n_jobs)
-        if self.method not in _PLANNED:
+        if not isinstance(self.method, str) or self.method not in _PLANNED:
             raise ValueError(
                 f"method must be one of {', '.join(map(repr, _PLANNED))} to be planned, got "
-                f"{self.method!r}."
+                f"{quoted(self.method)}."
             )
         items = item_names(self.items)
         if self.protocol is None:
@@ -302,7 +302,7 @@ class AggregationPower(Power):
         -------
         Figure
         """
-        effect = None if phi is None else [_theta(each) for each in np.atleast_1d(phi)]
+        effect = None if phi is None else each_of(_theta, phi)
         at: dict[str, Any] = {"nobs": nobs, "epsilon": epsilon, "effect": effect}
         return self._plot(dep_var, ax, **at, delta=delta, alpha=alpha)
 

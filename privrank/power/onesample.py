@@ -114,7 +114,10 @@ class _Test:
             return least_and_most(name, self.protocol is not None)
         if name == "nobs":
             if at.effect == 0:
-                raise ValueError("an effect of 0 is H0 itself: state one that there is to find.")
+                raise ValueError(
+                    f"{self.effects.words} {self.effects.shown(0.0):g} is H0 itself: state an "
+                    f"effect that there is to find."
+                )
             return Range(min(max(self._first_size(at), 4.0), self.most), 2.0, self.most)
         sample = replace(self.sample, nobs=at.nobs)
         _, start, most = family(sample, self.null, self.falling)

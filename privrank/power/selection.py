@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +23,7 @@ from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, sur
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
 from privrank.topk import infer
-from privrank.util.checks import check_choice, check_count
+from privrank.util.checks import as_numbers, check_choice, check_count
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class TopKPower(Power):
     True
     """
 
-    items: int | Sequence[str]
-    k: int
+    items: int | Sequence[str] = field(kw_only=False)
+    k: int = field(kw_only=False)
     max_rows: int = 1
     unit: Unit = "respondent"
     design: DesignKind = "private"
@@ -119,14 +119,17 @@ class TopKPower(Power):
         m = len(self._survey().items)
         worths = np.zeros(m)
         if self.worths is not None:
-            try:
-                worths = np.asarray(self.worths, dtype=np.float64)
-            except (TypeError, ValueError):
-                worths = np.full(1, np.nan)
-            if worths.shape != (m,) or not np.isfinite(worths).all() or (np.diff(worths) > 0).any():
+            stated = as_numbers(self.worths)
+            if (
+                stated is None
+                or stated.shape != (m,)
+                or not np.isfinite(stated).all()
+                or (np.diff(stated) > 0).any()
+            ):
                 raise ValueError(
                     f"worths must be {m} numbers that do not rise, the best item first: sort them."
                 )
+            worths = stated
         worths = worths - worths[self.k]
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())

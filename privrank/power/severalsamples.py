@@ -17,7 +17,7 @@ from privrank.planning.effects import curve_between, family
 from privrank.power.base import LARGEST, SMALLEST, Dependent, Point, Range
 from privrank.power.stated import Effects, TestPower, check_work, names_of
 from privrank.release.survey import Sample, SampleKind
-from privrank.util.checks import check_choice, check_count
+from privrank.util.checks import as_numbers, check_choice, check_count
 from privrank.util.workers import Workers
 
 __all__ = ["ClosenessPower"]
@@ -88,11 +88,8 @@ class ClosenessPower(TestPower):
         check_choice("method", self.method, ClosenessMethod)
         check_count("permutations", self.permutations, low=19, high=100_000)
         check_work(self.replicates, self.n_jobs)
-        try:
-            shares = np.asarray(self.shares, dtype=np.float64)
-        except (TypeError, ValueError):
-            shares = np.empty(0)
-        if shares.ndim != 1 or len(shares) < 2 or not np.isfinite(shares).all() or min(shares) <= 0:
+        shares = as_numbers(self.shares)
+        if shares is None or len(shares) < 2 or not np.isfinite(shares).all() or min(shares) <= 0:
             raise ValueError(
                 "shares must be two or more positive numbers, one for each group, as (2, 1)."
             )
@@ -110,6 +107,7 @@ class ClosenessPower(TestPower):
         -------
         tuple of int
         """
+        check_count("nobs", nobs, low=2)
         shares = np.asarray(self.shares, dtype=np.float64)
         # where the ends of the groups are, to the next whole number
         ends = np.rint(nobs * np.cumsum(shares) / shares.sum()).astype(np.int64)
@@ -182,7 +180,10 @@ class _Groups:
             _, start, most = family(alone, effects.null)
             return Range(start, 2.0**-20 * start, most)
         if at.effect == 0:
-            raise ValueError("an effect of 0 is H0 itself: state one that there is to find.")
+            raise ValueError(
+                f"{effects.words} {effects.shown(0.0):g} is H0 itself: state an effect that there "
+                f"is to find."
+            )
         tabulated = design.kind == "choices" or m <= MOST_TABULATED
         most = float(_MOST if tabulated else LARGEST_GRAM)
         size = 0.5 * m**0.5 if design.kind == "choices" else 2.0 / m**1.5

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.planning.effects import MOST_THETA, alternative, effect_at
-from privrank.power.base import Dependent, Estimate, Point, Power, Range
+from privrank.power.base import Dependent, Estimate, Point, Power, Range, each_of
 from privrank.release.survey import SampleKind
-from privrank.util.checks import check_count, check_items, is_number
+from privrank.util.checks import check_count, check_items, is_number, quoted
 from privrank.util.workers import Workers
 
 if TYPE_CHECKING:
@@ -73,13 +71,13 @@ class Effects:
                 "phi= is the dispersion of rankings: give total_variation= for choices."
             )
         if phi is not None:
-            return _each(self._of_phi, phi)
-        return None if total_variation is None else _each(self._of_distance, total_variation)
+            return each_of(self._of_phi, phi)
+        return None if total_variation is None else each_of(self._of_distance, total_variation)
 
     def _of_phi(self, value: object) -> float:
         if not is_number(value) or not 0 <= value <= 1:
             raise ValueError(
-                f"phi must lie between 0 (all rankings equal) and 1 (uniform), got {value!r}."
+                f"phi must lie between 0 (all rankings equal) and 1 (uniform), got {quoted(value)}."
             )
         theta = -math.log(value) if value > 0 else math.inf
         if not self.null.center:
@@ -89,7 +87,8 @@ class Effects:
     def _of_distance(self, value: object) -> float:
         if not is_number(value) or not 0 <= value < 1:
             raise ValueError(
-                f"total_variation must be a distance of at least 0 and below 1, got {value!r}."
+                f"total_variation must be a distance of at least 0 and below 1, "
+                f"got {quoted(value)}."
             )
         if self.kind == "choices":
             if float(value) <= self.most:
@@ -115,10 +114,6 @@ class Effects:
     def words(self) -> str:
         """What an effect is called."""
         return "total variation =" if self.kind == "choices" else "phi ="
-
-
-def _each(read: Callable[[object], float], value: Any) -> Any:
-    return read(value) if np.ndim(value) == 0 else [read(one) for one in np.asarray(value).tolist()]
 
 
 class Tested(Protocol):

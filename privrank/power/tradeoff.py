@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from privrank.power.base import Power
-from privrank.util.checks import check_epsilon
+from privrank.util.checks import as_list, check_epsilon
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,12 +72,19 @@ def plot_tradeoff(
             f"one of nobs and power must be given: nobs to draw the {design.outcome} of so many "
             f"respondents, power to draw how many are needed."
         )
-    if not isinstance(epsilons, Iterable) or isinstance(epsilons, str):
+    several = as_list(epsilons)
+    if several is None:
         raise TypeError("epsilons must be a list of numbers, as [0.5, 1, 2].")
-    finite = [check_epsilon(epsilon) for epsilon in epsilons]
+    finite = [check_epsilon(epsilon) for epsilon in several]
     if not finite or not np.isfinite(finite).all():
         raise ValueError("epsilons must be finite: the line without privacy is drawn beside them.")
     plan: Any = design
+    known = [name for name in signature(plan.power).parameters if name not in ("nobs", "epsilon")]
+    if unknown := [name for name in stated if name not in known]:
+        raise TypeError(
+            f"{unknown[0]}= is none of what a {type(design).__name__} takes: state "
+            f"{', '.join(f'{name}=' for name in known)} or leave it out."
+        )
     drawn, rows = design.outcome if power is None else "nobs", []
     for epsilon in (*sorted(finite), np.inf):
         if power is None:

@@ -315,7 +315,8 @@ class Ledger:
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
         """
-        if unit != self._unit:
+        if check_choice("unit", unit, Unit) != self._unit:
+            rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
             if self._unit == "respondent":
                 remedy = (
                     "name the respondent column with respondent=, because an epsilon per row "
@@ -324,8 +325,8 @@ class Ledger:
             else:
                 remedy = (
                     f"use a Budget(unit='respondent'), because epsilon {epsilon} per respondent "
-                    f"with up to {max_rows} rows is stronger than epsilon {epsilon} per row and "
-                    f"the two cannot be added"
+                    f"with {rows} is stronger than epsilon {epsilon} per row and the two cannot be "
+                    f"added"
                 )
             raise ValueError(
                 f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."

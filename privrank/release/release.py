@@ -292,7 +292,7 @@ class Release:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], link: Link | None = None) -> Release:
         """Rebuild from :meth:`to_record`; `link` is one of the user's own that the record names."""
-        if record["schema"] != SCHEMA:
+        if not isinstance(record, Mapping) or record.get("schema") != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
         plan = Plan(
             by="an archive",
@@ -311,7 +311,7 @@ class Release:
             values={name: np.asarray(part["values"]) for name, part in record["parts"].items()},
             tie_break=tuple(record["tie_break"]),
             found=record["found"],
-            link=link or archived_link(record, None),
+            link=archived_link(record, link),
         )
 
     def to_json(self) -> str:

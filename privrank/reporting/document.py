@@ -18,6 +18,7 @@ from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
 from privrank.results.tables import Table
+from privrank.util.checks import check_names
 
 __all__ = ["report"]
 
@@ -136,7 +137,8 @@ def report(
 def _entries(results: Any) -> dict[str, Any]:
     """Return results by heading, that of their table where none is given."""
     if isinstance(results, Mapping):
-        found = {str(name): entry for name, entry in results.items()}
+        headings = check_names("results", list(results))
+        found = dict(zip(headings, results.values(), strict=True))
     else:
         several = isinstance(results, Sequence) and not isinstance(results, str)
         found = {}

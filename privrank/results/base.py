@@ -62,9 +62,6 @@ class Result(ABC):
     family: ClassVar[str]
     """Title of a table of several such results."""
 
-    noisy_errors: ClassVar[bool] = False
-    """Whether the standard errors of such a table are those of sampling and noise together."""
-
     @property
     def items(self) -> tuple[str, ...]:
         """The items, or the categories, in the declared order."""

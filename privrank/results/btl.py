@@ -74,7 +74,6 @@ class BTLResult(Result):
     warnings: tuple[str, ...] = ()
 
     family: ClassVar[str] = "Bradley-Terry worths"
-    noisy_errors: ClassVar[bool] = True
 
     def _shape(self) -> tuple[str, ...]:
         what = "items" if self._plain else "coefficients"
@@ -122,7 +121,7 @@ class BTLResult(Result):
     def _values(self, at: At) -> FloatArray:
         """Return the worths alone, which need no covariance and, of many items, no matrix."""
         b = self.estimate.coefficients
-        return b if self._plain and not at else np.asarray(self._map(at) @ b)
+        return b if self._plain and at is None else np.asarray(self._map(at) @ b)
 
     def _estimated(self) -> FloatArray:
         b = self.estimate.coefficients

@@ -35,7 +35,7 @@ from privrank.results.guarantee import (
     units,
 )
 from privrank.results.testnotes import between_groups
-from privrank.util.checks import check_alpha, check_count
+from privrank.util.checks import check_alpha, check_count, check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -200,7 +200,7 @@ class ClosenessResult(Result):
             If who is in which group is private, so that the sizes of the groups are not known, and
             for paired samples.
         """
-        check_power(power, self.alpha)
+        power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
         if self.release.sample.private_labels:
             raise ValueError(
@@ -289,6 +289,7 @@ class ClosenessResult(Result):
 
         With `details` it has the scale of the noise.
         """
+        check_flag("details", details)
         sample = self.release.sample
         rankings = sample.kind == "rankings"
         decision = "reject H0" if self.reject else "do not reject"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from privrank.results.base import Result
 from privrank.results.guarantee import SEEDED
 from privrank.results.labels import check_labels
 from privrank.results.tables import RANK_OF, Column, Table
-from privrank.util.checks import check_count
+from privrank.util.checks import check_count, check_names
 
 if TYPE_CHECKING:
     from privrank.results.pooled import PooledResult
@@ -76,24 +76,22 @@ def summary_col(
     shown = results if labels is None else label_all(results, labels)
     columns = [result._column() for result in shown]
     _check_shared(results, columns)
-    for name, texts in (("names", names), ("rows", rows)):
-        if isinstance(texts, str) or not isinstance(texts, Iterable | None):
-            raise TypeError(f"{name} must be a list of texts, got {type(texts).__name__}.")
-    headings = [column.name for column in columns] if names is None else list(names)
+    headings = [c.name for c in columns] if names is None else check_names("names", names)
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
     spans = () if groups is None else _spans(groups, len(results))
     families = list(dict.fromkeys(result.family for result in results))
-    asked = None if rows is None else _asked(columns, [_label(row, labels or {}) for row in rows])
+    terms = None if rows is None else check_names("rows", rows)
+    asked = terms and _asked(columns, [_label(term, labels or {}) for term in terms])
     estimates = _estimate_rows(columns, asked, digits)
     facts = _fact_rows(columns, asked, digits)
     errors = "Standard errors in parentheses, sampling and privacy noise together."
-    notes = [errors] * any(result.noisy_errors for result in results)
+    notes = [errors] * any(len(column.bse) for column in columns)
     notes += [SEEDED] * any("seeded" in dict(column.public)["noise source"] for column in columns)
     return Table(
         title=title or (families[0] if len(families) == 1 else "Results side by side"),
         header=(),
-        columns=("", *map(str, headings)),
+        columns=("", *headings),
         rows=(*estimates, *facts),
         notes=tuple(notes),
         spans=spans,
@@ -123,7 +121,7 @@ def label_all(
 
 def _label(term: str, labels: Mapping[str, str]) -> str:
     """Return a term in which codes are replaced: one alone, or a column and an item."""
-    column, colon, item = str(term).rpartition(":")
+    column, colon, item = term.rpartition(":")
     return f"{labels.get(column, column)}{colon}{labels.get(item, item)}"
 
 
@@ -141,7 +139,8 @@ def _check_shared(results: Sequence[Result | PooledResult], columns: Sequence[Co
 def _spans(groups: object, count: int) -> tuple[tuple[str, int], ...]:
     if not isinstance(groups, Mapping):
         raise TypeError('groups must map headings to numbers of columns, as {"Women": 2} does.')
-    spans = tuple((str(name), check_count("groups", width)) for name, width in groups.items())
+    headings = check_names("groups", list(groups))
+    spans = tuple(zip(headings, (check_count("groups", n) for n in groups.values()), strict=True))
     if sum(width for _, width in spans) != count:
         raise ValueError(
             f"groups must stand over all {count} results, and stand over "

@@ -23,6 +23,7 @@ from privrank.results.guarantee import (
     title,
     units,
 )
+from privrank.util.checks import check_flag
 
 if TYPE_CHECKING:
     from privrank.results.aggregation import AggregationResult
@@ -47,6 +48,7 @@ _READINGS = {
 
 def consensus_table(result: AggregationResult, details: bool) -> tables.Table:
     """Return the table a paper can print: consensus, intervals of ranks, the guarantee."""
+    check_flag("details", details)
     frame, release = result.to_frame(), result.release
     heads = {"rank": "place", "borda": "Borda", "std_err": "std err"}
     heads |= {"lower": f"[{result.alpha / 2:.3g}", "upper": f"{1 - result.alpha / 2:.4g}]"}

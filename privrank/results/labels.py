@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.util.checks import check_names
 
 __all__ = ["check_labels", "codes", "labelled"]
 
@@ -36,6 +37,7 @@ def check_labels(labels: object, known: Sequence[str]) -> dict[str, str]:
     """
     if not isinstance(labels, Mapping) or not all(isinstance(v, str) for v in labels.values()):
         raise TypeError('labels must map codes to texts, as {"crimRate": "Crime rate"} does.')
+    check_names("labels", list(labels))
     if empty := [str(code) for code, label in labels.items() if not label.strip()]:
         raise ValueError(f"labels must not be empty, and that of {empty[0]!r} is.")
     if unknown := [str(code) for code in labels if str(code) not in known]:

@@ -13,6 +13,7 @@ from privrank.results.guarantee import (
     seed_notes,
 )
 from privrank.results.tables import Column, Table
+from privrank.util.checks import check_flag
 
 if TYPE_CHECKING:
     from privrank.results.pooled import PooledResult
@@ -22,6 +23,7 @@ __all__ = ["pooled_column", "pooled_facts", "pooled_table"]
 
 def pooled_table(result: PooledResult, details: bool) -> Table:
     """Return pooled releases as a table in the style of statsmodels."""
+    check_flag("details", details)
     frame, test, same = result.to_frame(), result.test_heterogeneity(), result.survey == "same"
     first, count = result.results[0], len(result.results)
     unit = first.release.survey.unit

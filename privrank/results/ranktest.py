@@ -37,7 +37,7 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.util.checks import check_alpha, check_count
+from privrank.util.checks import check_alpha, check_count, check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -227,7 +227,7 @@ class RankTestResult(Result):
             Of rankings, the Mallows model with the largest phi; of choices, half of the categories
             more likely than the others.
         """
-        check_power(power, self.alpha)
+        power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
         return self._study().detectable_effect(power, replicates)
 
@@ -286,6 +286,7 @@ class RankTestResult(Result):
 
         With `details` it has the scale of the noise.
         """
+        check_flag("details", details)
         sample, alpha = self.release.sample, self.alpha
         what = "ranking" if sample.kind == "rankings" else "choice"
         word = "Items:" if sample.kind == "rankings" else "Categories:"

@@ -28,7 +28,7 @@ from privrank.results.guarantee import (
     title,
 )
 from privrank.util.arrays import own
-from privrank.util.checks import check_alpha
+from privrank.util.checks import check_alpha, check_flag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,6 @@ class TopKResult(Result):
     """
 
     family: ClassVar[str] = "Win rates"
-    noisy_errors: ClassVar[bool] = True
 
     k: int
     win_rate: FloatArray = field(repr=False)
@@ -314,6 +313,7 @@ class TopKResult(Result):
         -------
         Table
         """
+        check_flag("details", details)
         frame = self.to_frame()
         rows = tuple(
             (

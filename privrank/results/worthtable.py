@@ -21,6 +21,7 @@ from privrank.results.guarantee import (
     title,
 )
 from privrank.results.tables import Table
+from privrank.util.checks import check_flag
 
 __all__ = ["fit_table"]
 
@@ -45,6 +46,7 @@ def fit_table(
     Given its ``to_frame()``, the test of equal worths or those of the terms, the loss whose minimum
     the estimates are, the design effect, and the header's lines on the likelihood and penalty.
     """
+    check_flag("details", details)
     link, design = release.link, release.design
     notes, counts = [_tests_note(release, tests)], count_notes(release, "worths towards zero")
     if design.covariates is None:

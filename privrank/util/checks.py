@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Set
-from numbers import Integral, Number, Real
+from collections.abc import Iterable, Iterator, Mapping, Set
+from numbers import Integral, Real
 from typing import Any, TypeGuard, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "PrivrankWarning",
+    "as_array",
+    "as_list",
+    "as_numbers",
     "check_alpha",
     "check_choice",
     "check_count",
@@ -24,6 +28,7 @@ __all__ = [
     "check_epsilon",
     "check_flag",
     "check_items",
+    "check_names",
     "check_penalty",
     "check_rng",
     "is_number",
@@ -35,6 +40,9 @@ __all__ = [
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 """Outside these the noise, or what is left of it, no longer fits double precision."""
 
+LARGEST_COUNT = 2**53
+"""Beyond it double precision does not tell whole numbers apart."""
+
 
 class PrivrankWarning(UserWarning):
     """A result to be read with care; said from the release and public facts alone."""
@@ -42,13 +50,48 @@ class PrivrankWarning(UserWarning):
 
 def quoted(value: object) -> str:
     """Return a plain value as it is written in code; of all else, which may be data, the type."""
-    plain = value is None or isinstance(value, str | Number)
+    plain = value is None or isinstance(value, str | bool) or is_number(value)
     return repr(value) if plain else type(value).__name__
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a real number, which True and False are not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """Return whether a value is a real number; True, False and what no float holds are none."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def as_list(values: object) -> list[Any] | None:
+    """Return what a sequence, a one-dimensional array or a series holds.
+
+    None for all else: also for texts, for sets and mappings, and for iterators, which can be read
+    once.
+    """
+    if not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
+        return None
+    if isinstance(values, str | bytes | bytearray | Set | Mapping | Iterator):
+        return None
+    return list(values)
+
+
+def as_numbers(values: object) -> NDArray[np.float64] | None:
+    """Return a sequence of real numbers as an array; None for all else, texts of numbers too."""
+    found = as_list(values)
+    if found is None or not all(map(is_number, found)):
+        return None
+    return np.array(found, dtype=np.float64)
+
+
+def as_array(values: object) -> NDArray[Any]:
+    """Return an array; of lists that differ in length an empty one of objects."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.empty(0, dtype=object)
 
 
 def check_epsilon(epsilon: object) -> float:
@@ -127,7 +170,9 @@ def check_count(name: str, value: object, *, low: int = 1, high: int | None = No
         raise TypeError(f"{name} must be an integer {span}, got {type(value).__name__}.")
     number = int(value)
     if number < low or (high is not None and number > high):
-        raise ValueError(f"{name} must be {span}, got {number}.")
+        raise ValueError(f"{name} must be {span}, got {quoted(number)}.")
+    if high is None and number > LARGEST_COUNT:
+        raise ValueError(f"{name} must be at most 2**53, got {quoted(number)}.")
     return number
 
 
@@ -155,11 +200,7 @@ def check_penalty(penalty: object) -> float | None:
     """Return the ridge as a number, or None for ``"auto"``."""
     if isinstance(penalty, str) and penalty == "auto":
         return None
-    if (
-        isinstance(penalty, bool)
-        or not isinstance(penalty, int | float | np.number)
-        or not 0 <= float(penalty) < math.inf
-    ):
+    if not is_number(penalty) or not 0 <= penalty < math.inf:
         raise ValueError(
             f"penalty must be 'auto' or a number of at least 0, got {quoted(penalty)}."
         )
@@ -186,23 +227,30 @@ def check_flag(name: str, value: object) -> bool:
 
 def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     """Return the declared items as a tuple of at least two distinct names."""
-    one_line = getattr(items, "ndim", 1) == 1
-    if not isinstance(items, Iterable) or not one_line or isinstance(items, str | Set | Mapping):
+    listed = as_list(items)
+    if listed is None:
         raise TypeError(
             f"{name} must be a sequence of names, got {type(items).__name__}: list the {name} "
             f"of the questionnaire in the order of the report."
         )
-    names = tuple(items)
-    flags = [isinstance(label, bool | np.bool_) for label in names]
-    if any(flags) != all(flags) or not all(
-        isinstance(label, str | Integral | np.bool_) for label in names
-    ):
-        raise TypeError(f"{name} must be names or whole numbers: write the others as text.")
+    names = tuple(listed)
+    if not all(isinstance(label, bool | np.bool_) for label in names):
+        check_names(name, names)
     if len(names) < 2:
         raise ValueError(f"{name} must hold at least two names, got {len(names)}.")
     if len({str(label) for label in names}) != len(names):
         raise ValueError(f"{name} must be distinct: the same name is listed twice.")
     return names
+
+
+def check_names(name: str, values: object) -> list[str]:
+    """Return a list of texts or whole numbers as texts."""
+    names = as_list(values)
+    if names is None:
+        raise TypeError(f"{name} must be a list of texts, got {type(values).__name__}.")
+    if not all(isinstance(one, str | Integral) and not isinstance(one, bool) for one in names):
+        raise TypeError(f"{name} must be names or whole numbers: write the others as text.")
+    return [str(one) for one in names]
 
 
 def check_tolerance(tolerance: object) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -43,6 +45,9 @@ class Workers:
     def __exit__(self, *error: object) -> None:
         """End the other processes."""
         if self._others is not None:
+            # work that was cancelled leaves the queue ahead of this; loky before 3.6 waits for it
+            with suppress(BrokenExecutor):
+                self._others.submit(int).result()
             self._others.shutdown()
             self._others = None
 

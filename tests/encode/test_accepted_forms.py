@@ -40,6 +40,31 @@ def test_names_with_dots_need_no_quotes(respondent):
         pr.UniformityTest.from_formula("np.log(a) + b ~ 1", RANKS)
 
 
+@pytest.mark.parametrize("name", ["Straße ~ ^", "a|b", "50% off_deal", "x + y", "it's: a-b*c/d"])
+def test_quoted_names_may_hold_any_character(name):
+    ranks = RANKS.rename(columns={"a": name}).assign(who=pd.Categorical(list("uvuv")))
+    named = pr.UniformityTest.from_formula(f'Q("{name}") + b + c ~ 1', ranks)._encoded.sample
+    assert named.items == (name, "b", "c")
+    test = pr.ClosenessTest.from_formula(f'b + Q("{name}") + c ~ who', ranks)
+    assert "groups u 2, v 2" in repr(test)
+    frame = pd.DataFrame({"one": ["p", "q"] * 20, name: ["q", "r"] * 20})
+    frame = frame.assign(won=[1, -1, -1, 1, 1] * 8)
+    model = pr.PrivateBTL.from_formula(
+        f'one + Q("{name}") + won ~ old',
+        frame.assign(old=["no", "no", "yes", "yes"] * 10),
+        items=list("pqr"),
+        respondent=None,
+        levels={"old": ["no", "yes"]},
+    )
+    assert model.fit(np.inf).release.design.covariates.formula == "old"
+
+
+def test_a_name_that_needs_quotes_is_told_so():
+    for formula in ("`50% off` + b ~ 1", "Q(50% off) + b ~ 1"):
+        with pytest.raises(ValueError, match=r"not Python names as Q\('...'\)"):
+            pr.UniformityTest.from_formula(formula, RANKS)
+
+
 def test_covariates_may_have_dots():
     frame = pd.DataFrame({"item1": ["p", "q"] * 20, "item2": ["q", "r"] * 20})
     frame = frame.assign(outcome=[1, -1, -1, 1] * 10, **{"is.old": ["no", "yes"] * 20})

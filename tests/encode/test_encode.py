@@ -389,7 +389,7 @@ BAD_FITS = {
         ["epsilon is too small"],
     ),
     "max_rows beyond all questionnaires": (
-        lambda: people(max_rows=10**20, distinct_pairs=False),
+        lambda: people(max_rows=2**53, distinct_pairs=False),
         {"dependence": "worst"},
         ValueError,
         ["max_rows", "too large"],

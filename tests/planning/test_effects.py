@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.planning.simulation import Curve, detectable
+from privrank.planning.simulation import Curve, Enumerated, detectable
+from privrank.privacy.noise import DiscreteLaplace
 
 
 def probit_curve(noise=0.3):
@@ -28,6 +29,23 @@ def test_the_error_of_an_effect_is_that_of_its_simulation(monkeypatch):
     effects, errors = np.array(found).T
     assert 0.4 < np.median(errors) / effects.std(ddof=1) < 2.5
     assert abs(effects.mean() - 1.2) < 0.1
+
+
+@pytest.mark.parametrize("scale", [0, 1, 30, 3000])
+def test_of_many_counts_not_each_is_asked(scale, monkeypatch):
+    noise, asked = DiscreteLaplace(float(scale)), []
+
+    def reject(counts, order):
+        asked.append(counts)
+        return float(noise.tail(np.array(1500 - abs(counts - 500_000))))
+
+    curve = Enumerated(reject, lambda effect: 0.5 + effect, lambda a, b: a, 10**6)
+    exact = curve.at(0.001)[0]
+    each = len(asked)
+    monkeypatch.setattr("privrank.planning.simulation._EVERY", 0)
+    monkeypatch.setattr("privrank.planning.simulation._INTERVALS", 64)
+    assert abs(curve.at(0.001)[0] - exact) < 1e-7 and 0.05 < exact < 0.95
+    assert len(asked) - each < 0.7 * each
 
 
 def test_a_comparison_of_groups_says_what_it_detects():

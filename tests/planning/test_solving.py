@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from joblib.externals.loky import ProcessPoolExecutor
 from scipy.special import ndtr
 
 import privrank as pr
@@ -67,6 +68,27 @@ def test_any_number_of_processes_finds_the_same(monkeypatch):
         assert mean_of(uniform, 45, two, "test")[0] == np.mean([uniform(k) for k in range(45)])
         assert two.map(abs, [-3, 1, -2, 0], "test") == [3, 1, 2, 0]
     assert two._others is None
+
+
+def test_no_work_is_left_when_processes_end(monkeypatch):
+    monkeypatch.setattr(workers, "PATIENCE", 0.0)
+    end, left = ProcessPoolExecutor.shutdown, []
+
+    def shutdown(pool, *arguments, **options):
+        left.append(dict(pool._pending_work_items))
+        end(pool, *arguments, **options)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "shutdown", shutdown)
+    with pytest.raises(KeyboardInterrupt), Workers(2) as two:
+        two.map(interrupted, range(40), "test")
+    assert left == [{}]
+
+
+def interrupted(number):
+    """Do what the other process is asked, and interrupt this one."""
+    if number == 39:
+        raise KeyboardInterrupt
+    return number
 
 
 def test_what_replicates_agree_on_is_not_exact():

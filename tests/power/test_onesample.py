@@ -146,7 +146,10 @@ BAD = {
     "phi of choices": (lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0), "phi= is the disp"),
     "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
     "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.6"),
-    "H0": (lambda: UNIFORM(4).solve_power(phi=1.0, epsilon=1.0, power=0.8), "is H0 itself"),
+    "H0": (
+        lambda: UNIFORM(4).solve_power(phi=1.0, epsilon=1.0, power=0.8),
+        "phi = 1 is H0 itself",
+    ),
     "too small an effect": (
         lambda: TABLE.solve_power(total_variation=1e-6, epsilon=1.0, power=0.8),
         "no nobs up to 100000000 reaches power 0.8",

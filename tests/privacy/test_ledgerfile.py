@@ -657,7 +657,7 @@ def test_of_several_threads_one_is_warned(monkeypatch):
 
     def advise(_):
         together.wait()
-        spend._advise()
+        spend._advise("row")
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(advise, range(2)))
@@ -670,9 +670,9 @@ def test_a_fit_without_a_budget_is_warned_of_once(monkeypatch):
     for fitted in (model(), aggregation):
         unsaid(monkeypatch)
         with pytest.warns(pr.PrivrankWarning, match="counted in no budget") as caught:
-            fitted.fit(epsilon=1.0)
+            unit = fitted.fit(epsilon=1.0).release.survey.unit
         (said,) = [w for w in caught if "no budget" in str(w.message)]
-        assert said.filename == __file__
+        assert said.filename == __file__ and f"unit={unit!r})" in str(said.message)
         assert quiet(lambda fitted=fitted: fitted.fit(epsilon=1.0))
 
 

@@ -28,7 +28,7 @@ from privrank.encode.frames import (
     open_wide,
     with_respondent_column,
 )
-from privrank.util.checks import check_items
+from privrank.util.checks import as_list, check_items
 
 __all__ = [
     "Ranked",
@@ -245,12 +245,12 @@ def read_long(
 
 
 def _check_places(places: object, present: Sequence[Any], respondent: str | None) -> list[Any]:
-    if isinstance(places, str | bytes) or not isinstance(places, Sequence | pd.Index | np.ndarray):
+    names = as_list(places)
+    if names is None:
         raise TypeError(
             f"places must be a sequence of column names, best place first, "
             f"got {type(places).__name__}."
         )
-    names = list(places)
     if not all(isinstance(name, Hashable) for name in names):
         raise TypeError("places must be column names: at least one cannot be a name.")
     check_present(names, [*present, respondent], "places")
