@@ -261,7 +261,7 @@ def verdict(rows: list[dict[str, Any]]) -> str:
     holm = np.minimum(np.maximum.accumulate(adjusted), 1.0)
     apart = [name for (_, name), pvalue in zip(ranked, holm, strict=True) if pvalue <= 0.05]
     text = (
-        f"Of {len(ranked)} comparisons {beyond} are more than 2 standard errors apart, where "
+        f"Apart by more than 2 standard errors: {beyond} of {len(ranked)} comparisons, where "
         f"{2.0 * norm.sf(2.0) * len(ranked):.1f} are expected of plans that agree with fits; the "
         f"largest difference is {ranked[0][0]:.1f} ({ranked[0][1]}), with a p-value of "
         f"{holm[0]:.2g} after Holm's adjustment."

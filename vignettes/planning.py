@@ -28,10 +28,10 @@ print(needed)
 # %% [markdown]
 # ## What epsilon buys
 #
-# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits; for figures 60 at each point will do.
+# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits; for figures 50 at each point will do.
 
 # %%
-sketch = pr.power.BTLPower(**facts, replicates=60)
+sketch = pr.power.BTLPower(**facts, replicates=50)
 figure = pr.plot_tradeoff(
     sketch, [0.5, 1, 4], power=0.8, contrast=0.4
 )  # Respondents it takes to tell two items apart, by epsilon

@@ -67,7 +67,7 @@ class BTLPower(Power):
     protocol : Protocol, optional
         A protocol of the local model that asks for one pair; its epsilon is that which is asked
         about.
-    replicates : int, default 200
+    replicates : int, default 100
         Fits that are simulated.
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
@@ -105,7 +105,7 @@ class BTLPower(Power):
     simultaneous: bool = False
     mode: Mode = "central"
     protocol: Asking | None = None
-    replicates: int = 200
+    replicates: int = 100
     n_jobs: int = 1
 
     def __post_init__(self) -> None:

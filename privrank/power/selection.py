@@ -60,7 +60,7 @@ class TopKPower(Power):
     aim : {"separated", "right"}
         What `power` is the probability of: that the right set is selected and its separation
         p-value is at most `alpha`, or that the right set is selected.
-    replicates : int, default 200
+    replicates : int, default 100
         Fits that are simulated.
     n_jobs : int, default 1
         Processes; -1 for as many as there are cores. The answer is the same for any number.
@@ -99,7 +99,7 @@ class TopKPower(Power):
     aim: Aim = "separated"
     mode: Mode = "central"
     protocol: Asking | None = None
-    replicates: int = 200
+    replicates: int = 100
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
