@@ -21,14 +21,14 @@ changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training
 
 # %%
 facts = {"items": changes, "max_rows": 10, "design": "public", "design_effect": 2.0}
-plan = pr.power.BTLPower(**facts)
+plan = pr.power.BTLPower(**facts, replicates=200)
 needed = plan.solve_power(epsilon=1.0, win_probability=0.6, power=0.8)
 print(needed)
 
 # %% [markdown]
 # ## What epsilon buys
 #
-# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits; for figures 50 at each point will do.
+# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits, 200 of each above; for figures 50 at each point will do.
 
 # %%
 sketch = pr.power.BTLPower(**facts, replicates=50)
