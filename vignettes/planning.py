@@ -28,7 +28,7 @@ print(needed)
 # %% [markdown]
 # ## What epsilon buys
 #
-# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits, 200 of each above; for figures 50 at each point will do.
+# The same question at several epsilons; the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits; figures can do with fewer of them than a number that counts.
 
 # %%
 sketch = pr.power.BTLPower(**facts, replicates=50)
