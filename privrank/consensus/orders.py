@@ -45,8 +45,9 @@ def kemeny_score(order: IntArray, pairs: NDArray[Any]) -> float:
 
     For fractions of rankings this is their mean Kendall distance to the order.
     """
-    # rows follow columns below the diagonal
-    return float(np.tril(_real(pairs)[np.ix_(order, order)], -1).sum())
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    return float(np.einsum("ji,ji", _real(pairs), place[:, None] > place))
 
 
 def borda(pairs: NDArray[Any]) -> FloatArray:
