@@ -6,7 +6,8 @@ beside the predicted one; the mean excess of consensus orders, and the mean widt
 beside theirs. `sd` is the difference over the standard errors of both, and `error sd` that of the
 medians. Effects are those that the plans were looked at with while they were built, and held-out
 ones: spread worths, strong preferences, many items, an epsilon of .3 to .5, a few hundred answers,
-second moments of pairs, noise that is nearly all of the error. Plans take more replicates here than
+second moments of pairs, noise that is nearly all of the error, pairs with one or two comparisons,
+ties that random responses make up. Plans take more replicates here than
 by default, so that the table tells their errors from those of their simulation.
 """
 
@@ -78,6 +79,12 @@ CELLS = (
     Cell("contrast", {"items": 6, "max_rows": 10, "dependence": "pairs"}, 150, 1.0, 0.8, True),
     Cell("contrast", {"items": 5, "unit": "row", "worths": 1.0}, 200, 0.6, 2.0, True),
     Cell("contrast", {"items": 8, **PUBLIC, "worths": 2.0}, 100, 0.4, 2.0, True),
+    Cell("contrast", {"items": 30, "mode": "local"}, 500, 4.0, 1.0),
+    Cell("contrast", {"items": 12, "mode": "local"}, 300, 3.0, 2.0, True),
+    Cell("contrast", {"items": 6, "mode": "local", "ties": True}, 3000, 1.0, 0.5),
+    Cell("contrast", {"items": 30, "max_rows": 5, "design": "public"}, 100, INF, 1.0, True),
+    Cell("contrast", {"items": 20, "max_rows": 4}, 300, 2.0, 2.0, True),
+    Cell("contrast", {"items": 8, "max_rows": 2, "design": "public"}, 12, INF, 2.0),
     Cell("top", {"items": 6, "k": 2, **PUBLIC}, 300, 1.0, 0.35),
     Cell("top", {"items": 6, "k": 2, **PUBLIC}, 300, INF, 0.25),
     Cell("top", {"items": 6, "k": 2, **PRIVATE}, 300, 1.0, 0.45),
@@ -93,6 +100,8 @@ CELLS = (
     Cell("top", {"items": 5, "k": 2, "max_rows": 6, "dependence": "pairs"}, 200, 0.5, 1.5),
     Cell("top", {"items": 6, "k": 2, "max_rows": 10}, 150, 0.6, 2.5, True),
     Cell("top", {"items": 8, "k": 3, **PUBLIC}, 100, 1.0, 2.5, True),
+    Cell("top", {"items": 6, "k": 2, "max_rows": 3}, 100, INF, 0.6),
+    Cell("top", {"items": 12, "k": 3, "max_rows": 4, "design": "public"}, 150, 4.0, 1.2, True),
     Cell("excess", {"items": 6}, 300, 0.5, 0.8, share=2),
     Cell("excess", {"items": 6}, 100, INF, 0.9, share=2),
     Cell("excess", {"items": 10, "method": "borda"}, 500, 0.5, 0.8),
@@ -133,7 +142,9 @@ def run(rng: np.random.Generator, cell: Cell) -> tuple[float, float]:
     rows = cell.plan.get("max_rows", 1)
     frame = comparisons(rng, worths, cell.nobs, rows)
     if cell.plan.get("mode") == "local":
-        tally = reports(rng, frame, pr.local.Comparisons(names, epsilon=cell.epsilon))
+        ties = cell.plan.get("ties", False)
+        protocol = pr.local.Comparisons(names, epsilon=cell.epsilon, ties=ties)
+        tally = reports(rng, frame, protocol)
         if cell.what == "top":
             return separated(pr.PrivateTopK.from_reports(tally, cell.plan["k"]), cell), math.nan
         result = pr.PrivateBTL.from_reports(tally)
@@ -144,7 +155,12 @@ def run(rng: np.random.Generator, cell: Cell) -> tuple[float, float]:
         if cell.what == "top":
             model = pr.PrivateTopK(frame, cell.plan["k"], **facts)
             return separated(model.fit(cell.epsilon, **options), cell), math.nan
-        result = pr.PrivateBTL(frame, **facts).fit(cell.epsilon, **options)
+        try:
+            result = pr.PrivateBTL(frame, **facts).fit(cell.epsilon, **options)
+        except ValueError as error:
+            if "connect" not in str(error):
+                raise
+            return 0.0, INF
     contrast = np.zeros((1, len(worths)))
     contrast[0, :2] = 1.0, -1.0
     covariance = result.cov_params().to_numpy()

@@ -156,10 +156,17 @@ def share_of(
 
 
 def _bound(margin: FloatArray, hits: FloatArray) -> float:
-    """Return the middle of two margins above which there are as many as there are hits."""
-    ranked = np.concatenate(([-np.inf], np.sort(margin), [np.inf]))
-    below = len(hits) - int(hits.sum())
-    return float(ranked[below : below + 2].mean())
+    """Return a bound, between margins, above which there are about as many as there are hits.
+
+    Margins of few answers are often equal; what differs by rounding alone counts as equal, too.
+    """
+    ranked = np.sort(margin)
+    middles = 0.5 * (ranked[1:] + ranked[:-1])
+    below = np.arange(1, len(ranked))
+    apart = np.diff(ranked) > 1e-9 * max(np.abs(ranked).max(), 1e-300)
+    bounds = np.concatenate(([-np.inf], middles[apart], [np.inf]))
+    left = np.concatenate(([0], below[apart], [len(ranked)]))
+    return float(bounds[np.argmin(np.abs(left - (len(hits) - hits.sum())))])
 
 
 def _block(one: Callable[[int], T], replicates: int, number: int) -> list[T]:

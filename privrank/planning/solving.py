@@ -146,7 +146,7 @@ def solve(search: Search, start: float) -> Solved | None:
         return None
     low, high = bracket
     if low is None:
-        return Solved(math.exp(high[0]), 0.0, high[2])
+        return Solved(search.least, 0.0, high[2])
     return _closed(search, low, high) if search.exact else _refined(search, low, high)
 
 

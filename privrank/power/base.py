@@ -137,8 +137,6 @@ class Power(ABC):
     """Whether it grows with the number of units, epsilon and the effect; else it falls."""
     probability: ClassVar[bool] = True
     """Whether it is a probability; else it is positive."""
-    units: ClassVar[str] = "respondents"
-    """What `nobs` counts."""
 
     replicates: int
     n_jobs: int
@@ -157,6 +155,11 @@ class Power(ABC):
     def _shown(self, effect: float) -> float:
         """Return an effect as a user states it."""
         return effect
+
+    @property
+    def _counted(self) -> str:
+        """What `nobs` counts."""
+        return "respondents"
 
     @property
     def _effect_words(self) -> str:
@@ -244,7 +247,7 @@ class Power(ABC):
         if found is None:
             raise ValueError(self._out_of_reach(name, target, span, point))
         if name != "effect":
-            words = self.units if name == "nobs" else "epsilon ="
+            words = self._counted if name == "nobs" else "epsilon ="
             return Estimate(found.at, found.error, words=words)
         shown = self._shown(found.at)
         error = abs(self._shown(found.at + found.error) - shown)
@@ -260,11 +263,11 @@ class Power(ABC):
         if name == "epsilon":
             return (
                 f"no epsilon up to {span.most:g} reaches {self.outcome} {target:g} here: take more "
-                f"{self.units} or state a larger effect."
+                f"{self._counted} or state a larger effect."
             )
         return (
-            f"no effect reaches {self.outcome} {target:g} with {point.nobs} {self.units} at "
-            f"epsilon {point.epsilon:g}: take more {self.units} or a larger epsilon."
+            f"no effect reaches {self.outcome} {target:g} with {point.nobs} {self._counted} at "
+            f"epsilon {point.epsilon:g}: take more {self._counted} or a larger epsilon."
         )
 
     def _frame(self, dep_var: Dependent, **at: Any) -> pd.DataFrame:

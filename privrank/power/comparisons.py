@@ -58,15 +58,15 @@ class BTLPower(Power):
         Worths of the other items, beside the middle of the two that are compared: one for each, or
         one number over whose range they are spread evenly. Without it all are in the middle.
     design_effect : float, default 1.0
-        How many times as much a respondent's answers vary as independent ones. 1.5 is usual where
-        respondents differ.
+        How many times as much a respondent's answers vary as independent ones, at most `max_rows`.
+        1.5 is usual where respondents differ.
     simultaneous : bool, default False
         Whether all pairs are judged at once, as for ranks (Bonferroni).
     mode : {"central", "local"}
         ``"local"``: reports of :class:`privrank.local.Comparisons`, one of each respondent.
     protocol : Protocol, optional
-        A protocol of the local model that asks for one pair; its epsilon is that which is asked
-        about.
+        A protocol of the local model that asks for one of all pairs; its epsilon is that which is
+        asked about.
     replicates : int, default 100
         Fits that are simulated.
     n_jobs : int, default 1
@@ -76,8 +76,9 @@ class BTLPower(Power):
     -----
     Whole fits are simulated: answers are drawn, released by the plan of a fit with its noise, and
     read by the code that reads releases, so that what is predicted is what fits give, up to the
-    Monte Carlo error. Of a survey of more than 400 respondents so many are drawn, and errors are
-    scaled to its size.
+    Monte Carlo error. Of a survey with many more answers than pairs, some respondents are drawn,
+    and errors are scaled to its size. Surveys whose comparisons do not connect all items find
+    nothing, as their fits are refused.
 
     `power` is the share of fits whose score test rejects a difference of 0. Its error is made
     smaller by a control variate: how far answers and noise move the difference to first order, of
@@ -148,6 +149,10 @@ class BTLPower(Power):
         return least_and_most(name, self._survey().protocol is not None)
 
     @property
+    def _counted(self) -> str:
+        return self._survey().units
+
+    @property
     def _caption(self) -> str:
         return "Two items told apart by their worths"
 
@@ -191,6 +196,9 @@ class BTLPower(Power):
         self, nobs: int, epsilon: float, contrast: float = 0.0, *, delta: float = 0.0
     ) -> Estimate:
         """Return the median of the standard errors of the difference that fits will print.
+
+        Infinite where half of them and more would be refused, as comparisons do not connect all
+        items.
 
         Parameters
         ----------
@@ -277,7 +285,7 @@ def spread(worths: object, items: Sequence[str], named: int) -> FloatArray:
         return np.zeros(left)
     found = as_numbers(worths)
     if is_number(worths) and left:
-        found = np.linspace(0.5, -0.5, left) * float(worths)
+        found = np.linspace(0.5, -0.5, left) * float(worths) if left > 1 else np.zeros(1)
     if found is None or found.shape != (left,) or not np.isfinite(found).all():
         raise ValueError(
             f"worths must be one number, or one for each of the {left} other items: leave it out "
@@ -314,13 +322,18 @@ def _outcome(fits: Fits, level: float, number: int) -> Outcome:
     """Return whether a simulated fit tells the first two items apart at this level."""
     inference, near = fits.fit(number)
     away = np.abs(near[:, 0] - near[:, 1])
-    pvalue = pvalues(inference, _first_two(near.shape[1]))[0]
-    return Outcome(pvalue <= level, away[0], away[1:])
+    told = inference is not None and pvalues(inference, _first_two(near.shape[1]))[0] <= level
+    return Outcome(bool(told), away[0], away[1:])
 
 
 def _standard_error(fits: Fits, number: int) -> float:
-    """Return the standard error of the difference of the first two that a simulated fit prints."""
+    """Return the standard error of the difference of the first two that a simulated fit prints.
+
+    Infinite where it is refused.
+    """
     inference, near = fits.fit(number)
+    if inference is None:
+        return math.inf
     contrast = _first_two(near.shape[1])
     return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
 
@@ -329,9 +342,11 @@ def median_of(values: Sequence[float]) -> tuple[float, float]:
     """Return the median and its standard error.
 
     A quarter of what lies between the values of the ranks two standard deviations, the root of
-    their number, to either side.
+    their number, to either side; infinite where one of these is.
     """
     ranked, n = np.sort(values), len(values)
     ranks = 0.5 * (n - 1) + math.sqrt(n) * np.array([-1.0, 1.0])
+    if math.isinf(ranked[math.ceil(ranks[1])]):
+        return float(np.quantile(ranked, 0.5, method="higher")), math.inf
     low, high = np.interp(ranks, np.arange(n), ranked)
     return float(np.median(ranked)), 0.25 * float(high - low)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from privrank.bradley_terry.directions import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import Estimate, covariance, estimate, response
@@ -25,6 +26,7 @@ from privrank.hypotheses.nulltables import public_generator
 from privrank.mechanisms.dependence import STEPS, round_directions, round_expected
 from privrank.mechanisms.objective import Perturbation, certified_worths
 from privrank.mechanisms.spend import draw
+from privrank.release.connected import groups_of
 from privrank.release.plan import Plan
 from privrank.release.release import (
     DEPENDENCE,
@@ -46,8 +48,8 @@ __all__ = ["Fits"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_MOST, _LEAST, _CELLS = 400, 100, 2**16
-"""Respondents that are simulated at most, and at least where pairs are many, and their answers."""
+_ANSWERS, _EACH, _LEAST = 2**15, 20, 100
+"""Answers that are simulated of a larger survey, in all and of each pair, and respondents."""
 
 _OTHERS = 64
 """Draws of other answers and noise."""
@@ -61,61 +63,99 @@ class _Answers:
     ----------
     nobs : int
         Respondents of the survey.
-    count, net : ndarray, shape (pairs,)
-        Comparisons, and wins less losses of the first item.
+    ends : csr_array, shape (pairs, m)
+        The two items of each pair, 1 and -1.
+    count, decided, net : ndarray, shape (pairs,)
+        Comparisons, those that are no ties, and wins less losses of the first item.
     mean : ndarray, shape (pairs,)
         Expected answers.
-    met, away : ndarray, shape (respondents, pairs)
-        Who compared what, and answers less expected ones, of the respondents simulated.
-    share, both : float
-        How probable it is that a respondent compares a pair, and both of two.
+    asked : ndarray of int, shape (respondents, rows)
+        Pairs that the respondents simulated compared.
+    away : ndarray, shape (respondents, rows)
+        Their answers less expected ones.
     effect : float
         Design effect.
     """
 
     nobs: int
+    ends: csr_array
     count: FloatArray
+    decided: FloatArray
     net: FloatArray
     mean: FloatArray
-    met: FloatArray
+    asked: IntArray
     away: FloatArray
-    share: float
-    both: float
     effect: float
+
+    @property
+    def share(self) -> float:
+        """How probable it is that a respondent compares a pair."""
+        return float(self.asked.shape[1] / len(self.mean))
+
+    @property
+    def both(self) -> float:
+        """How probable it is that a respondent compares both of two pairs."""
+        return float(self.share * (self.asked.shape[1] - 1) / max(len(self.mean) - 1, 1))
 
     @property
     def _variance(self) -> FloatArray:
         """Variance of a respondent's answers around expected ones, by pair."""
         return np.asarray(self.share * self.effect * (1.0 - self.mean**2))
 
-    def _whole(self, sums: FloatArray, each: FloatArray) -> FloatArray:
-        return _of_all(sums, each, len(self.met), self.nobs)
+    def _table(self, values: FloatArray) -> csr_array:
+        """Return numbers by respondent and row as a table of respondents and pairs."""
+        some, rows = self.asked.shape
+        starts = rows * np.arange(some + 1)
+        return csr_array((values.ravel(), self.asked.ravel(), starts), (some, len(self.mean)))
 
-    def by_item(self, off: FloatArray, ends: FloatArray) -> FloatArray:
-        """Return the sums over respondents of net times net, of answers less `off`.
+    def _whole(self, one: csr_array, other: csr_array, each: FloatArray) -> FloatArray:
+        """Return the sum over all respondents of a row times a row, which is expected to be so."""
+        return _of_all((one.T @ other).toarray(), each, len(self.asked), self.nobs)
 
-        Shape (m, m), given the two items of each pair.
-        """
+    def by_item(self, off: FloatArray) -> FloatArray:
+        """Return the sums over respondents of net times net, of answers less `off`: (m, m)."""
         rest = self.mean - off
-        nets, along = (self.away + self.met * rest) @ ends, rest @ ends
+        nets, along = self._table(self.away + rest[self.asked]) @ self.ends, rest @ self.ends
         spread = self._variance + (self.share - self.both) * rest**2
-        each = (ends.T * spread) @ ends + self.both * np.outer(along, along)
-        return self._whole(nets.T @ nets, each)
+        each = _by_item(self.ends, spread) + self.both * np.outer(along, along)
+        return self._whole(nets, nets, each)
 
     def by_pair(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the sums of answers by answers, answers by counts and counts by counts.
 
-        Shape (pairs, pairs) each, as a non-private run keeps them.
+        Shape (pairs, pairs) each, of the pairs met, as a non-private run keeps them.
         """
-        mean, answers = self.mean[:, None], self.away + self.met * self.mean
+        kept = self.count > 0
+        met = self._table(np.ones_like(self.away))[:, kept]
+        answers = self._table(self.away + self.mean[self.asked])[:, kept]
+        mean, variance = self.mean[kept], self._variance[kept]
         counts = np.full((len(mean), len(mean)), self.both)
         np.fill_diagonal(counts, self.share)
-        square = mean * counts * self.mean + np.diag(self._variance)
+        square = np.outer(mean, mean) * counts + np.diag(variance)
         return (
-            self._whole(answers.T @ answers, square),
-            self._whole(answers.T @ self.met, mean * counts),
-            self._whole(self.met.T @ self.met, counts),
+            self._whole(answers, answers, square),
+            self._whole(answers, met, mean[:, None] * counts),
+            self._whole(met, met, counts),
         )
+
+
+def _by_item(ends: csr_array, weights: FloatArray) -> FloatArray:
+    """Return the sum over pairs of their two ends times these, weighted: shape (m, m)."""
+    return np.asarray((ends.T @ ends.multiply(weights[:, None])).toarray())
+
+
+def _different(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:
+    """Return so many different pairs for each of some respondents, all sets alike.
+
+    Floyd's algorithm: one of all pairs but the last few, or the first of these if it is taken.
+    """
+    drawn, asked = rng.random((some, rows)), np.empty((some, rows), dtype=np.int64)
+    for place in range(rows):
+        last = pairs - rows + place
+        one = (drawn[:, place] * (last + 1)).astype(np.int64)
+        taken = (asked[:, :place] == one[:, None]).any(axis=1)
+        asked[:, place] = np.where(taken, last, one)
+    return asked
 
 
 def _of_all(sums: FloatArray, each: FloatArray, some: int, nobs: int) -> FloatArray:
@@ -143,9 +183,9 @@ class Fits:
 
     Notes
     -----
-    Of a survey of more than 400 respondents so many are simulated, and errors of their sums are
-    scaled to its size. A design effect multiplies the variance of answers around the expected ones
-    in all directions alike.
+    Of a survey with many more answers than pairs some respondents are simulated, and errors of
+    their sums are scaled to its size. A design effect multiplies the variance of answers around the
+    expected ones in all directions alike.
     """
 
     design: Design
@@ -154,24 +194,23 @@ class Fits:
     effect: float
 
     @property
-    def _ends(self) -> FloatArray:
-        """The two items of each pair, 1 and -1: shape (pairs, m)."""
-        first, second = np.triu_indices(len(self.worths), 1)
-        each = np.eye(len(self.worths))
-        return np.asarray(each[first] - each[second])
-
-    @property
     def _gain(self) -> float:
         """The mean of what is received of an answer of 1: below 1 where responses are random."""
         return self.plan.number(GAIN) if GAIN in self.plan.settings else 1.0
 
-    def fit(self, number: int) -> tuple[Inference, FloatArray]:
+    @property
+    def _tied(self) -> float:
+        """How probable it is that a random response is a tie, none being true."""
+        return (1.0 - self._gain) / 3.0 if self.design.ties else 0.0
+
+    def fit(self, number: int) -> tuple[Inference | None, FloatArray]:
         """Simulate the fit of this number, by random numbers that depend on it alone.
 
         Returns
         -------
-        Inference
-            What is inferred from its release.
+        Inference or None
+            What is inferred from its release; None of comparisons that do not connect all items,
+            which a fit refuses.
         ndarray, shape (1 + others, m)
             First-order estimates of the worths: those of this fit, and of others, whose answers and
             noise are other draws from the same distributions, given who compared what.
@@ -179,62 +218,80 @@ class Fits:
         answers = self._simulated(number)
         release, noise = self._counted(answers, number)
         equations = score_equations(release)
+        near = self._near(equations, answers, noise, number)
+        if not _connected(release.design):
+            return None, near
         fitted = estimate(equations, release)
         if DEPENDENCE in self.plan.parts:
             release = self._with_dependence(release, equations, fitted, answers, number)
         errors = covariance(equations, release, fitted)
-        near = self._near(equations, answers, noise, number)
         return Inference(release, equations, fitted, errors), near
 
-    def release(self, number: int) -> tuple[Release, FloatArray]:
+    def release(self, number: int) -> tuple[Release | None, FloatArray]:
         """Simulate what the same fit releases, beside its first-order estimates and others."""
         answers = self._simulated(number)
         release, noise = self._counted(answers, number)
         equations = score_equations(release)
+        near = self._near(equations, answers, noise, number)
+        if not _connected(release.design):
+            return None, near
         if DEPENDENCE in self.plan.parts:
             fitted = estimate(equations, release)
             release = self._with_dependence(release, equations, fitted, answers, number)
-        return release, self._near(equations, answers, noise, number)
+        return release, near
 
     def _simulated(self, number: int) -> _Answers:
         """Simulate answers."""
-        ends, n, rows = self._ends, self.design.nobs, self.design.reach.effective_rows
-        pairs = len(ends)
-        some = min(n, max(_LEAST, min(_MOST, _CELLS // pairs)))
-        mean = self._gain * np.tanh(0.5 * (ends @ self.worths))
-        drawn = public_generator("answers", number).random((some, pairs))
-        met = np.ones((some, pairs))
-        if rows < pairs:
-            order = public_generator("pairs asked", number).random((some, pairs)).argsort(axis=1)
-            np.put_along_axis(met, order[:, rows:], 0.0, axis=1)
-        away = np.where(drawn < 0.5 * (1.0 + mean), 1.0, -1.0) - mean
-        away = math.sqrt(self.effect) * met * away
+        m, n, rows = len(self.worths), self.design.nobs, self.design.reach.effective_rows
+        first, second = np.triu_indices(m, 1)
+        pairs, tied = len(first), self._tied
+        some = min(n, max(_LEAST, max(_ANSWERS, _EACH * pairs) // rows))
+        mean = self._gain * np.tanh(0.5 * (self.worths[first] - self.worths[second]))
+        asked = _different(some, rows, pairs, public_generator("pairs asked", number))
+        drawn = public_generator("answers", number).random((some, rows))
+        won = 0.5 * (1.0 - tied + mean[asked])
+        answer = np.where(drawn < won, 1.0, np.where(drawn < won + tied, 0.0, -1.0))
+        away = math.sqrt(self.effect) * (answer - mean[asked])
         share, each = rows / pairs, np.ones(pairs)
-        both = share * (rows - 1) / max(pairs - 1, 1)
-        count = np.rint(_of_all(met.sum(axis=0), share * each, some, n)).clip(min=0.0)
-        net = np.rint(_of_all(away.sum(axis=0), 0.0 * each, some, n) + count * mean)
-        net = np.clip(net, -count, count)
-        return _Answers(n, count, net, mean, met, away, share, both, self.effect)
+
+        def total(values: NDArray[Any]) -> FloatArray:
+            return np.asarray(np.bincount(asked.ravel(), values.ravel(), pairs), dtype=np.float64)
+
+        count = np.rint(_of_all(total(answer**0), share * each, some, n)).clip(min=0.0)
+        ties = np.rint(_of_all(total(answer == 0.0), share * tied * each, some, n))
+        ends = (np.tile([1.0, -1.0], pairs), np.column_stack((first, second)).ravel())
+        return _Answers(
+            nobs=n,
+            ends=csr_array((*ends, 2 * np.arange(pairs + 1)), (pairs, m)),
+            count=count,
+            decided=count - ties.clip(0.0, count),
+            net=_of_all(total(away), 0.0 * each, some, n) + count * mean,
+            mean=mean,
+            asked=asked,
+            away=away,
+            effect=self.effect,
+        )
 
     def _counted(self, answers: _Answers, number: int) -> tuple[Release, dict[str, FloatArray]]:
         """Return what is released of answers, but for dependence, and its noise."""
         plan, design, count, net = self.plan, self.design, answers.count, answers.net
-        first, second = np.triu_indices(len(self.worths), 1)
+        wins = 0.5 * np.stack((answers.decided + net, answers.decided - net))
         if design.pairs is not None and design.pairs.origin == "observed":
-            design = replace(design, pairs=PairCounts(first, second, count, "observed"))
+            met = count > 0
+            first, second = (each[met] for each in np.triu_indices(len(self.worths), 1))
+            design = replace(design, pairs=PairCounts(first, second, count[met], "observed"))
+            wins = wins[:, met]
         values, noise = dict[str, IntArray](), dict[str, FloatArray]()
-        for name, exact in (
-            (NET, net @ self._ends),
-            (WINS, 0.5 * np.concatenate((count + net, count - net))),
-            (PAIR_COUNTS, count),
-        ):
+        for name, exact in ((NET, net @ answers.ends), (WINS, wins.ravel()), (PAIR_COUNTS, count)):
             if (part := plan.parts.get(name)) is not None:
                 whole = np.rint(exact / (part.step * part.fineness)).astype(np.int64)
                 values[name] = draw(part, whole, public_generator(f"noise, {name}", number))
                 noise[name] = np.asarray(part.step * (values[name] - part.fineness * whole))
         if MOMENTS[0] in plan.parts:
-            sums = (np.rint(each).astype(np.int64).ravel() for each in answers.by_pair())
-            values |= dict(zip(MOMENTS, sums, strict=True))
+            # rounded at random, so that small sums are right on average
+            rng = public_generator("rounding", number)
+            for name, sums in zip(MOMENTS, answers.by_pair(), strict=True):
+                values[name] = np.floor(sums + rng.random(sums.shape)).astype(np.int64).ravel()
         if WORTHS in plan.parts:
             values[WORTHS], noise[WORTHS] = self._worths(answers, number)
         source: Literal["none", "respondents", "seeded"] = "seeded"
@@ -252,7 +309,7 @@ class Fits:
         linear = ItemContrasts(PairCounts(first, second, answers.count, "observed"), m)
         loss = EdgeLoss.matching(LOGISTIC_SCORE, linear.pairs.count)
         rng = public_generator(f"noise, {WORTHS}", number)
-        target = 0.5 * answers.net @ self._ends
+        target = 0.5 * answers.net @ answers.ends
         if noise.scale == 0:
             fitted = fit_ridge(target, linear, noise.gamma, loss).point
             return np.rint(fitted / noise.part.step).astype(np.int64), np.zeros(m)
@@ -269,12 +326,12 @@ class Fits:
         number: int,
     ) -> Release:
         """Add what is released of the dependence of respondents' answers."""
-        part, found, ends = self.plan.parts[DEPENDENCE], dict(release.found), self._ends
+        part, found = self.plan.parts[DEPENDENCE], dict(release.found)
         design, b = release.design, fitted.coefficients
         expected = round_expected(design, expected_answers(release, b) if design.varied else None)
         first, second = np.triu_indices(len(b), 1)
         off = expected.answers[first, second] / expected.steps
-        moments = answers.by_item(off, ends)
+        moments = answers.by_item(off)
         if self.plan.settings[DEPENDENCE] == "worst":
             directions = contrast_directions(equations, release, b, response(equations, fitted))
             contrasts = round_directions(design, directions, expected)
@@ -305,28 +362,42 @@ class Fits:
 
         They are the true ones moved by what answers, given who compared what, and noise add to the
         scores, over the true information. Noise of net wins, and that of a perturbed objective, is
-        independent of all else, and so is that of pair counts, which is taken as normal in the
-        others, as answers are. A comparison too many moves the expected score of its first item by
-        half the expected answer.
+        independent of all else, and so is that of pair counts. A comparison too many moves the
+        expected score of its first item by half the expected answer.
         """
-        ends, rng = self._ends, public_generator("other fits", number)
-        half, net = 0.5 * answers.mean, answers.net - answers.count * answers.mean
-        by_pair = net * (0.5 / self._gain)
-        spread = answers.count * (0.25 - half**2) * (self.effect / self._gain**2)
+        rng, half = public_generator("other fits", number), 0.5 * answers.mean
+        net = np.vstack((answers.net, self._other_nets(answers, rng)))
+        by_pair = (net - answers.count * answers.mean) * (0.5 / self._gain)
         if PAIR_COUNTS in noise and NET in noise:
-            by_pair = by_pair - half * noise[PAIR_COUNTS]
-            spread = spread + equations.count_variance * half**2
-        moved, others = by_pair @ ends, rng.standard_normal((_OTHERS, len(ends)))
-        others = (others * np.sqrt(spread)) @ ends
+            part = self.plan.parts[PAIR_COUNTS]
+            assert part.noise is not None
+            others = part.noise.simulate((_OTHERS, len(half)), rng)
+            by_pair -= half * np.vstack((noise[PAIR_COUNTS], part.step * others))
+        if equations.edge_law.scale > 0:
+            drawn = equations.edge_law.simulate((_OTHERS, noise[WINS].size), rng)
+            first, second = np.hsplit(np.vstack((noise[WINS], equations.edge_step * drawn)), 2)
+            by_pair += first * (0.5 - half) - second * (0.5 + half)
+        moved = by_pair @ answers.ends
         if equations.item_variance > 0:
-            moved = moved + (0.5 * noise[NET] if NET in noise else noise[WORTHS])
-            size = (_OTHERS, len(self.worths))
-            others += equations.item_step * equations.item_law.simulate(size, rng)
-        elif equations.edge_law.scale > 0:
-            cells = np.concatenate((0.5 - half, -0.5 - half))[:, None] * np.tile(ends, (2, 1))
-            moved = moved + noise[WINS] @ cells
-            drawn = equations.edge_law.simulate((_OTHERS, len(cells)), rng)
-            others += (equations.edge_step * drawn) @ cells
-        exact = np.tanh(0.5 * (ends @ self.worths))
-        information = (ends.T * (0.25 * answers.count * (1.0 - exact**2))) @ ends
-        return self.worths + np.vstack((moved, others)) @ pseudo_inverse(information)
+            own = 0.5 * noise[NET] if NET in noise else noise[WORTHS]
+            others = equations.item_law.simulate((_OTHERS, len(self.worths)), rng)
+            moved += np.vstack((own, equations.item_step * others))
+        exact = answers.mean / self._gain
+        information = _by_item(answers.ends, 0.25 * answers.count * (1.0 - exact**2))
+        return np.asarray(self.worths + moved @ pseudo_inverse(information))
+
+    def _other_nets(self, answers: _Answers, rng: np.random.Generator) -> FloatArray:
+        """Return other wins less losses, of as many comparisons: shape (others, pairs)."""
+        size = (_OTHERS, len(answers.mean))
+        count = answers.count.astype(np.int64)
+        decided = rng.binomial(count, 1.0 - self._tied, size) if self._tied else count
+        won = rng.binomial(decided, 0.5 * (1.0 + answers.mean / (1.0 - self._tied)), size)
+        expected = answers.count * answers.mean
+        return np.asarray(expected + math.sqrt(self.effect) * (2.0 * won - decided - expected))
+
+
+def _connected(design: Design) -> bool:
+    """Return whether comparisons that are observed connect all items, as a fit requires."""
+    if design.pairs is None or design.pairs.origin != "observed":
+        return True
+    return groups_of(design.pairs, len(design.items))[0] == 1

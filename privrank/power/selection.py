@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,8 +54,9 @@ class TopKPower(Power):
     dependence
         As for :meth:`privrank.PrivateTopK.fit`.
     worths : sequence of float, optional
-        Worths of all items, the best first. Without it the top k have one worth and the rest
-        another, so that all pairs across the gap are as hard to tell apart.
+        Worths of all items, the best first; a gap that is asked about takes the place of theirs
+        below the k-th. Without it the top k have one worth and the rest another, so that all pairs
+        across the gap are as hard to tell apart.
     aim : {"separated", "right"}
         What `power` is the probability of: that the right set is selected and its separation
         p-value is at most `alpha`, or that the right set is selected.
@@ -109,34 +109,43 @@ class TopKPower(Power):
         check_work(self.replicates, self.n_jobs)
         m = len(self._survey().items)
         check_count("k", self.k, high=m - 1)
-        self._worths(0.0)
+        self._stated()
 
     def _survey(self) -> Survey:
         return survey_of(self)
 
-    def _worths(self, gap: float) -> FloatArray:
-        """Return the worths, the best first, with this gap below the k-th."""
+    def _stated(self) -> FloatArray:
+        """Return the worths as stated, the best first."""
         m = len(self._survey().items)
-        worths = np.zeros(m)
-        if self.worths is not None:
-            stated = as_numbers(self.worths)
-            if (
-                stated is None
-                or stated.shape != (m,)
-                or not np.isfinite(stated).all()
-                or (np.diff(stated) > 0).any()
-            ):
-                raise ValueError(
-                    f"worths must be {m} numbers that do not rise, the best item first: sort them."
-                )
-            worths = stated
+        if self.worths is None:
+            return np.zeros(m)
+        stated = as_numbers(self.worths)
+        if (
+            stated is None
+            or stated.shape != (m,)
+            or not np.isfinite(stated).all()
+            or (np.diff(stated) > 0).any()
+        ):
+            raise ValueError(
+                f"worths must be {m} numbers that do not rise, the best item first: sort them."
+            )
+        return stated
+
+    def _worths(self, gap: float) -> FloatArray:
+        """Return them with this gap below the k-th."""
+        worths = self._stated()
         worths = worths - worths[self.k]
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())
 
+    def _finite(self, effect: object) -> float:
+        gap = super(TopKPower, self)._finite(effect)
+        if gap < 0:
+            raise ValueError(f"gap must not be negative, got {gap:g}: the k-th item is the better.")
+        return gap
+
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        dependence = "none" if math.isinf(epsilon) else self.dependence
-        return plan_selection(design, epsilon, delta, dependence=dependence)
+        return plan_selection(design, epsilon, delta, dependence=self.dependence)
 
     def _measure(self, at: Point, replicates: int, workers: Workers) -> tuple[float, float]:
         survey = self._survey()
@@ -148,6 +157,10 @@ class TopKPower(Power):
         if name == "effect":
             return Range(0.3, 1e-3, MOST_GAP)
         return least_and_most(name, self._survey().protocol is not None)
+
+    @property
+    def _counted(self) -> str:
+        return self._survey().units
 
     @property
     def _caption(self) -> str:
@@ -186,7 +199,8 @@ class TopKPower(Power):
         Estimate
         """
         if gap is None and self.worths is not None:
-            gap = float(self.worths[self.k - 1]) - float(self.worths[self.k])
+            above, below = self._stated()[self.k - 1 : self.k + 1].tolist()
+            gap = above - below
         return self._predict(nobs=nobs, epsilon=epsilon, effect=gap, delta=delta, alpha=alpha)
 
     def solve_power(
@@ -250,7 +264,9 @@ class TopKPower(Power):
 def _outcome(fits: Fits, k: int, level: float, number: int) -> Outcome:
     """Return whether a simulated fit selects the best k, with a p-value of at most this level."""
     release, near = fits.release(number)
+    gaps = near[:, :k].min(axis=1) - near[:, k:].max(axis=1)
+    if release is None:
+        return Outcome(False, gaps[0], gaps[1:])
     result = infer(release, k=k)
     right = set(result.selected) == set(result.items[:k])
-    gaps = near[:, :k].min(axis=1) - near[:, k:].max(axis=1)
     return Outcome(right and (level >= 1.0 or result.pvalue <= level), gaps[0], gaps[1:])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from privrank.local.protocols import LARGEST_EPSILON, Asking
-from privrank.local.protocols_orders import Comparisons
+from privrank.local.protocols_orders import Comparisons, RandomPairs, SubRanking
 from privrank.mechanisms.comparisons import plan_comparisons
 from privrank.planning.choice import Choice
 from privrank.power import base
@@ -78,6 +78,11 @@ class Survey:
     effect: float
     protocol: Asking | None
 
+    @property
+    def units(self) -> str:
+        """What is counted."""
+        return "comparisons" if self.unit == "row" else "respondents"
+
     def design(self, nobs: int, epsilon: float) -> Design:
         """Return the public facts of so many units, pairs asked for equally often."""
         items, ties, public = self.items, self.ties, self.kind == "public"
@@ -107,7 +112,8 @@ class Survey:
         protocol = replace(self.protocol, epsilon=at.epsilon)
         pairs = PairCounts.equal(len(self.items), at.nobs / len(protocol.all_pairs))
         pairs = replace(pairs, origin="observed")
-        design = Design(self.items, at.nobs, "respondent", 1, True, self.ties, "public", pairs)
+        ties = protocol.options > 2
+        design = Design(self.items, at.nobs, "respondent", 1, True, ties, "public", pairs)
         parts, settings = {WINS: PartPlan(QUIET, 0, 0.0)}, {GAIN: protocol.gain}
         return design, Plan("power", protocol.kind, "", at.epsilon, 0.0, parts, settings)
 
@@ -123,12 +129,6 @@ def survey_of(asked: BTLPower | TopKPower) -> Survey:
         check_choice(name, value, literal)
     items = item_names(asked.items)
     rows = check_count("max_rows", asked.max_rows, high=len(items) * (len(items) - 1) // 2)
-    effect = asked.design_effect
-    if not is_number(effect) or not 1 <= effect < math.inf:
-        raise ValueError(
-            f"design_effect must be a number of at least 1, got {quoted(effect)}: 1 is that of "
-            f"independent answers."
-        )
     protocol = asked.protocol
     if protocol is None and asked.mode == "local":
         protocol = Comparisons(items, 1.0, ties=asked.ties)
@@ -138,11 +138,20 @@ def survey_of(asked: BTLPower | TopKPower) -> Survey:
         raise ValueError(
             "max_rows must be 1 in the local model and where a row is the unit: leave it out."
         )
+    effect = asked.design_effect
+    if not is_number(effect) or not 1 <= effect <= rows:
+        raise ValueError(
+            f"design_effect must lie between 1, that of independent answers, and max_rows, that of "
+            f"a respondent's answers which all say the same, here {rows}: got {quoted(effect)}."
+        )
     ties = check_flag("ties", asked.ties)
     unit, kind, known = asked.unit, asked.design, asked.pair_counts
-    # a respondent of the local model gives one answer
-    effect = 1.0 if protocol is not None else float(effect)
-    return Survey(items, rows, unit, kind, known, ties, effect, protocol)
+    if kind == "public" and known == "equal":
+        raise ValueError(
+            "pair_counts must be left out when design='public': the observed counts are public "
+            "then."
+        )
+    return Survey(items, rows, unit, kind, known, ties, float(effect), protocol)
 
 
 def item_names(items: object) -> tuple[str, ...]:
@@ -154,10 +163,12 @@ def item_names(items: object) -> tuple[str, ...]:
 
 def check_protocol(protocol: object, items: int) -> None:
     """Refuse what is no protocol of single pairs of so many items."""
-    if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
+    if not isinstance(protocol, Comparisons | RandomPairs | SubRanking) or not (
+        protocol.width == 2 and protocol.digits == 1
+    ):
         raise TypeError(
-            "protocol must ask each respondent for one pair, as privrank.local.Comparisons does: "
-            "leave it out and use mode='local'."
+            "protocol must ask each respondent for one of all pairs, as privrank.local.Comparisons "
+            "does: leave it out and use mode='local'."
         )
     if len(protocol.items) != items:
         raise ValueError(

@@ -103,6 +103,21 @@ def test_solving_is_the_inverse_of_predicting(plan, effect, size, target):
     assert plan.solve_power(int(nobs), 1.0, size) == near
 
 
+def test_answers_are_counted_in_units():
+    rows = pr.power.BTLPower(items=4, unit="row", replicates=20)
+    assert rows.solve_power(epsilon=1.0, contrast=1.0, power=0.8).words == "comparisons"
+    pairs = pr.power.TopKPower(items=4, k=1, max_rows=6, design="public", replicates=20)
+    assert pairs.solve_power(epsilon=1.0, gap=1.0, power=0.8).words == "respondents"
+    # the least that is looked for is enough
+    assert pairs.solve_power(epsilon=50.0, gap=4.0, power=0.5) == 10
+    assert pairs.solve_power(10**6, gap=1.0, power=0.1) == pytest.approx(1e-3, abs=0)
+
+
+def test_the_only_other_item_is_in_the_middle():
+    three = pr.power.BTLPower(items=3, worths=2.0, replicates=20)
+    assert three._worths(1.0).tolist() == [0.5, -0.5, 0.0]
+
+
 def test_power_grows_with_what_it_should():
     facts = {"items": 6, "max_rows": 15, "design": "public", "replicates": 60}
     plan = pr.power.BTLPower(**facts)
@@ -138,7 +153,8 @@ def test_other_forms_are_planned():
     right = pr.power.TopKPower(k=2, aim="right", **facts)
     apart = pr.power.TopKPower(k=2, **facts)
     assert right.power(200, 1.0, 0.4) > apart.power(200, 1.0, 0.4)
-    given = pr.power.TopKPower(k=2, worths=[1.0, 0.7, 0.0, -0.4], **facts)
+    worths = pd.Series([1.0, 0.7, 0.0, -0.4], index=["a", "b", "c", "d"])
+    given = pr.power.TopKPower(k=2, worths=worths, **facts)
     assert given.power(200, 1.0) == given.power(200, 1.0, 0.7)
     cap = pr.local.CapBorda(NAMES, epsilon=1.0)
     for protocol, loss in ((None, "excess"), (None, "width"), (cap, "excess")):
@@ -188,6 +204,21 @@ def test_figures_have_a_line_for_each_number():
         (lambda: pr.power.BTLPower(items=4).power(100, 1.0, "big"), "contrast must be a finite"),
         (lambda: pr.power.BTLPower(items=4).power(100, 1.0, math.nan), "contrast must be a finite"),
         (lambda: pr.power.AggregationPower(items=4).power(100, 1.0, "a"), "phi must"),
+        (lambda: pr.power.BTLPower(items=4, design_effect=1.5), "design_effect must"),
+        (lambda: pr.power.BTLPower(items=4, max_rows=3, design_effect=4), "design_effect must"),
+        (
+            lambda: pr.power.BTLPower(items=4, design="public", pair_counts="equal"),
+            "pair_counts must be left out",
+        ),
+        (
+            lambda: pr.power.BTLPower(items=4, protocol=pr.local.PairBits(NAMES, 1.0)),
+            "one of all pairs",
+        ),
+        (
+            lambda: pr.power.BTLPower(items=4, protocol=pr.local.AdaptiveKwikSort(NAMES, 1.0)),
+            "one of all pairs",
+        ),
+        (lambda: pr.power.TopKPower(items=4, k=2).power(100, 1.0, -0.5), "gap must not be"),
         (lambda: pr.power.TopKPower(items=4, k=4), "k must"),
         (lambda: pr.power.TopKPower(items=4, k=1, worths=[0, 1, 2, 3]), "worths must"),
         (lambda: pr.power.TopKPower(items=4, k=1, worths="a"), "worths must"),
