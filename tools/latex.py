@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
 
 import privrank as pr  # noqa: E402
 from privrank.reporting.contents import pair_table  # noqa: E402
@@ -110,6 +111,16 @@ def fits() -> Iterator[tuple[str, object]]:
     yield (
         "top k of rows",
         pr.PrivateTopK(cems.comparisons, 2, **rows).fit(1.0, 1e-6, noise="gaussian", rng=rng),
+    )
+    places = [f"A place of study with the number {number}" for number in range(60)]
+    orders = np.array(places)[rng.random((400, 60)).argsort(axis=1)[:, :4]]
+    wide = pd.DataFrame(orders, columns=["a", "b", "c", "d"])
+    met = [wide[[a, b]].set_axis(["item1", "item2"], axis=1) for a, b in ("ab", "bc", "cd")]
+    yield (
+        "many items",
+        pr.PrivateTopK(
+            pd.concat(met).assign(outcome=1), 3, items=places, respondent=None, design="public"
+        ).fit(2.0, rng=rng),
     )
     ranks = cems.rankings()
     consensus = pr.PrivateRankAggregation(ranks, respondent="respondent")

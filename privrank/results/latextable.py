@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,9 +24,15 @@ _SPECIAL = str.maketrans(
 _LINE = 345.0
 """Width of the text of an article in 10 pt, in points."""
 
-_SIZES = (("small", 4.65, 34), ("footnotesize", 4.25, 42), ("scriptsize", 3.9, math.inf))
-"""Sizes of type, the width of a figure in each, which is that of a wide letter, too, and how many
-rows, with the headings, a page holds beside a caption and notes."""
+_PAGE = 490.0
+"""Height of the text of a page of it, less that of a caption and of rules."""
+
+_SIZES = (("small", 4.65, 11.0), ("footnotesize", 4.25, 9.5), ("scriptsize", 3.9, 8.0))
+"""Sizes of type, the width of a figure in each, which is that of a wide letter, too, and the height
+of a line, in points."""
+
+_FOOT = _SIZES[1]
+"""The type of facts and notes."""
 
 _LETTER = 0.9
 """Width of a letter of a name, on average, as a share of that of a figure."""
@@ -69,39 +77,56 @@ def _longest_word(cell: str) -> int:
     return max((len(word) for word in marked.split()), default=0)
 
 
-def _specification(columns: Sequence[Sequence[str]]) -> tuple[str, str]:
-    """Return the columns of the rows, and the largest type in which they fit a line.
+def _specification(columns: Sequence[Sequence[str]], height: float) -> tuple[str, str, int]:
+    """Return the columns of the rows, the type in which they fit a line, and a page's rows.
 
-    The first column and those of several words take what is left, by how much they hold.
+    Given how high rows may be in all, in points. The first column and those of several words take
+    what is left, by how much they hold. The type is the largest in which the rows fit a page, too;
+    where there is none, that of the fewest pages.
     """
     longest = [max(map(len, column)) for column in columns]
     words = [max(map(_longest_word, column)) for column in columns]
-    wraps = [
+    breaks = [
         place == 0 or any(len(cell) > _WORDY and " " in cell for cell in column)
         for place, column in enumerate(columns)
     ]
     least = [
-        word if wrap else whole for word, wrap, whole in zip(words, wraps, longest, strict=True)
+        word if folds else whole for word, folds, whole in zip(words, breaks, longest, strict=True)
     ]
     room = _LINE - _GAP * (len(columns) - 1)
-    # small type rather than broken cells, where there is such a type, and for long tables
-    whole = [_LETTER * longest[0], *longest[1:]]
-    fits = (
-        name
-        for need, rows in ((whole, len(columns[0])), (least, 1.5 * len(columns[0])))
-        for name, each, page in _SIZES
-        if each * sum(need) <= room and rows <= page
-    )
-    size = next(fits, _SIZES[-1][0])
     most = [50] + [15] * (len(columns) - 1)
     wanted = [max(word, min(*each)) for word, *each in zip(words, longest, most, strict=True)]
-    total = sum(want for want, wrap in zip(wanted, wraps, strict=True) if wrap) or 1
-    share = sum(wraps) / total
+    total = sum(want for want, folds in zip(wanted, breaks, strict=True) if folds) or 1
+    fixed = sum(whole for folds, whole in zip(breaks, longest, strict=True) if not folds)
+
+    def rows_of(size: tuple[str, float, float]) -> int:
+        """Return how many rows a page holds, by the lines that cells take."""
+        left = max(room / size[1] - fixed, 1.0) / _LETTER
+        lines = [
+            max(
+                len(wrap(cell or "-", max(int(left * want / total), 1))) if folds else 1
+                for cell, want, folds in zip(row, wanted, breaks, strict=True)
+            )
+            for row in zip(*columns, strict=True)
+        ]
+        return max(int(height / size[2] * len(lines) / sum(lines)), 1)
+
+    # small type rather than broken cells, where there is such a type, and for long tables
+    whole = [_LETTER * longest[0], *longest[1:]]
+    fits = [
+        (size[0], rows_of(size))
+        for need in (whole, least)
+        for size in _SIZES
+        if size[1] * sum(need) <= room
+    ] or [(_SIZES[-1][0], rows_of(_SIZES[-1]))]
+    some = [found for found in fits if len(columns[0]) <= found[1]]
+    size, page = some[0] if some else max(fits, key=lambda found: found[1])
+    share = sum(breaks) / total
     kinds = []
-    for place, (want, wrap) in enumerate(zip(wanted, wraps, strict=True)):
-        width = "" if sum(wraps) == 1 else rf"\hsize={want * share:.2f}\hsize"
-        kinds.append((_RIGHT if place else _LEFT) % width if wrap else "r")
-    return "".join(kinds), size
+    for place, (want, folds) in enumerate(zip(wanted, breaks, strict=True)):
+        width = "" if sum(breaks) == 1 else rf"\hsize={want * share:.2f}\hsize"
+        kinds.append((_RIGHT if place else _LEFT) % width if folds else "r")
+    return "".join(kinds), size, page
 
 
 def _tabular(columns: str, lines: Sequence[str]) -> str:
@@ -128,30 +153,46 @@ def _spanned(spans: Sequence[tuple[str, int]]) -> list[str]:
     return [" & ".join(cells) + r" \\", " ".join(rules)] if spans else []
 
 
+def _parts(table: Table, page: int) -> list[list[str]]:
+    """Return the rows of a table with their rules, in as many parts as pages are needed."""
+    rows = len(table.rows)
+    pages = max(math.ceil(rows / page), 1)
+    ends = [rows * place // pages for place in range(pages + 1)]
+    parts = [[_row(row) for row in table.rows[a:b]] for a, b in pairwise(ends)]
+    for start, part in zip(ends[:-1], parts, strict=True):
+        if 0 < table.rule - start < len(part):
+            part.insert(table.rule - start, r"\midrule")
+    return parts
+
+
 def latex_table(table: Table) -> str:
-    r"""Return a table with caption, for an article's page; needs booktabs and tabularx.
+    r"""Return a table with caption, for an article's pages; needs booktabs and tabularx.
 
     Facts and rows are as wide as the line, and cells of several words break. The size of type is
     the largest of ``\small``, ``\footnotesize`` and ``\scriptsize`` in which the columns fit, and
-    the rows a page; facts and notes are in ``\footnotesize``.
+    the rows a page; a table of more rows goes on in others of the same number. Facts, above the
+    first of these, and notes, below the last, are in ``\footnotesize``.
     """
     columns = list(zip(table.columns, *table.rows, strict=True))
-    specification, size = _specification(columns)
-    rows = [_row(row) for row in table.rows]
-    if table.rule:
-        rows.insert(table.rule, r"\midrule")
+    notes = sum(math.ceil(len(note) * _LETTER * _FOOT[1] / _LINE) for note in table.notes)
+    height = _PAGE - _FOOT[2] * (notes + len(table.header) / 2.0)
+    specification, size, page = _specification(columns, height)
     facts = max(size, "footnotesize", key=[name for name, *_ in _SIZES].index)
-    first = r"\midrule" if table.header else r"\toprule"
-    head = [first, *_spanned(table.spans), _row(table.columns), r"\midrule"]
-    return "\n".join(
-        (
+    parts, made = _parts(table, page), []
+    for place, rows in enumerate(parts):
+        header = table.header if place == 0 else ()
+        title = _escaped(table.title) + (" (continued)" if place else "")
+        first = r"\midrule" if header else r"\toprule"
+        head = [first, *_spanned(table.spans), _row(table.columns), r"\midrule"]
+        made += [
             r"\begin{table}[htbp]",
-            rf"\caption{{{_escaped(table.title)}}}",
+            *([r"\addtocounter{table}{-1}"] if place else []),
+            rf"\caption{{{title}}}",
             rf"\smallskip\{size}\setlength{{\tabcolsep}}{{{_GAP / 2:g}pt}}",
-            *([_facts(table.header, facts)] if table.header else []),
+            *([_facts(header, facts)] if header else []),
             _tabular(specification, (*head, *rows, r"\bottomrule")),
             r"\smallskip\footnotesize\raggedright",
-            *(rf"{_escaped(note)}\par" for note in table.notes),
+            *(rf"{_escaped(note)}\par" for note in table.notes if place == len(parts) - 1),
             r"\end{table}",
-        )
-    )
+        ]
+    return "\n".join(made)

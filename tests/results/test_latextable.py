@@ -97,7 +97,7 @@ def test_type_is_as_large_as_the_columns_allow(cells, size):
 
 
 @pytest.mark.parametrize(
-    ("rows", "size"), [(33, "small"), (34, "footnotesize"), (42, "scriptsize"), (200, "scriptsize")]
+    ("rows", "size"), [(41, "small"), (42, "footnotesize"), (57, "scriptsize"), (200, "scriptsize")]
 )
 def test_type_is_as_large_as_a_page_allows(rows, size):
     made = table(rows=(ROW,) * rows).as_latex()
@@ -105,6 +105,25 @@ def test_type_is_as_large_as_a_page_allows(rows, size):
     assert (
         r"{\scriptsize\noindent" if size == "scriptsize" else r"{\footnotesize\noindent"
     ) in made
+
+
+def test_tables_of_more_rows_than_a_page_go_on():
+    rows = tuple((f"item {number}", *ROW[1:]) for number in range(100))
+    made = table(rows=rows, rule=60).as_latex()
+    parts = made.split(r"\begin{table}")[1:]
+    assert len(parts) == 2
+    assert [part.count("item ") for part in parts] == [50, 50]
+    assert [r"\caption{T}" in part for part in parts] == [True, False]
+    assert [r"\caption{T (continued)}" in part for part in parts] == [False, True]
+    # one number for all of them, facts above the first and notes below the last
+    assert made.count(r"\addtocounter{table}{-1}") == 1
+    assert ["Mechanism" in part for part in parts] == [True, False]
+    assert ["A note." in part for part in parts] == [False, True]
+    assert [part.count(r"\midrule") for part in parts] == [2, 2]
+    assert parts[1].split("item 59")[1].splitlines()[1] == r"\midrule"
+    assert all(part.count("std err") == 1 for part in parts)
+    broken = tuple((" ".join(["word"] * 20), *ROW[1:]) for _ in range(40))
+    assert len(table(rows=broken).as_latex().split(r"\begin{table}")[1:]) > 1
 
 
 def widest(text):
