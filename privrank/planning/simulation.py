@@ -103,16 +103,23 @@ def all_of(one: Callable[[int], T], replicates: int, workers: Workers, label: st
 
 
 def mean_of(
-    one: Callable[[int], float], replicates: int, workers: Workers, label: str
+    one: Callable[[int], float],
+    replicates: int,
+    workers: Workers,
+    label: str,
+    *,
+    step: float = 1.0,
 ) -> tuple[float, float]:
     """Return the mean of one(r) over replicates (:func:`all_of`) and its standard error.
 
-    Where all agree, the error is that of probabilities of which one more would not: it is never 0,
-    which says that a value is exact.
+    Where all agree, the error is as if one more were apart from them by this step, as probabilities
+    are by 1: it is never 0, which says that a value is exact.
     """
     values = np.array(all_of(one, replicates, workers, label))
     error = float(values.std(ddof=1) / math.sqrt(replicates))
-    return float(values.mean()), error or 1.0 / (replicates + 1)
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():
+        error = step / (replicates + 1)
+    return float(values.mean()), error
 
 
 @dataclass(frozen=True, slots=True, eq=False)

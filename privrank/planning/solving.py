@@ -20,14 +20,14 @@ FEWEST = 20
 _LOOK = 8
 """Of so many replicates a first look takes one."""
 
-_SHORT, _LONG, _NEAR = 1.5, 4.0, 1.6
-"""By which factors a bracket is looked for, and within which one all replicates are taken."""
+_SHORT, _LONG, _BRACKET, _NEAR = 1.5, 4.0, 2.0, 1.6
+"""By which factors a bracket is looked for, how narrow it gets, and how far a step then goes."""
 
 _ROUNDS, _HALVINGS = 5, 60
 """Points that take all replicates at most, and points of an exact curve."""
 
-_STRAIGHT, _FLATTEST = 1.5, 0.1
-"""Scores between which a curve is close to a line, and the least slope of one."""
+_STRAIGHT, _FLATTEST, _LEVEL = 1.5, 0.1, 0.01
+"""Scores between which a curve is close to a line, the least slope of one, and that of a chord."""
 
 _EDGE = 1e-4
 """Probabilities nearer to 0 or 1 are taken for this, where the probit would be lost in noise."""
@@ -128,6 +128,16 @@ class Search:
         square = float(weight @ away**2)
         return float(weight @ (away * score)) / square if square > 0 else 0.0
 
+    def chord(self, point: Point) -> float:
+        """Return the slope from a point of all replicates to a neighbour, at least the least one.
+
+        A line through points that are far away may be steeper than a curve that levels off.
+        """
+        x = math.exp(point[0])
+        there = x / _NEAR if x >= _NEAR * max(self.least, float(self.whole) * 2.0) else x * _NEAR
+        other = self.look(there, self.replicates)
+        return max((point[1] - other[1]) / (point[0] - other[0]), _LEVEL)
+
 
 def solve(search: Search, start: float) -> Solved | None:
     """Return the least number at which the curve reaches its target; None if there is none.
@@ -135,19 +145,29 @@ def solve(search: Search, start: float) -> Solved | None:
     Notes
     -----
     An eighth of the replicates brackets the number, by factors between 1.5 and 4 that grow with
-    the distance from the target, and by secants on the straight scale within a factor of 1.6. All
+    the distance from the target, and by secants on the straight scale within a factor of 2. All
     replicates are then taken at the crossing so found and at the next ones, at most a factor of 1.6
-    away, until the value is within half a standard error of the target; what is left is one step
-    along the line. The error of the answer is that of the value over the slope of the line. An
-    exact curve is followed until two neighbours, whole numbers or within 1e-6, enclose the target.
+    away, until the value is within a standard error of the target; what is left is one step
+    along the line. The error of the answer is that of the value over the slope there, that of the
+    line or of the chord to a neighbour, whichever is less. An exact curve is followed until two
+    neighbours, whole numbers or within 1e-6, enclose the target.
     """
     bracket = _bracket(search, min(max(start, search.least), search.most))
     if bracket is None:
         return None
     low, high = bracket
     if low is None:
-        return Solved(search.least, 0.0, high[2])
+        return _at_least(search, high[2])
     return _closed(search, low, high) if search.exact else _refined(search, low, high)
+
+
+def _at_least(search: Search, value: float) -> Solved:
+    """Return the least number, where the curve has this value, with its error if simulated."""
+    if search.exact:
+        return Solved(search.least, 0.0, value)
+    point = search.look(search.least, search.replicates)
+    error = search.least * point[3] * search.slope(point[2]) / search.chord(point)
+    return Solved(search.least, error, point[2])
 
 
 def _few(search: Search) -> int:
@@ -200,7 +220,7 @@ def _refined(search: Search, low: Point, high: Point) -> Solved:
     """Return the crossing of a simulated curve, with its error."""
     few = _few(search)
     for _ in range(_ROUNDS):
-        if high[0] - low[0] <= math.log(_NEAR):
+        if high[0] - low[0] <= math.log(_BRACKET):
             break
         point = search.look(_between(low, high), few)
         if point[0] in (low[0], high[0]):
@@ -210,12 +230,22 @@ def _refined(search: Search, low: Point, high: Point) -> Solved:
     for _ in range(_ROUNDS):
         search.look(at, search.replicates)
         full = search.seen[before:]
-        x, score, value, error = min(full, key=lambda one: abs(one[1]))
-        slope = max(search.steepness(), _FLATTEST)
-        step = min(max(-score / slope, -math.log(_NEAR)), math.log(_NEAR))
-        at = min(max(math.exp(x + step), search.least), search.most)
+        nearest = _, _, value, error = min(full, key=lambda one: abs(one[1]))
+        at, slope = _along(search, nearest)
         known = search.whole and round(at) in {round(math.exp(one[0])) for one in full}
-        if known or abs(value - search.target) <= 0.5 * error:
+        if known or abs(value - search.target) <= error:
             break
+    chord = search.chord(nearest)
+    at, slope = _along(search, nearest)
     found = float(math.ceil(at - 1e-9)) if search.whole else at
-    return Solved(found, at * error * search.slope(value) / slope, search.target)
+    return Solved(found, at * error * search.slope(value) / min(slope, chord), search.target)
+
+
+def _along(search: Search, point: Point) -> tuple[float, float]:
+    """Return where the line through what was seen crosses the target, from a point, and its slope.
+
+    At most a factor of 1.6 away.
+    """
+    slope, most = max(search.steepness(), _FLATTEST), math.log(_NEAR)
+    at = math.exp(point[0] + min(max(-point[1] / slope, -most), most))
+    return min(max(at, search.least), search.most), slope

@@ -23,7 +23,8 @@ from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulltables import public_generator
 from privrank.local.estimates import Votes, release_consensus
 from privrank.local.protocols import Asking, Protocol
-from privrank.local.protocols_orders import SubRanking
+from privrank.local.protocols_orders import RandomPairs, SubRanking
+from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.releases import public_order
 from privrank.mechanisms.aggregation import consensus_in, pair_counts
 from privrank.planning.aggregation import AggregationMethod, Releases
@@ -31,8 +32,9 @@ from privrank.planning.simulation import mean_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range, each_of
 from privrank.power.stated import check_work
 from privrank.power.surveys import Mode, item_names, least_and_most
+from privrank.release.connected import groups_of
 from privrank.release.release import ORDER, Release
-from privrank.release.survey import Sample
+from privrank.release.survey import PairCounts, Sample
 from privrank.util.arrays import own
 from privrank.util.checks import check_choice, is_number, quoted
 from privrank.util.workers import Workers
@@ -50,6 +52,9 @@ Loss = Literal["excess", "width"]
 
 _MOST = 5000
 """Rankings, or reports, that are simulated; errors of larger surveys are theirs, only smaller."""
+
+_EACH = 5
+"""Reports that are simulated for each pair of items, where these are more."""
 
 _LOOKED = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Values of -log phi among which the one of the largest excess is looked for."""
@@ -92,9 +97,11 @@ class AggregationPower(Power):
     -----
     Rankings are drawn from the model, released by the plan of a fit with its noise, and read by the
     code that reads releases, so that what is predicted is what fits give, up to the Monte Carlo
-    error. Of a survey of more than 5,000 rankings or reports so many are drawn, and the errors
-    of pair counts are scaled to its size. An excess of which no draw has any is stated as that of
-    half an exchange of neighbours in all draws. As a function of phi the excess is largest in
+    error. Of a survey of more than 5,000 rankings so many are drawn, and the errors of pair counts
+    are scaled to its size; so are those of reports, of which five are drawn for each pair if these
+    are more. Reports of pairs that do not connect all items, which a fit refuses, count as an order
+    at random, and as intervals of all ranks. An excess of which no draw has any is stated as that
+    of half an exchange of neighbours in all draws. As a function of phi the excess is largest in
     between, as an order of rankings without a consensus has nothing to lose: what is looked for is
     the largest phi below that.
 
@@ -132,12 +139,18 @@ class AggregationPower(Power):
                 f"{quoted(self.method)}."
             )
         items = item_names(self.items)
+        if self._local and (self.method, self.releases) != ("auto", "auto"):
+            raise ValueError(
+                "method and releases are those of the central model: leave them out in the local "
+                "one, where the protocol says what is released."
+            )
         if self.protocol is None:
             return
-        if not isinstance(self.protocol, Protocol) or len(self.protocol.items) != len(items):
+        kinds = SubRanking | RandomPairs | CapBorda | DuchiBall
+        if not isinstance(self.protocol, kinds) or len(self.protocol.items) != len(items):
             raise ValueError(
-                f"protocol must be one of privrank.local for the {len(items)} items of the plan: "
-                f"leave it out and use mode='local'."
+                f"protocol must be a SubRanking, RandomPairs, CapBorda or DuchiBall for the "
+                f"{len(items)} items of the plan: leave it out and use mode='local'."
             )
 
     @property
@@ -165,13 +178,13 @@ class AggregationPower(Power):
             plan = at.epsilon, at.delta, self.method, self.releases
             survey = _Central(plan, model, self.target)
         one = partial(survey.loss, at.nobs, at.alpha, self.loss)
-        value, error = mean_of(one, replicates, workers, f"{self.loss} of orders")
         m = len(items)
-        half = (
-            (m - 1) / replicates if self.loss == "width" else pair_probability(1, model.theta) - 0.5
-        )
-        least = half / replicates / (m * (m - 1) / 2)
-        return max(value, least), max(error, least)
+        # what one replicate adds at least that is not like the others
+        swap = (2.0 * pair_probability(1, model.theta) - 1.0) / (m * (m - 1) / 2)
+        step = 1.0 / m if self.loss == "width" else swap
+        label = f"{self.loss} of orders"
+        value, error = mean_of(one, replicates, workers, label, step=step)
+        return max(value, 0.5 * step / replicates), error
 
     def _range(self, name: Dependent, at: Point) -> Range:
         if name != "effect":
@@ -384,25 +397,42 @@ class _Local:
     target: Target
 
     def loss(self, nobs: int, alpha: float, loss: Loss, replicate: int) -> float:
-        """Simulate one survey."""
-        rng, some = public_generator("consensus", replicate), min(nobs, _MOST)
+        """Simulate one survey.
+
+        One of pairs that do not connect all items, which is refused, says nothing: it loses what
+        orders drawn at random do, and every item may have every rank.
+        """
+        rng, m = public_generator("consensus", replicate), len(self.model.items)
+        some = min(nobs, max(_MOST, _EACH * m * (m - 1) // 2))
         protocol, times = self.protocol, nobs / some
-        ranks, ahead = self.model.rvs(some, rng), _ahead(len(self.model.items), self.model.theta)
+        ranks, ahead = self.model.rvs(some, rng), _ahead(m, self.model.theta)
         tally = protocol.tally(protocol.simulate(ranks, rng))
-        if loss == "excess" and isinstance(protocol, Asking):
-            found = PairVotes.of(*Votes.of(tally, protocol).sums(), protocol.gain)
-            order = _kemeny(_more_votes(found, times, ahead))
+        pairs = ahead
+        if self.target == "sample":
+            pairs = ahead + (pair_counts(ranks) / some - ahead) / math.sqrt(times)
+        votes = Votes.of(tally, protocol).sums() if isinstance(protocol, Asking) else None
+        if votes is not None and not _connected(votes[1], m):
+            half = m * (m - 1) / 4
+            return m - 1.0 if loss == "width" else (half - _least(pairs, self.target)) / (2 * half)
+        if votes is not None and loss == "excess":
+            order = _kemeny(_more_votes(PairVotes.of(*votes, protocol.gain), times, ahead))
         else:
             stated = statements_of(release_consensus(tally))
             assert isinstance(stated, RandomReports)
             stated = _more_reports(stated, times, ahead)
             if loss == "width":
                 return _width(stated.scores, stated.certain_gaps(alpha, self.target))
-            order = by_score(stated.scores, public_order(len(ahead)))
+            order = by_score(stated.scores, public_order(m))
             if stated.pairs is not None:
                 order = _kemeny(stated.pairs)
-        pairs = ahead if self.target == "population" else pair_counts(ranks) / some
         return _excess(order, pairs, _least(pairs, self.target))
+
+
+def _connected(counts: IntArray, m: int) -> bool:
+    """Return whether pairs with so many reports connect all items."""
+    met = counts > 0
+    first, second = (each[met] for each in np.triu_indices(m, 1))
+    return groups_of(PairCounts(first, second, counts[met], "observed"), m)[0] == 1
 
 
 def _more_votes(votes: PairVotes, times: float, ahead: FloatArray) -> PairVotes:

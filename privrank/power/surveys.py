@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Literal
 
 from privrank.local.protocols import LARGEST_EPSILON, Asking
@@ -133,7 +134,13 @@ def survey_of(asked: BTLPower | TopKPower) -> Survey:
     if protocol is None and asked.mode == "local":
         protocol = Comparisons(items, 1.0, ties=asked.ties)
     if protocol is not None:
-        check_protocol(protocol, len(items))
+        check_protocol(protocol, asked.items, asked.ties)
+        _check_local(asked)
+    if asked.unit == "row" and asked.dependence not in ("auto", "none"):
+        raise ValueError(
+            "dependence is that of the answers of a respondent: leave it out where a row is the "
+            "unit."
+        )
     if rows > 1 and (protocol is not None or asked.unit == "row"):
         raise ValueError(
             "max_rows must be 1 in the local model and where a row is the unit: leave it out."
@@ -161,25 +168,42 @@ def item_names(items: object) -> tuple[str, ...]:
     return names
 
 
-def check_protocol(protocol: object, items: int) -> None:
-    """Refuse what is no protocol of single pairs of so many items."""
-    if not isinstance(protocol, Comparisons | RandomPairs | SubRanking) or not (
-        protocol.width == 2 and protocol.digits == 1
-    ):
+def _check_local(asked: BTLPower | TopKPower) -> None:
+    """Refuse settings of the central model where reports are planned."""
+    usual = {"unit": "respondent", "design": "private", "pair_counts": "release"}
+    usual |= {"method": "auto", "dependence": "auto"}
+    if other := [name for name, value in usual.items() if getattr(asked, name, value) != value]:
+        raise ValueError(
+            f"{other[0]} is a setting of the central model: leave it out in the local one, where "
+            f"each respondent gives one report."
+        )
+
+
+def check_protocol(protocol: object, items: object, ties: bool) -> None:
+    """Refuse what is no protocol of single pairs of these items, or so many, and of ties if any."""
+    kinds = Comparisons | RandomPairs | SubRanking
+    if not isinstance(protocol, kinds) or protocol.width != 2 or protocol.digits != 1:
         raise TypeError(
             "protocol must ask each respondent for one of all pairs, as privrank.local.Comparisons "
             "does: leave it out and use mode='local'."
         )
-    if len(protocol.items) != items:
+    names, theirs = item_names(items), set(protocol.items)
+    named = not isinstance(items, Integral)
+    if len(theirs) != len(names) or (named and set(names) != theirs):
         raise ValueError(
-            f"protocol must be of the {items} items of the plan, got {len(protocol.items)}."
+            f"protocol must be of the {len(names)} items of the plan: make it with the same items."
+        )
+    if ties and not protocol.keeps_ties:
+        raise ValueError(
+            "protocol must allow ties where ties=True: use Comparisons(..., ties=True), or leave "
+            "ties out."
         )
 
 
 def least_and_most(name: str, local: bool) -> Range:
     """Return where a number of units, or an epsilon, is looked for."""
     if name == "nobs":
-        return Range(200.0, 10.0, 1e8)
+        return Range(200.0, 2.0, 1e8)
     if local:
         return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
     return Range(1.0, base.SMALLEST, base.LARGEST)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from joblib.externals.loky import ProcessPoolExecutor
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 import privrank as pr
 from privrank.planning.simulation import Curve, mean_of
@@ -37,6 +37,35 @@ def test_a_curve_may_fall():
 def test_ends_of_the_range():
     assert solve(Search(lambda x, r: (normal(x), 0.0), 0.8, 2, 100, 400), 5.0) is None
     assert solve(Search(lambda x, r: (0.9, 0.0), 0.8, 2, 100, 400), 50.0).at == pytest.approx(2)
+
+
+def simulated(turn, probability):
+    """Return a curve from the same normal numbers everywhere."""
+
+    def measure(x, replicates):
+        hits = ndtr(np.random.default_rng(turn).standard_normal(replicates)) < probability(x)
+        return float(hits.mean()), float(hits.std() / math.sqrt(replicates)) or 0.01
+
+    return measure
+
+
+def test_the_least_number_has_an_error_unless_it_is_exact():
+    found = solve(Search(simulated(1, lambda x: 0.6), 0.5, 2, 1e6, 400, whole=True), 20.0)
+    assert found.at == 2.0 and found.error > 0.0
+
+
+def test_where_a_curve_levels_off_the_error_is_larger():
+    # a quarter is right by chance, and it rises late
+    def probability(x):
+        return 0.25 + 0.75 * ndtr(0.5 * math.sqrt(x) - 4.0)
+
+    truth = (2.0 * (4.0 + ndtri(0.2))) ** 2
+    found = [
+        solve(Search(simulated(turn, probability), 0.4, 2, 1e6, 400, whole=True), 200.0)
+        for turn in range(60)
+    ]
+    away = np.array([(one.at - truth) / one.error for one in found])
+    assert np.sqrt(np.square(away).mean()) < 1.6
 
 
 @pytest.mark.parametrize("critical", [1.645, 6.0])
@@ -93,6 +122,8 @@ def interrupted(number):
 
 def test_what_replicates_agree_on_is_not_exact():
     assert mean_of(lambda number: 1.0, 20, Workers(1), "test") == (1.0, 1 / 21)
+    rounded = mean_of(lambda number: 0.1 + 1e-17 * number, 20, Workers(1), "test", step=0.5)
+    assert rounded == (pytest.approx(0.1), 0.5 / 21)
 
 
 def accepted(data, order):

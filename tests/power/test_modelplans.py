@@ -109,8 +109,30 @@ def test_answers_are_counted_in_units():
     pairs = pr.power.TopKPower(items=4, k=1, max_rows=6, design="public", replicates=20)
     assert pairs.solve_power(epsilon=1.0, gap=1.0, power=0.8).words == "respondents"
     # the least that is looked for is enough
-    assert pairs.solve_power(epsilon=50.0, gap=4.0, power=0.5) == 10
+    least = pairs.solve_power(epsilon=math.inf, gap=4.0, power=0.1)
+    assert least < 8 and least.error > 0
     assert pairs.solve_power(10**6, gap=1.0, power=0.1) == pytest.approx(1e-3, abs=0)
+
+
+def test_reports_that_do_not_connect_all_items_say_nothing():
+    facts = {"items": 5, "mode": "local", "replicates": 40}
+    at_random = np.mean([0.5 - _losing(pair, 0.7) for pair in (1, 1, 1, 1, 2, 2, 2, 3, 3, 4)])
+    assert pr.power.AggregationPower(**facts).power(2, 1.0, 0.7) == pytest.approx(at_random)
+    wide = pr.power.AggregationPower(**facts, loss="width")
+    assert wide.power(2, 1.0, 0.7) == 4.0
+    few = pr.power.AggregationPower(**{**facts, "items": 12})
+    by_size = [few.power(nobs, 2.0, 0.7) for nobs in (5, 20, 80, 1000)]
+    assert by_size == sorted(by_size, reverse=True)
+
+
+def _losing(gap, phi):
+    """Return how probable it is that the worse of two items so far apart is ranked first."""
+    return 1.0 - pr.Mallows(5, phi=phi).pair_probability(0, gap)
+
+
+def test_large_samples_are_compared_with_their_own_best_order():
+    plan = pr.power.AggregationPower(items=5, mode="local", target="sample", replicates=60)
+    assert plan.power(40_000, 5.0, 0.97) < 1.5e-4
 
 
 def test_the_only_other_item_is_in_the_middle():
@@ -218,12 +240,38 @@ def test_figures_have_a_line_for_each_number():
             lambda: pr.power.BTLPower(items=4, protocol=pr.local.AdaptiveKwikSort(NAMES, 1.0)),
             "one of all pairs",
         ),
+        (
+            lambda: pr.power.BTLPower(
+                items=4, ties=True, protocol=pr.local.RandomPairs(NAMES, 1.0)
+            ),
+            "protocol must allow ties",
+        ),
+        (
+            lambda: pr.power.BTLPower(
+                items=["a", "b"], protocol=pr.local.Comparisons(["x", "y"], 1.0)
+            ),
+            "protocol must be of the 2 items",
+        ),
+        (lambda: pr.power.BTLPower(items=4, mode="local", unit="row"), "unit is a setting"),
+        (lambda: pr.power.BTLPower(items=4, mode="local", method="counts"), "method is a setting"),
+        (
+            lambda: pr.power.BTLPower(items=4, unit="row", dependence="pairs"),
+            "dependence is that of the answers of a respondent",
+        ),
         (lambda: pr.power.TopKPower(items=4, k=2).power(100, 1.0, -0.5), "gap must not be"),
         (lambda: pr.power.TopKPower(items=4, k=4), "k must"),
         (lambda: pr.power.TopKPower(items=4, k=1, worths=[0, 1, 2, 3]), "worths must"),
         (lambda: pr.power.TopKPower(items=4, k=1, worths="a"), "worths must"),
         (lambda: pr.power.AggregationPower(items=4, method="kwiksort"), "method must"),
         (lambda: pr.power.AggregationPower(items=4, protocol="x"), "protocol must"),
+        (
+            lambda: pr.power.AggregationPower(items=4, protocol=pr.local.Comparisons(NAMES, 1.0)),
+            "protocol must",
+        ),
+        (
+            lambda: pr.power.AggregationPower(items=4, mode="local", method="borda"),
+            "method and releases",
+        ),
         (lambda: pr.power.AggregationPower(items=4).power(100, 1.0, 1.0), "phi must"),
         (
             lambda: pr.power.AggregationPower(items=4).solve_power(100, 1.0, excess=0.9),
