@@ -103,7 +103,8 @@ def contribution_tradeoff(
     >>> found.to_frame()["std_err"].round(2).to_list()[:4]
     [0.13, 0.11, 0.1, 0.12]
     """
-    epsilon_of_fit, delta_of_fit = check_epsilon(for_epsilon), check_delta(for_delta)
+    epsilon_of_fit = check_epsilon(for_epsilon, "for_epsilon")
+    delta_of_fit = check_delta(for_delta, "for_delta")
     if math.isinf(epsilon_of_fit):
         raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
     cuts = _check_bounds(bounds)

@@ -73,6 +73,13 @@ _H1 = {
 }
 
 
+def _against(null: NullModel, alternative: str) -> str:
+    """Return the alternative to a hypothesis in words."""
+    if alternative == "two-sided" and null.words.startswith("all "):
+        return "some are more likely than others."
+    return _H1[alternative]
+
+
 class IdentityTest:
     """Test whether rankings, or choices, follow a distribution that is known beforehand.
 
@@ -423,7 +430,7 @@ def infer(
         test="IdentityTest",
         method=plan.method,
         alpha=alpha,
-        hypotheses=(model.words, _H1[str(settings.get("alternative", "two-sided"))]),
+        hypotheses=(model.words, _against(model, str(settings.get("alternative", "two-sided")))),
         draws=draws,
         found=found,
         notes=against_null(plan.method, model, release),

@@ -76,12 +76,22 @@ def fraction_source(stated: Statements, target: Target) -> Source:
 
 
 def score_source(stated: Statements, target: Target) -> Source:
-    """Return the Borda scores; those of reports have the covariance that these show."""
+    """Return the Borda scores.
+
+    Those of reports have the variance that these show, by sampling and response together, with the
+    degrees of freedom of the reports.
+    """
     m = len(stated.scores)
     if isinstance(stated, RandomReports):
+        ones, none = np.ones((m, 1, 1)), np.zeros((m, 1, 1))
+        shown = np.reshape(np.diag(stated.covariance), (m, 1, 1))
         freedom = np.maximum(np.diag(stated.concerned) - 1.0, 1.0)
-        variance = np.diag(stated.covariance)
-        return _means(stated.scores, m - 1.0, 1.0, False, variance, None, freedom)
+        return Source(
+            lambda point: (stated.scores[:, None] - point, ones),
+            lambda point: (shown, none),
+            None,
+            freedom,
+        )
     summed = 1 if stated.fractions is None else m - 1
     return _means(
         stated.scores,

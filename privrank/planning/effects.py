@@ -353,7 +353,9 @@ def _stated(
         return DetectableEffect(power, alpha, None, None, effect, error)
     m = len(sample.items)
     model, distance = alternative(m, effect, null)
-    away = abs(alternative(m, effect + error, null)[1] - distance)
+    # with a centre there is none beyond the uniform model
+    beside = effect - error if null.center and effect + error > 1.0 else effect + error
+    away = abs(alternative(m, beside, null)[1] - distance)
     ahead = float(model.pair_probability(0, m - 1))
     return DetectableEffect(power, alpha, model.phi, ahead, distance, away)
 

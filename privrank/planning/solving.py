@@ -123,6 +123,8 @@ class Search:
         """Return the slope of the line through what was seen near the target, by least squares."""
         near = [point for point in self.seen if abs(point[1]) <= _STRAIGHT]
         x, score, value, error = np.array(near or self.seen[-2:]).T
+        # exact values among simulated ones are as good as the best of these
+        error = np.where(error > 0, error, error[error > 0].min() if error.any() else 1.0)
         weight = 1.0 / (error * [self.slope(float(each)) for each in value]) ** 2
         away = x - np.average(x, weights=weight)
         square = float(weight @ away**2)
@@ -216,8 +218,8 @@ def _closed(search: Search, low: Point, high: Point) -> Solved:
     return Solved(float(round(at)) if search.whole else at, 0.0, high[2])
 
 
-def _refined(search: Search, low: Point, high: Point) -> Solved:
-    """Return the crossing of a simulated curve, with its error."""
+def _refined(search: Search, low: Point, high: Point) -> Solved | None:
+    """Return the crossing of a simulated curve, with its error; None if it levels off below."""
     few = _few(search)
     for _ in range(_ROUNDS):
         if high[0] - low[0] <= math.log(_BRACKET):
@@ -236,6 +238,10 @@ def _refined(search: Search, low: Point, high: Point) -> Solved:
         if known or abs(value - search.target) <= error:
             break
     chord = search.chord(nearest)
+    if chord < _FLATTEST and max(one[1] for one in search.seen[before:]) < 0:
+        # a level curve that may stay below the target
+        if search.look(search.most, search.replicates)[1] < 0:
+            return None
     at, slope = _along(search, nearest)
     found = float(math.ceil(at - 1e-9)) if search.whole else at
     return Solved(found, at * error * search.slope(value) / min(slope, chord), search.target)

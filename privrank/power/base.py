@@ -250,7 +250,8 @@ class Power(ABC):
             words = self._counted if name == "nobs" else "epsilon ="
             return Estimate(found.at, found.error, words=words)
         shown = self._shown(found.at)
-        error = abs(self._shown(found.at + found.error) - shown)
+        side = -1.0 if found.at + found.error > span.most else 1.0
+        error = abs(self._shown(found.at + side * found.error) - shown)
         return Estimate(shown, error, words=self._effect_words)
 
     def _out_of_reach(self, name: str, target: float, span: Range, point: Point) -> str:
@@ -298,6 +299,11 @@ class Power(ABC):
         """Draw what is predicted against one of nobs, epsilon and effect."""
         from privrank.results import plots
 
+        if dep_var == "epsilon" and any(value == math.inf for value in _several(at["epsilon"])):
+            raise ValueError(
+                "epsilon must be finite where it is on the axis: plot_tradeoff draws what there is "
+                "without privacy as a line."
+            )
         frame = self._frame(dep_var, **at)
         words = self._effect_words.rstrip(" =")
         return plots.planned(frame, dep_var, self.outcome, self._caption, words=words, ax=ax)

@@ -138,6 +138,8 @@ def _entries(results: Any) -> dict[str, Any]:
     """Return results by heading, that of their table where none is given."""
     if isinstance(results, Mapping):
         headings = check_names("results", list(results))
+        if len(set(headings)) < len(headings):
+            raise ValueError("results must have different headings: the same one is there twice.")
         found = dict(zip(headings, results.values(), strict=True))
     else:
         several = isinstance(results, Sequence) and not isinstance(results, str)

@@ -148,7 +148,7 @@ class Result(ABC):
         ----------
         labels : mapping of str to str
             Labels by code: of items or categories, of the columns of covariates, and of groups.
-            Codes that are left out stay as they are.
+            Codes that are left out stay as they are, and so do the levels of covariates.
 
         Raises
         ------

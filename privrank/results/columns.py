@@ -121,6 +121,8 @@ def label_all(
 
 def _label(term: str, labels: Mapping[str, str]) -> str:
     """Return a term in which codes are replaced: one alone, or a column and an item."""
+    if term in labels:
+        return labels[term]
     column, colon, item = term.rpartition(":")
     return f"{labels.get(column, column)}{colon}{labels.get(item, item)}"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.checks import check_names
+from privrank.util.checks import check_names, seen
 
 __all__ = ["check_labels", "codes", "labelled"]
 
@@ -44,7 +44,7 @@ def check_labels(labels: object, known: Sequence[str]) -> dict[str, str]:
         raise ValueError(
             f"labels must be for {', '.join(known)}, and {unknown[0]!r} is none of them."
         )
-    return {str(code): label for code, label in labels.items()}
+    return {str(code): seen(label) for code, label in labels.items()}
 
 
 def labelled(release: Release, labels: object) -> Release:
@@ -61,7 +61,8 @@ def labelled(release: Release, labels: object) -> Release:
 
     def named(names: Sequence[str]) -> tuple[str, ...]:
         found = tuple(known.get(name, name) for name in names)
-        if twice := [name for name in found if found.count(name) > 1]:
+        shown = [seen(name) for name in found]
+        if twice := [name for name in shown if shown.count(name) > 1]:
             raise ValueError(
                 f"labels must differ from each other, and {twice[0]!r} is there twice."
             )

@@ -69,7 +69,9 @@ def _cell(text: str) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return " & ".join(map(_cell, cells)) + r" \\"
+    # after the end of a row a star or a bracket would be read as a part of it
+    start = "{}" if cells[0].startswith(("[", "*")) else ""
+    return start + " & ".join(map(_cell, cells)) + r" \\"
 
 
 def _longest_word(cell: str) -> int:

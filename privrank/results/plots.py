@@ -41,7 +41,7 @@ _INK, _FULL, _CHOSEN = "#1b3a4b", "#8fb3c7", "#c8553d"
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     if ax is not None:
-        if not hasattr(ax, "figure"):
+        if not hasattr(ax, "figure") or not hasattr(ax, "plot"):
             raise TypeError(
                 f"ax must be Axes of matplotlib, got {type(ax).__name__}: leave it out, or make "
                 f"some with matplotlib.pyplot.subplots()."
@@ -61,7 +61,7 @@ def _rows(m: int) -> tuple[tuple[float, float], int]:
 def _finish(ax: Any, caption: str, sides: tuple[str, ...] = ("top", "right")) -> None:
     for side in sides:
         ax.spines[side].set_visible(False)
-    ax.set_title(caption, fontsize="medium", loc="left")
+    ax.set_title(caption, fontsize="medium", loc="left", parse_math=False)
 
 
 def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
@@ -87,7 +87,7 @@ def _caterpillar(
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_FULL, lw=2.5, zorder=1)
     ax.scatter(frame[estimate], rows, color=colours, s=_rows(len(frame))[1], zorder=3)
-    ax.set_yticks(rows, [str(item) for item in frame.index])
+    ax.set_yticks(rows, [str(item) for item in frame.index], parse_math=False)
     ax.set_ylim(-0.6, len(frame) - 0.4)
     words = [
         f"{low}" if low == high else f"{low}–{high}"
@@ -144,7 +144,7 @@ def group_worths(
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
         _bars(ax, at, part, "worth", color=colours[place], lw=2.0, alpha=0.6)
         ax.scatter(part["worth"], at, color=colours[place], s=26, zorder=3, label=label or "all")
-    ax.set_yticks(rows, items)
+    ax.set_yticks(rows, items, parse_math=False)
     ax.set_ylim(-0.6, len(items) - 0.4)
     ax.set_xlabel(
         f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals, privacy noise included"
@@ -183,8 +183,8 @@ def pairwise(
     np.fill_diagonal(values, np.nan)
     image = ax.imshow(values, cmap="RdBu_r", vmin=0.0, vmax=1.0)
     names = [str(item) for item in probabilities.index]
-    ax.set_xticks(range(m), names, rotation=45, ha="right")
-    ax.set_yticks(range(m), names)
+    ax.set_xticks(range(m), names, rotation=45, ha="right", parse_math=False)
+    ax.set_yticks(range(m), names, parse_math=False)
     ax.set_xlabel("column item")
     ax.set_ylabel("row item")
     if m <= 15:
@@ -204,7 +204,8 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
     size, dots = _rows(m)
     figure, ax = _axes(ax, size)
     rows = np.arange(m)[::-1]
-    ax.set_yticks(rows, [f"{rank}  {item}" for item, rank in frame["rank"].items()])
+    places = [f"{rank}  {item}" for item, rank in frame["rank"].items()]
+    ax.set_yticks(rows, places, parse_math=False)
     ax.set_ylim(-0.6, m - 0.4)
     ax.set_xlim(0.4, m + 0.6)
     ax.scatter(frame["rank"], rows, color=_INK, s=dots, zorder=3)
@@ -230,7 +231,8 @@ def neighbours(
     size, dots = _rows(m)
     figure, ax = _axes(ax, size)
     rows = np.arange(m)[::-1]
-    ax.set_yticks(rows, [f"{place}  {item}" for item, place in frame["place"].items()])
+    places = [f"{place}  {item}" for item, place in frame["place"].items()]
+    ax.set_yticks(rows, places, parse_math=False)
     ax.set_ylim(-0.6, m - 0.4)
     ax.axvline(0.5, color="0.75", lw=0.8, zorder=0)
     known = frame["over_next"].notna().to_numpy()
@@ -286,7 +288,7 @@ def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | Non
         ends = frame.loc[part, "lower"], frame.loc[part, "upper"]
         ax.hlines(rows[part], *ends, color=bar, lw=2.5, alpha=0.6, zorder=1)
         ax.scatter(frame.loc[part, "difference"], rows[part], color=dot, s=24, zorder=3)
-    ax.set_yticks(len(items) - 1 - np.arange(len(items)), items)
+    ax.set_yticks(len(items) - 1 - np.arange(len(items)), items, parse_math=False)
     ax.set_ylim(-0.6, len(items) - 0.4)
     if 1 < each <= _MOST_NAMED:
         for row, name in zip(rows, versus, strict=True):
@@ -298,6 +300,7 @@ def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | Non
                 color="0.35",
                 fontsize="x-small",
                 annotation_clip=False,
+                parse_math=False,
             )
     heading = comparisons[0] if each == 1 else f"{each} comparisons"
     ax.set_xlabel(label)

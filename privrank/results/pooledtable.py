@@ -66,8 +66,11 @@ def _notes(result: PooledResult) -> list[str]:
     worths = isinstance(result.results[0], BTLResult)
     what = "centred worth" if worths else "Borda score"
     once = "the one sampling error of the survey" if same else "the sampling of every survey"
+    once, of = f"{once} and ", ""
+    if not worths and getattr(result.results[0], "target", "") == "sample":
+        once, of = "", " among these units"
     notes = [
-        f"With {level} confidence each interval covers the item's {what}, allowing for {once} and "
+        f"With {level} confidence each interval covers the item's {what}{of}, allowing for {once}"
         f"privacy noise{'; the rank sets hold for all items at once' * worths}.",
         "Best alone: the least standard error of one release by itself, with the same estimates of "
         "sampling error.",

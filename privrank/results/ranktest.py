@@ -384,6 +384,7 @@ class RankTestResult(Result):
             ("threshold", self.threshold),
             ("p-value", self.pvalue),
             (f"rejected at {self.alpha:g}", "yes" if self.reject else "no"),
+            ("effect", self.effect),
         )
         nothing = pd.Series(np.empty(0))
         return nothing, nothing, facts

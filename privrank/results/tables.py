@@ -9,6 +9,7 @@ import csv
 import io
 import re
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -33,6 +34,21 @@ def _markdown(text: str) -> str:
 
 def _centred(text: str, width: int) -> list[str]:
     return [line.center(width).rstrip() for line in textwrap.wrap(text, width)]
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    none = sum(unicodedata.category(letter) in ("Mn", "Me", "Cf") for letter in text)
+    return len(text) + wide - none
+
+
+def _left(text: str, width: int) -> str:
+    return text + (width - _width(text)) * " "
+
+
+def _right(text: str, width: int) -> str:
+    return (width - _width(text)) * " " + text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +97,29 @@ class Table:
 
     def as_text(self) -> str:
         """Return plain text."""
-        facts, table = self._facts, (self.columns, *self.rows)
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        facts = self._facts
+        table = [[" ".join(cell.split()) for cell in row] for row in (self.columns, *self.rows)]
+        widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
         widths[1:] = [max(width, 7) + 1 for width in widths[1:]]
         place = 1
         for name, count in self.spans:
             place += count
-            widths[place - 1] += max(0, len(name) + 2 - sum(widths[place - count : place]) - count)
+            widths[place - 1] += max(
+                0, _width(name) + 2 - sum(widths[place - count : place]) - count
+            )
         # the facts are stretched to the width of the rows, or the first column is
-        labels = [max((len(row[k]) for row in facts), default=0) for k in range(4)]
+        labels = [max((_width(row[k]) for row in facts), default=0) for k in range(4)]
         gap = sum(widths) + len(widths) - sum(labels) - 6
         widths[0] += max(0, -gap)
         width = sum(widths) + len(widths) - 1
         middle = labels[1] + max(gap, 0) // 2
         last = width - labels[0] - middle - labels[2] - 5
         lines = [
-            f"{a:<{labels[0]}} {b:>{middle}}   {c:<{labels[2]}} {d:>{last}}" for a, b, c, d in facts
+            f"{_left(a, labels[0])} {_right(b, middle)}   {_left(c, labels[2])} {_right(d, last)}"
+            for a, b, c, d in facts
         ]
         cells = [
-            " ".join((f"{row[0]:<{widths[0]}}", *map(str.rjust, row[1:], widths[1:])))
-            for row in table
+            " ".join((_left(row[0], widths[0]), *map(_right, row[1:], widths[1:]))) for row in table
         ]
         if self.rule:
             cells.insert(self.rule + 1, width * "-")

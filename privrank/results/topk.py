@@ -388,4 +388,4 @@ class TopKResult(Result):
         }
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
-        return self.params, self.bse, (("separation", format_pvalue(self.pvalue)),)
+        return self.params, self.bse, (("p-value of separation", self.pvalue),)

@@ -7,6 +7,7 @@ never quotes a cell of the data, also not where data were passed in the place of
 from __future__ import annotations
 
 import math
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set
 from numbers import Integral, Real
@@ -94,39 +95,39 @@ def as_array(values: object) -> NDArray[Any]:
         return np.empty(0, dtype=object)
 
 
-def check_epsilon(epsilon: object) -> float:
-    """Return `epsilon` as a float in (0, inf]."""
+def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
+    """Return an epsilon as a float in (0, inf]."""
     if not is_number(epsilon):
         raise TypeError(
-            f"epsilon must be a positive number (numpy.inf for the non-private run), "
+            f"{name} must be a positive number (numpy.inf for the non-private run), "
             f"got {type(epsilon).__name__}."
         )
     value = float(epsilon)
     if math.isnan(value) or value <= 0:
         raise ValueError(
-            f"epsilon must be positive, got {value}: give the privacy budget to spend, or "
+            f"{name} must be positive, got {value}: give the privacy budget to spend, or "
             f"numpy.inf for the non-private run."
         )
     if value < SMALLEST_EPSILON:
         raise ValueError(
-            f"epsilon is too small for any statistic, got {value}: use at least {SMALLEST_EPSILON}."
+            f"{name} is too small for any statistic, got {value}: use at least {SMALLEST_EPSILON}."
         )
     if LARGEST_EPSILON < value < math.inf:
         raise ValueError(
-            f"epsilon must be at most {LARGEST_EPSILON:g} or numpy.inf for the non-private run, "
+            f"{name} must be at most {LARGEST_EPSILON:g} or numpy.inf for the non-private run, "
             f"got {value}."
         )
     return value
 
 
-def check_delta(delta: object) -> float:
-    """Return `delta` as a float in [0, 1)."""
+def check_delta(delta: object, name: str = "delta") -> float:
+    """Return a delta as a float in [0, 1)."""
     if not is_number(delta):
-        raise TypeError(f"delta must be a number in [0, 1), got {type(delta).__name__}.")
+        raise TypeError(f"{name} must be a number in [0, 1), got {type(delta).__name__}.")
     value = float(delta)
     if not 0 <= value < 1:
         raise ValueError(
-            f"delta must lie in [0, 1), got {value}: use 0 for pure differential privacy or a "
+            f"{name} must lie in [0, 1), got {value}: use 0 for pure differential privacy or a "
             f"probability well below 1/n."
         )
     return value + 0.0  # minus zero is zero
@@ -238,9 +239,16 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
         check_names(name, names)
     if len(names) < 2:
         raise ValueError(f"{name} must hold at least two names, got {len(names)}.")
-    if len({str(label) for label in names}) != len(names):
-        raise ValueError(f"{name} must be distinct: the same name is listed twice.")
+    if len({seen(label) for label in names}) != len(names):
+        raise ValueError(
+            f"{name} must be distinct: the same name is listed twice, but for spaces at most."
+        )
     return names
+
+
+def seen(name: object) -> str:
+    """Return a name as a reader sees it: without spaces around it, accents with their letters."""
+    return " ".join(unicodedata.normalize("NFC", str(name)).split())
 
 
 def check_names(name: str, values: object) -> list[str]:

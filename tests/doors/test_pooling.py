@@ -161,7 +161,7 @@ def test_local_and_central_results_are_pooled():
 
 def test_a_pair_that_one_survey_did_not_ask_about_is_that_of_the_others():
     protocol = pr.local.RandomPairs(ITEMS, 4.0)
-    asked = protocol.simulate(rankings(30, 1).to_numpy(), np.random.default_rng(1))
+    asked = protocol.simulate(rankings(400, 1).to_numpy(), np.random.default_rng(1))
     some = pr.PrivateRankAggregation.from_reports(protocol.tally(asked))
     values = some.stated.pairs.counts.copy()
     values[0, 1] = values[1, 0] = 0.0
@@ -169,6 +169,46 @@ def test_a_pair_that_one_survey_did_not_ask_about_is_that_of_the_others():
     central = consensus()
     found = pr.pool([central, replace(some, stated=blind)], survey="different")
     assert found.pairwise()["fraction"][0] == pytest.approx(central.fractions[0, 1], abs=1e-6)
+
+
+def test_reports_show_their_own_sampling_error():
+    found = pr.pool([reports(k) for k in range(3)], survey="different")
+    assert (found.bse_privacy == 0).all() and (found.bse_sampling > 0.01).all()
+    # Student's distribution of the reports of all sites
+    shown = found.by_item.along(np.ones((4, 1)), np.arange(4))
+    freedom = found.by_item.errors(shown)[1]
+    assert (np.array(freedom) > 600).all() and (np.array(freedom) < 1800).all()
+
+
+def test_results_whose_weights_would_be_chance_are_refused():
+    with pytest.raises(ValueError, match="at least 100 about each item"):
+        pr.pool([reports(1), reports(2, people=60)], survey="different")
+    rows = {"respondent": None, "max_rows": 1, "design": "private"}
+    few = [worths(0.3, seed=k, people=12, **rows) for k in (1, 2)]
+    with pytest.raises(ValueError, match="pair counts that are no smaller than their noise"):
+        pr.pool(few, survey="different")
+    steep = pr.Link(
+        "steep logit",
+        cdf=lambda t: expit(3.0 * t),
+        pdf=lambda t: 3.0 * expit(3.0 * t) * expit(-3.0 * t),
+        slope=lambda t: 9.0 * expit(3.0 * t) * expit(-3.0 * t) * (1.0 - 2.0 * expit(3.0 * t)),
+        kappa1=3.0,
+        kappa2=2.25,
+    )
+    both = [
+        worths(1.0, fit_seed=k, respondent=None, max_rows=1, link=steep, method=method)
+        for k, method in enumerate(("counts", "objective"))
+    ]
+    with pytest.raises(ValueError, match="the same score equations"):
+        pr.pool(both, survey="same")
+    assert pr.pool(both, survey="different").params.notna().all()
+
+
+def test_scores_of_the_units_themselves_say_so():
+    some = [consensus(fit_seed=k, target="sample") for k in (1, 2)]
+    note = pr.pool(some, survey="same").summary().notes[0]
+    assert "among these units, allowing for privacy noise" in note
+    assert "sampling" not in note
 
 
 def test_noise_of_borda_totals_is_drawn_once_for_all_sites():

@@ -149,3 +149,29 @@ def test_the_error_of_an_effect_is_on_the_scale_on_which_it_is_stated(monkeypatc
     assert (float(found), found.error) == pytest.approx(
         (math.exp(-0.5), math.exp(-0.5) - math.exp(-0.6))
     )
+
+
+def test_a_curve_that_levels_off_below_its_target_reaches_it_nowhere():
+    measure = simulated(3, lambda x: 0.74 * (1.0 - 1.0 / (1.0 + x)))
+    assert solve(Search(measure, 0.8, 1e-3, 1e3, 400), 1.0) is None
+    assert solve(Search(measure, 0.6, 1e-3, 1e3, 400), 1.0).at == pytest.approx(4.3, rel=0.5)
+
+
+def test_exact_values_among_simulated_ones():
+    def measure(x, replicates):
+        return normal(x), 0.0 if x < 200 else 0.01
+
+    found = solve(Search(measure, 0.9, 2, 1e6, 400, whole=True), 20.0)
+    assert normal(found.at) == pytest.approx(0.9, abs=0.01)
+
+
+def test_effects_at_the_end_of_their_range_have_an_error():
+    null = pr.Mallows(list("abcde"), phi=0.86)
+    found = pr.power.IdentityPower(null).solve_power(nobs=150, epsilon=1.0, power=0.9)
+    assert 0.98 < found <= 1.0 and found.error > 0.0
+
+
+def test_figures_against_epsilon_take_finite_ones():
+    plan = pr.power.UniformityPower(2, kind="choices")
+    with pytest.raises(ValueError, match="epsilon must be finite where it is on the axis"):
+        plan.plot_power("epsilon", nobs=50, epsilon=[1.0, math.inf], total_variation=0.1)

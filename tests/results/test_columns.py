@@ -107,7 +107,7 @@ def test_results_of_several_kinds_stand_beside_each_other(plain, top, consensus)
     found = rows(table)
     assert found["estimate"] == ("worth", "win rate", "Borda score")
     assert found["London"][2] == f"{consensus.borda().loc['London', 'score']:.4f}"
-    assert found["rank of London"] == ("", "", "1") and found["separation"][0] == ""
+    assert found["rank of London"] == ("", "", "1") and found["p-value of separation"][0] == ""
     assert table.title == "Results side by side"
 
 
@@ -115,6 +115,13 @@ def test_tests_of_several_kinds_stand_beside_each_other(identity, closeness):
     found = rows(pr.summary_col([identity, closeness], digits=2))
     assert found["p-value"] == (f"{identity.pvalue:.2f}", f"{closeness.pvalue:.2f}")
     assert found["statistic"] == (f"{identity.statistic:.2f}", "")
+
+
+def test_effects_of_tests_of_one_sample_are_shown():
+    test = pr.UniformityTest.from_counts({"a": 30, "b": 50, "c": 20})
+    found = test.fit(1.0, effect_epsilon=0.5, draws=199, rng=np.random.default_rng(1))
+    assert rows(pr.summary_col([found]))["effect"] == (f"{found.effect:.4f}",)
+    assert "H1: some are more likely than others." in found.summary().notes[0]
 
 
 def test_a_row_that_nothing_fills_is_left_out(closeness):
@@ -289,11 +296,25 @@ def test_labels_reach_figures(plain, closeness):
     assert "Women v Men" in named.plot_details().axes[0].get_title(loc="left")
 
 
+def test_figures_look_for_no_formula_in_names(plain):
+    figure = plain.with_labels({"London": "$5 to $9", "Paris": r"cost $\frac$ x"}).plot()
+    figure.canvas.draw()
+    labels = figure.axes[0].get_yticklabels()
+    assert "$5 to $9" in [label.get_text() for label in labels]
+    assert not any(label.get_parse_math() for label in labels)
+
+
 def test_labels_of_covariates(by_french):
     named = by_french.with_labels({"french[T.poor]": "Poor French", "London": "LSE"})
     assert "Poor French:LSE" in named.params.index and "LSE" in named.params.index
     np.testing.assert_array_equal(named.params, by_french.params)
     assert list(named.worths({"french": "poor"})["item"])[0] == "LSE"
+
+
+def test_terms_with_colons_have_labels(plain):
+    named = plain.with_labels({"London": "Tea: hot"})
+    found = rows(pr.summary_col([named], rows=["Tea: hot"], labels={"Tea: hot": "Hot tea"}))
+    assert "Hot tea" in found
 
 
 def test_methods_take_labels(plain):
@@ -315,6 +336,7 @@ def test_labels_may_be_exchanged(plain):
         (ValueError, "'Oslo' is none of them", {"Oslo": "BI"}),
         (ValueError, "'Paris' is there twice", {"London": "Paris"}),
         (ValueError, "'X' is there twice", {"London": "X", "Paris": "X"}),
+        (ValueError, "'Paris' is there twice", {"London": " Paris\n"}),
         (ValueError, "that of 'London' is", {"London": " "}),
         (TypeError, "labels must map codes to texts", {"London": 1}),
         (TypeError, "labels must map codes to texts", [("London", "LSE")]),

@@ -126,6 +126,11 @@ def test_tables_of_more_rows_than_a_page_go_on():
     assert len(table(rows=broken).as_latex().split(r"\begin{table}")[1:]) > 1
 
 
+def test_names_that_a_row_end_would_take_are_kept_from_it():
+    made = table(rows=(("[1] x", *ROW[1:]), ("*star", *ROW[1:]))).as_latex()
+    assert "\n{}[1] x & " in made and "\n{}*star & " in made
+
+
 def widest(text):
     """Width in points of a table's rows, long words and columns that do not break, generously."""
     size = {"small": 4.65, "footnotesize": 4.25, "scriptsize": 3.9}

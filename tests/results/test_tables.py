@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import sys
+import unicodedata
 from html.parser import HTMLParser
 from itertools import combinations
 
@@ -362,3 +363,13 @@ def test_markdown_shows_all_text_as_it_is():
         "**A \\*title\\***\n\n|  |  |\n| --- | --- |\n| Items: | 2 |\n\n"
         "|  | a\\|b |\n| --- | ---: |\n| x\\_1 | 1 2 |\n\nOne \\<note\\>.\n"
     )
+
+
+def test_columns_stand_below_each_other_whatever_the_letters():
+    names = ("咖啡很好喝", "🍕", "Gru\u0308ße", "two\nlines", "plain")
+    made = Table("T", (), ("", "coef"), tuple((name, "0.5") for name in names)).as_text()
+    lines = [line for line in made.splitlines() if line.endswith("0.5")]
+    assert len(lines) == len(names)
+    wide = [sum(unicodedata.east_asian_width(c) in "WF" for c in line) for line in lines]
+    none = [sum(unicodedata.combining(c) > 0 for c in line) for line in lines]
+    assert len({len(line) + w - n for line, w, n in zip(lines, wide, none, strict=True)}) == 1
