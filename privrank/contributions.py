@@ -103,10 +103,7 @@ def contribution_tradeoff(
     >>> found.to_frame()["std_err"].round(2).to_list()[:4]
     [0.13, 0.11, 0.1, 0.12]
     """
-    epsilon_of_fit = check_epsilon(for_epsilon, "for_epsilon")
-    delta_of_fit = check_delta(for_delta, "for_delta")
-    if math.isinf(epsilon_of_fit):
-        raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
+    epsilon_of_fit, delta_of_fit = _guarantee(for_epsilon, for_delta)
     cuts = _check_bounds(bounds)
     check_rng(rng)
     distinct = check_flag("distinct_pairs", distinct_pairs)
@@ -164,6 +161,14 @@ def contribution_tradeoff(
         activity=Activity.released(cuts, most, part.values, nobs, variance),
         release=release,
     )
+
+
+def _guarantee(for_epsilon: object, for_delta: object) -> tuple[float, float]:
+    """Return the guarantee of the fit that is planned, or refuse."""
+    epsilon, delta = check_epsilon(for_epsilon, "for_epsilon"), check_delta(for_delta, "for_delta")
+    if math.isinf(epsilon):
+        raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
+    return epsilon, delta
 
 
 def _check_source(comparisons: object, activity: object) -> None:

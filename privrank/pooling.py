@@ -11,7 +11,8 @@ from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
-from privrank.results.pooled import PooledResult, Survey, pooled
+from privrank.results.poolable import Survey
+from privrank.results.pooled import PooledResult, pooled
 from privrank.results.topk import TopKResult
 from privrank.util.checks import check_alpha, check_choice
 

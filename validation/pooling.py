@@ -73,7 +73,13 @@ CELLS = [
     Cell("Borda totals", "same", (0.3, 0.5), (200, 200), 0.8, share=0.8),
     Cell("Borda totals", "different", (0.5,) * 5, VOTERS, 0.8, share=0.8),
     Cell("Borda totals, polarised", "same", (1.0, 2.0), (200, 200), 0.0),
+    Cell("private rows", "different", (1.0,) * 5, (100,) * 5, 2.0, share=0.4),
+    Cell("Borda, cap reports", "different", (2.0,) * 5, (100,) * 5, 0.8),
+    Cell("Borda, Duchi reports", "different", (2.0,) * 5, (100,) * 5, 0.8),
+    Cell("Borda, reports", "different", (2.0,) * 5, (300,) * 5, 0.8),
+    Cell("Borda, reports", "different", (6.0, 6.0, 2.0), (150, 300, 1000), 0.2),
 ]
+REPORTS = {"Borda, cap reports": pr.local.CapBorda, "Borda, Duchi reports": pr.local.DuchiBall}
 
 
 def worths(cell: Cell) -> np.ndarray:
@@ -205,8 +211,10 @@ def fits(rng: np.random.Generator, cell: Cell) -> list:
             base = template(cell.kind, n, epsilon)
             exact = {name: data[name] for name in data if name in base.parts}
             found.append(btl.infer(noisy(rng, base, exact)))
-        elif cell.kind.endswith("local") and k == len(cell.units) - 1:
-            protocol = pr.local.SubRanking(RANKED, epsilon)
+        elif cell.kind.endswith("reports") or (
+            cell.kind.endswith("local") and k == len(cell.units) - 1
+        ):
+            protocol = REPORTS.get(cell.kind, pr.local.SubRanking)(RANKED, epsilon)
             reports = protocol.simulate(votes(rng, cell, k), rng)
             found.append(pr.PrivateRankAggregation.from_reports(protocol.tally(reports)))
         else:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 
 from privrank import __version__
 from privrank.bradley_terry.contrasts import rank_sets
-from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.pooledtests import intervals, pvalues
 from privrank.bradley_terry.pooling import Pooled, pool
 from privrank.bradley_terry.worths import standard_errors
 from privrank.bradley_terry.worthsource import contrast_basis, worth_source
-from privrank.consensus.statements import RandomReports, Statements
 from privrank.consensus.votesource import fraction_source, score_source
 from privrank.release.archived import archive
 from privrank.results import broom
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
+from privrank.results.poolable import Survey, check_reports, check_scores
 from privrank.results.tables import Column, Table
 from privrank.util.checks import check_alpha
 
@@ -33,14 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PooledResult", "Survey", "pooled"]
+__all__ = ["PooledResult", "pooled"]
 
 FloatArray = NDArray[np.float64]
-
-Survey = Literal["same", "different"]
-
-_LEAST_REPORTS = 100
-"""Reports that show their variance well enough for a weight: with 40, 95 % intervals cover .93."""
 
 
 def pooled(
@@ -52,13 +46,12 @@ def pooled(
     votes = [each for each in results if isinstance(each, AggregationResult)]
     if fits:
         inferences = [fit._inference() for fit in fits]
-        _check_scores(inferences, same)
+        check_scores(inferences, same)
         spread = min(each.equations.function.spread for each in inferences)
         sources = [worth_source(each) for each in inferences]
         by_item = pool(sources, np.zeros((1, m - 1)), same=same, spread=spread)
         return PooledResult(results=tuple(fits), survey=survey, alpha=alpha, by_item=by_item)
-    stated = [(each._scores(), each.target) for each in votes]
-    _check_reports([each for each, _ in stated])
+    stated = [(check_reports(each._scores()), each.target) for each in votes]
     scores = [score_source(*each) for each in stated]
     by_pair = None
     if all(each.fractions is not None for each, _ in stated):
@@ -71,38 +64,6 @@ def pooled(
         by_item=pool(scores, np.full((m, 1), 0.5 * (m - 1)), same=same),
         by_pair=by_pair,
     )
-
-
-def _check_scores(inferences: Sequence[Inference], same: bool) -> None:
-    """Refuse fits whose scores are others, or weights that the noise of pair counts would choose.
-
-    Both are known from public facts.
-    """
-    facts = [each.equations for each in inferences]
-    if same and any(each.function != facts[0].function for each in facts):
-        raise ValueError(
-            "results of one survey must have the same score equations, and with this link those of "
-            "method='objective' are others: fit all with one method=."
-        )
-    for each in inferences:
-        design = each.release.design
-        noise, pairs = math.sqrt(each.equations.count_variance), design.reach.pairs
-        if not same and noise > (expected := design.nominal_total / pairs):
-            raise ValueError(
-                f"results of different surveys must have pair counts that are no smaller than "
-                f"their noise, and one has {expected:.3g} comparisons for each pair beside noise "
-                f"of {noise:.3g}: leave it out, or fit it with a larger epsilon or a public design."
-            )
-
-
-def _check_reports(stated: Sequence[Statements]) -> None:
-    """Refuse few reports, whose variance is too uncertain for a weight."""
-    for each in stated:
-        if isinstance(each, RandomReports) and np.diag(each.concerned).min() < _LEAST_REPORTS:
-            raise ValueError(
-                f"results of reports must have at least {_LEAST_REPORTS} about each item to be "
-                f"pooled, as the variance that they show is their weight: leave smaller ones out."
-            )
 
 
 @Result.register

@@ -90,6 +90,6 @@ def test_scores_of_reports(reported):
     stated = reported._scores()
     source = score_source(stated, "population")
     sampling, noise = source.covariances(np.full((4, 1), 1.5))
-    assert not sampling.any()
-    assert flat(noise) == pytest.approx(np.diag(stated.covariance))
+    assert not noise.any()
+    assert flat(sampling) == pytest.approx(np.diag(stated.covariance))
     assert source.freedom == pytest.approx(np.diag(stated.concerned) - 1.0)
