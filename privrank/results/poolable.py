@@ -15,8 +15,8 @@ __all__ = ["Survey", "check_reports", "check_scores"]
 
 Survey = Literal["same", "different"]
 
-_LEAST_REPORTS = 100
-"""Reports that show their variance well enough for a weight: with 40, 95 % intervals cover .93."""
+_LEAST_REPORTS = 200
+"""Reports that show their variance well enough for a weight: with 100, 95 % intervals cover .94."""
 
 
 def check_scores(inferences: Sequence[Inference], same: bool) -> None:

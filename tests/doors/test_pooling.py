@@ -161,7 +161,7 @@ def test_local_and_central_results_are_pooled():
 
 def test_a_pair_that_one_survey_did_not_ask_about_is_that_of_the_others():
     protocol = pr.local.RandomPairs(ITEMS, 4.0)
-    asked = protocol.simulate(rankings(400, 1).to_numpy(), np.random.default_rng(1))
+    asked = protocol.simulate(rankings(800, 1).to_numpy(), np.random.default_rng(1))
     some = pr.PrivateRankAggregation.from_reports(protocol.tally(asked))
     values = some.stated.pairs.counts.copy()
     values[0, 1] = values[1, 0] = 0.0
@@ -181,7 +181,7 @@ def test_reports_show_their_own_sampling_error():
 
 
 def test_results_whose_weights_would_be_chance_are_refused():
-    with pytest.raises(ValueError, match="at least 100 about each item"):
+    with pytest.raises(ValueError, match="at least 200 about each item"):
         pr.pool([reports(1), reports(2, people=60)], survey="different")
     rows = {"respondent": None, "max_rows": 1, "design": "private"}
     few = [worths(0.3, seed=k, people=12, **rows) for k in (1, 2)]
