@@ -131,7 +131,7 @@ class Search:
         return float(weight @ (away * score)) / square if square > 0 else 0.0
 
     def chord(self, point: Point) -> float:
-        """Return the slope from a point of all replicates to a neighbour, at least the least one.
+        """Return the slope from a point of all replicates to a neighbour, no less than `_LEVEL`.
 
         A line through points that are far away may be steeper than a curve that levels off.
         """
@@ -238,10 +238,10 @@ def _refined(search: Search, low: Point, high: Point) -> Solved | None:
         if known or abs(value - search.target) <= error:
             break
     chord = search.chord(nearest)
-    if chord < _FLATTEST and max(one[1] for one in search.seen[before:]) < 0:
-        # a level curve that may stay below the target
-        if search.look(search.most, search.replicates)[1] < 0:
-            return None
+    level = chord < _FLATTEST and max(one[1] for one in search.seen[before:]) < 0
+    # a level curve may stay below the target
+    if level and search.look(search.most, search.replicates)[1] < 0:
+        return None
     at, slope = _along(search, nearest)
     found = float(math.ceil(at - 1e-9)) if search.whole else at
     return Solved(found, at * error * search.slope(value) / min(slope, chord), search.target)

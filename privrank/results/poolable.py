@@ -43,8 +43,7 @@ def check_scores(inferences: Sequence[Inference], same: bool) -> None:
 
 def check_reports(stated: Statements) -> Statements:
     """Return what a consensus states; refuse few reports, whose variance is no sure weight."""
-    few = isinstance(stated, RandomReports) and np.diag(stated.concerned).min() < _LEAST_REPORTS
-    if few:
+    if isinstance(stated, RandomReports) and np.diag(stated.concerned).min() < _LEAST_REPORTS:
         raise ValueError(
             f"results of reports must have at least {_LEAST_REPORTS} about each item to be pooled, "
             f"as the variance that they show is their weight: leave smaller ones out."

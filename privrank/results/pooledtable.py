@@ -67,7 +67,7 @@ def _notes(result: PooledResult) -> list[str]:
     what = "centred worth" if worths else "Borda score"
     once = "the one sampling error of the survey" if same else "the sampling of every survey"
     once, of = f"{once} and ", ""
-    if not worths and getattr(result.results[0], "target", "") == "sample":
+    if getattr(result.results[0], "target", "") == "sample":
         once, of = "", " among these units"
     notes = [
         f"With {level} confidence each interval covers the item's {what}{of}, allowing for {once}"
