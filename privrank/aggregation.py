@@ -68,6 +68,11 @@ class PrivateRankAggregation:
 
     Which order agrees best with everybody's ranking, and which of its places are certain?
 
+    This holds if respondents are independent of each other (else respondent= names their class) and
+    who answers does not depend on the answer; ``docs/assumptions.md`` says what comes about
+    otherwise. With ``target="sample"`` what is said of pairs and scores is said of these rankings
+    alone.
+
     Parameters
     ----------
     rankings : data frame or ndarray of shape (n, m)
@@ -329,6 +334,7 @@ def infer(
     release: Release, *, alpha: float = 0.05, target: Target = "population"
 ) -> AggregationResult:
     """Read a consensus from a release: post-processing, nothing is spent."""
+    check_choice("target", target, Target)
     stated = statements_of(release)
     if ORDER not in release.parts:
         raise ValueError(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
 from privrank.local import sortedorder
+from privrank.local.releases import check_protocol
+from privrank.mechanisms.objective import check_perturbation
 from privrank.release.archived import read_archive
-from privrank.release.release import Release, archived_link
+from privrank.release.release import WORTHS, Release, archived_link
 from privrank.results.base import Result
 from privrank.results.pooled import PooledResult
+from privrank.util.checks import check_alpha, is_number
 
 __all__ = ["from_json"]
 
@@ -58,10 +62,40 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     try:
         release = Release.from_record(record["release"], chosen)
         rebuild = _REBUILD[record["result"]]
-    except (TypeError, ValueError, KeyError, AttributeError):
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
         raise ValueError(f"text must be JSON written by {_WRITER}.") from None
-    result: Result = rebuild(release, **settings)  # type: ignore[operator]
+    release.verify()
+    try:
+        result: Result = rebuild(release, **settings)  # type: ignore[operator]
+        check_alpha(result.alpha)
+        if WORTHS in release.values:
+            check_perturbation(release)
+        if release.local:
+            check_protocol(release)
+        again = json.loads(result.to_json())
+        passed = {"privrank", "check"}
+        if again["privrank"] != record["privrank"]:  # another version may estimate otherwise
+            passed.add("estimates")
+        same = all(_same(again[name], record[name]) for name in again.keys() - passed)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError):
+        same = False
+    if not same:
+        raise ValueError(
+            f"text must be JSON written by {_WRITER}, and what this one says is no "
+            f"{record['result']} of its release and settings: take the text as it was written."
+        )
     return result
+
+
+def _same(value: Any, other: Any) -> bool:
+    """Whether two records say the same, numbers up to what other processors add otherwise."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(_same(value[k], other[k]) for k in value)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_same, value, other))
+    if is_number(value) and is_number(other):
+        return math.isclose(value, other, rel_tol=1e-5, abs_tol=1e-8)
+    return bool(type(value) is type(other) and value == other)
 
 
 def _pooled(members: Any, settings: Any, link: Link | None) -> PooledResult:

@@ -47,6 +47,11 @@ class PrivateBTL:
     P(item1 preferred to item2) = F(worth1 - worth2), with F(t) = 1 / (1 + exp(-t)) unless another
     `link` is chosen; a tie counts as half a win to each, a missing answer not at all.
 
+    This holds if respondents are independent of each other (else respondent= names their class),
+    who answers does not depend on the answer, pairs follow the worths and, where there are item
+    covariates, items scatter about a line of their covariates independently of each other;
+    ``docs/assumptions.md`` says what comes about otherwise.
+
     Parameters
     ----------
     comparisons : data frame
@@ -57,8 +62,9 @@ class PrivateBTL:
         preferred, missing when not answered; recode a 0/1 column x as 2 * x - 1. A 0 is refused
         unless `ties` are declared.
     items : sequence of str, optional
-        The items, in the order of the report. May be left out when both item columns are
-        categorical with declared categories.
+        The items, in the order of the report. May be left out where the frame declares them: one of
+        :func:`privrank.as_comparisons`, whose call did, or with item columns of one polars Enum;
+        under a public design also with categoricals, which hold the values that occur.
     respondent : str or None
         Whom epsilon protects; there is no default. The column (or pandas index level) that says who
         answered: the unit of privacy is a respondent with all their rows. None: the unit is one
@@ -81,11 +87,12 @@ class PrivateBTL:
         Promise that a respondent compares each pair at most once; a bound that the draw keeps under
         ``excess="sample"``.
     ties : bool, default False
-        Whether the questionnaire allows ties: declared, never inferred from the answers. With True
-        the 0 of a 0/1 column would be read as a tie: recode such a column first, as said above.
+        Recode a 0/1 column x first, as 2 * x - 1: with True each 0 is read as a tie, as the summary
+        says. Whether the questionnaire allows ties: declared, never inferred from the answers.
     design : {"private", "public"}, default "private"
         ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
-        is public. ``"private"``: it is protected too.
+        is public; not so with lists that leave items out, which are refused. ``"private"``: it is
+        protected too.
     pair_counts : None, "release", "equal", mapping or data frame, optional
         Under a private design, what is known of the comparisons per pair: ``"release"`` (the
         default) spends a share of epsilon on them; a mapping ``{(item, item): count}`` or a frame
@@ -173,7 +180,9 @@ class PrivateBTL:
             Do not drop ties to get there: under a public design which rows remain would depend on
             the answers. In the place of 1, covariates of the units, as ``~ gender + study``: each
             column of the model matrix changes every worth. ``first`` is the advantage of the item
-            that a row names first, an order that must be fixed before the answer is known.
+            that a row names first. This order is public, and must be fixed before the answer is
+            known: frames whose form does not know it (:func:`privrank.as_comparisons`), winners and
+            losers among them, are refused.
         data : data frame
             Frame with these columns; covariates are constant within a respondent.
         **arguments
@@ -181,7 +190,9 @@ class PrivateBTL:
             default, and
 
             levels : mapping of str to sequence
-                Levels of covariates whose columns do not declare them (as categoricals do).
+                Levels of covariates, in the order of the questionnaire; a whole codebook will do.
+                Also ``C(study, levels=[...])`` in the formula, a polars Enum, and under a public
+                design a categorical column declare them.
             bounds : mapping of str to (low, high)
                 Bounds of numeric covariates, which need ``design="public"``.
             item_formula, item_data : str, pandas frame
@@ -263,7 +274,7 @@ class PrivateBTL:
         shares : mapping of str to float, optional
             Shares of epsilon for ``"output"`` and ``"order_effect"`` instead of the defaults .01
             and .15, for ``"dependence"`` instead of .05 to .3, and for ``"pair_counts"`` and
-            ``"group_sizes"`` instead of those that predict the least error from public numbers.
+            ``"group_answers"`` instead of those that predict the least error from public numbers.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional
@@ -409,6 +420,7 @@ def infer(
     fixed by its release, and whether to emit the result's warnings.
     """
     requested = check_penalty(penalty)
+    check_choice("solver", solver, Solver)
     equations = score_equations(release)
     fitted = estimate(equations, release, requested, solver=solver)
     messages = fit_warnings(release, equations, fitted)

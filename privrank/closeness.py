@@ -17,7 +17,7 @@ from privrank.encode.groups import (
 )
 from privrank.encode.ranks import Gaps, Ties
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import plan_comparison, release_comparison
+from privrank.mechanisms.closeness import check_scale, plan_comparison, release_comparison
 from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.planning.details import check_extra, detail_items
 from privrank.published import asz18, ks23
@@ -52,16 +52,22 @@ class ClosenessTest:
 
     Do women and men rank alike? Has last year's order changed?
 
+    This holds if respondents are independent of each other (else respondent= names their class) and
+    who answers does not depend on the answer; ``docs/assumptions.md`` says what comes about
+    otherwise.
+
     Parameters
     ----------
-    sample1, sample2 : data frames, arrays of ranks, or categorical Series
+    sample1, sample2 : data frames, arrays of ranks, or Series
         Two samples of rankings, as for :class:`privrank.UniformityTest`, or of choices. For more
         than two groups, or one frame with a column of groups, see `from_formula`.
     items : sequence of str, optional
-        The item columns; of Series the categories.
+        The item columns; of Series all categories, which have to be given, as for
+        :class:`privrank.UniformityTest`.
     respondent : str, optional
-        Column, or pandas index level, that names the respondent of each row. A respondent with
-        several rows enters with the mean of what they say, and belongs to one group.
+        Column, or pandas index level, that names the respondent of each row. The unit of privacy
+        is then a respondent with all their rows, one of which, drawn by a secret lot, is used. A
+        respondent belongs to one group.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
     ties, missing : str, default "refuse"
@@ -174,9 +180,10 @@ class ClosenessTest:
         paired : bool, default False
             As for the class: every respondent is in both of two groups.
         **arguments
-            `respondent`, `max_rows`; `levels`, the groups, where the column's type declares none;
-            for choices `categories`, likewise; for rankings `ties` and `missing`. Public groups
-            that nobody is in are left out.
+            `respondent`, `max_rows`; `levels`, the groups, which public labels may leave to a
+            categorical column; for choices `categories`, which have to be given; for rankings
+            `ties` and `missing`. A polars Enum, or a column of True and False, declares its own.
+            Public groups that nobody is in are left out.
 
         Returns
         -------
@@ -208,8 +215,8 @@ class ClosenessTest:
         ----------
         counts : mapping of mappings, or DataFrame with one column per group
             How often each category was chosen in each group.
-        categories : sequence of str, optional
-            The categories, where the inner mappings do not list them all.
+        categories : sequence of str
+            All categories, as for :meth:`privrank.UniformityTest.from_counts`.
 
         Returns
         -------
@@ -250,13 +257,13 @@ class ClosenessTest:
         method : str, default "auto"
             Choices: ``"auto"``, which sees a difference in one category and one that many have a
             part in, ``"tv"``, the total variation distance, for the latter alone, or
-            ``"chi-square"``. Rankings: ``"auto"`` or ``"mmd"``, a kernel distance that sees every
-            difference, or ``"kendall"``, which sees differences of the pairwise fractions. Of more
-            than two groups these compare each with all units, and their noise goes with the number
-            of units; ``"pairs"`` takes the two groups that differ most, with noise by the smallest
-            group, and has more power where only a small group differs. ``"kim-schrab"`` releases
-            the decision of ``"pairs"`` at `alpha` alone, with a ninth less noise; ``"sigmoid"`` one
-            bit without a stated level.
+            ``"chi-square"``. Rankings: ``"auto"`` or ``"mmd"``, a kernel distance, consistent
+            against every difference, or ``"kendall"``, against those of the pairwise fractions. Of
+            more than two groups these compare each with all units, and their noise goes with the
+            number of units; ``"pairs"`` takes the two groups that differ most, with noise by the
+            smallest group, and has more power where only a small group differs. ``"kim-schrab"``
+            releases the decision of ``"pairs"`` at `alpha` alone, with a ninth less noise;
+            ``"sigmoid"`` one bit without a stated level.
         permutations : int, default 999
             Number of re-labellings; validity and privacy do not depend on it.
         effect_epsilon : float, optional
@@ -359,10 +366,6 @@ def compare(method: str, sample: Sample, alpha: float) -> Comparison:
 
 
 def _chi_square(method: str, sample: Sample) -> Comparison:
-    if not sample.one_each:
-        raise ValueError(
-            f"method={method!r} takes one row per respondent: use method='tv' for several."
-        )
     found, sizes = of_pairs(chi_square_of(sample), sample), sample.sizes
     if method == "chi-square":
         return found
@@ -382,6 +385,7 @@ def infer(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
     asked = compare(method, sample, level) if known else None
     if asked is None or asked.name != release.mechanism:
         raise ValueError("release must be of a ClosenessTest, and this one is of another model.")
+    check_scale(release, asked)
     return ClosenessResult(release=release, alpha=level, asked=asked)
 
 

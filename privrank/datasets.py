@@ -1,5 +1,6 @@
 """Two paired-comparison surveys of students; each loader's docstring is its codebook."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -39,14 +40,17 @@ class Survey:
         Short name of the survey.
     comparisons : pandas.DataFrame
         One row per respondent and pair: ``respondent`` (int64), ``item1`` and ``item2``
-        (categoricals whose categories are `items`, in that order) and ``outcome``
+        (categoricals of `items`, in that order) and ``outcome``
         (float64: 1 if item1 was preferred, 0 if undecided, -1 if item2 was preferred,
         NaN if the respondent did not answer).
     students : pandas.DataFrame
         One row per respondent, indexed by ``respondent``; every covariate is a
-        categorical with declared categories.
+        categorical.
     items : tuple of str
         What was compared, in the survey's order.
+    levels : mapping of str to tuple of str
+        The levels of each covariate, as the codebook declares them: for ``levels=`` and
+        ``categories=``, because a column's own categories may be those that occur.
     description : str
         What was asked, in a sentence or two.
     source : str
@@ -59,6 +63,7 @@ class Survey:
     comparisons: pd.DataFrame
     students: pd.DataFrame
     items: tuple[str, ...]
+    levels: Mapping[str, tuple[str, ...]]
     description: str
     source: str
     citation: str
@@ -240,6 +245,7 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
         comparisons=comparisons,
         students=_read("university_students.csv", **_UNIVERSITY_LEVELS).set_index("respondent"),
         items=_UNIVERSITY_ITEMS,
+        levels=dict(_UNIVERSITY_LEVELS),
         description=(
             "303 students in Vienna compared six universities of the CEMS network, pair by pair, "
             "as places to study abroad."
@@ -309,6 +315,7 @@ def load_immigration() -> Survey:
         comparisons=_read("immigration.csv", item1=_IMMIGRATION_ITEMS, item2=_IMMIGRATION_ITEMS),
         students=_read("immigration_students.csv", **_IMMIGRATION_LEVELS).set_index("respondent"),
         items=_IMMIGRATION_ITEMS,
+        levels=dict(_IMMIGRATION_LEVELS),
         description=(
             "98 students compared four negative statements about foreigners, pair by pair, as to "
             "which finds more acceptance."

@@ -10,7 +10,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privrank.encode.nullmodel import read_null
+from privrank.closeness import ClosenessTest
+from privrank.encode.groups import against_answers
+from privrank.encode.nullmodel import null_categories, read_null
 from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     EncodedSample,
@@ -35,6 +37,7 @@ from privrank.mechanisms.statistics.omnibus import impossible as count_impossibl
 from privrank.published import asz18
 from privrank.release.release import STATISTIC, Release, check_release
 from privrank.release.survey import Sample
+from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import against_null
@@ -85,16 +88,22 @@ class IdentityTest:
 
     Is the order the one of last year? Are the shares those of the census?
 
+    This holds if respondents are independent of each other (else respondent= names their class),
+    who answers does not depend on the answer and H0, taken as exact, is known without error (else
+    null_nobs=); ``docs/assumptions.md`` says what comes about otherwise.
+
     Parameters
     ----------
-    data : data frame, array of ranks, or categorical Series
-        Rankings, as for :class:`privrank.UniformityTest`, or choices.
+    data : data frame, array of ranks, or Series
+        Rankings, as for :class:`privrank.UniformityTest`; a Series holds choices.
     null : "uniform", Mallows, mapping, Series, DataFrame or sequence
         The distribution under H0. Choices: probabilities by category. Rankings: a
         :class:`privrank.Mallows` model of the same items, or for at most 6 items a DataFrame with
-        the item columns and a column ``probability``. It must not be learned from these data.
+        the item columns and a column ``probability``. It must not be learned from these data, and
+        is taken as exact unless `null_nobs` is given.
     categories : sequence of str, optional
-        The categories of choices; by default those the type declares.
+        The categories of choices; by default the keys of `null`, if it has any, or those of a
+        polars Enum.
     items : sequence of str, optional
         The item columns of rankings; by default every column but the respondent's.
     respondent : str, optional
@@ -104,6 +113,9 @@ class IdentityTest:
         Public bound on the rows of a respondent.
     ties, missing : str, default "refuse"
         As for :class:`privrank.UniformityTest`.
+    null_nobs : int, optional
+        Number of answers from which the probabilities of `null` were estimated, such as those of
+        last year. The test is then the comparison of the two samples that it is.
 
     Raises
     ------
@@ -121,6 +133,14 @@ class IdentityTest:
     respondent the rows used are independent if respondents are; how many rows one has must not
     depend on what they say.
 
+    **A null that was estimated** is not the truth: the shares of 500 answers, taken as exact, are
+    rejected by 500 others from the same distribution in .27 of the cases for four choices and .50
+    for twelve (epsilon 2). With `null_nobs` the answers behind it, which are public, enter as the
+    second sample of a :class:`privrank.ClosenessTest`, whose level is exact and whose result is
+    returned. Give shares to enough digits to tell their counts. Shares from a private release have
+    noise besides, of which neither test knows: compare the answers of both years with
+    :class:`privrank.ClosenessTest`, whose `details_epsilon` releases the shares of both.
+
     References
     ----------
     Acharya, Sun and Zhang (2018); Awan and Slavkovic (2018) for two categories.
@@ -136,7 +156,7 @@ class IdentityTest:
     True
     """
 
-    __slots__ = ("_encoded", "_null")
+    __slots__ = ("_encoded", "_null", "_two")
 
     def __init__(
         self,
@@ -149,6 +169,7 @@ class IdentityTest:
         max_rows: int = 1,
         ties: Ties = "refuse",
         missing: Gaps = "refuse",
+        null_nobs: int | None = None,
     ) -> None:
         encoded = encode_data(
             data,
@@ -158,12 +179,16 @@ class IdentityTest:
             max_rows=max_rows,
             ties=ties,
             missing=missing,
+            known=null_categories(null),
         )
-        self._set(encoded, null)
+        self._set(encoded, null, null_nobs)
 
-    def _set(self, encoded: EncodedSample, null: object) -> None:
+    def _set(self, encoded: EncodedSample, null: object, null_nobs: object) -> None:
         self._null = read_null(null, encoded.sample, anywhere=encoded.missing == "half")
         self._encoded = encoded
+        self._two = None
+        if null_nobs is not None:
+            self._two = ClosenessTest._of(against_answers(encoded, self._null, null_nobs))
 
     @classmethod
     def from_formula(cls, formula: str, data: object, null: object, **arguments: Any) -> Self:
@@ -178,7 +203,8 @@ class IdentityTest:
         null
             As for the class.
         **arguments
-            `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`.
+            `respondent`, `max_rows`, `null_nobs`; for rankings `ties` and `missing`; for choices
+            `categories`.
 
         Returns
         -------
@@ -193,12 +219,20 @@ class IdentityTest:
         >>> round(test.fit(epsilon=np.inf, method="binary").pvalue, 3)
         0.266
         """
-        test = cls.__new__(cls)
-        test._set(sample_of_formula(formula, data, arguments), null)
+        test, null_nobs = cls.__new__(cls), arguments.pop("null_nobs", None)
+        known = null_categories(null)
+        test._set(sample_of_formula(formula, data, arguments, known=known), null, null_nobs)
         return test
 
     @classmethod
-    def from_counts(cls, counts: object, null: object, categories: object = None) -> Self:
+    def from_counts(
+        cls,
+        counts: object,
+        null: object,
+        categories: object = None,
+        *,
+        null_nobs: int | None = None,
+    ) -> Self:
         """Build the test from counts by category; one counted choice is the unit of privacy.
 
         Parameters
@@ -208,14 +242,17 @@ class IdentityTest:
         null
             As for the class.
         categories : sequence of str, optional
-            The categories; by default the keys of a mapping or the index of a Series.
+            The categories, as for the class: those of the counts may be the ones that occur.
+        null_nobs : int, optional
+            As for the class.
 
         Returns
         -------
         IdentityTest
         """
         test = cls.__new__(cls)
-        test._set(encode_counts(counts, categories), null)
+        declared = null_categories(null) if categories is None else categories
+        test._set(encode_counts(counts, declared), null, null_nobs)
         return test
 
     def __repr__(self) -> str:
@@ -239,7 +276,7 @@ class IdentityTest:
         effect_epsilon: float | None = None,
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
-    ) -> RankTestResult:
+    ) -> RankTestResult | ClosenessResult:
         """Spend `epsilon` once and return the test.
 
         Parameters
@@ -258,7 +295,8 @@ class IdentityTest:
             both ``"sigmoid"``, one bit without a stated level. Uniform rankings: as
             :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null: ``"auto"`` or
             ``"omnibus"`` of the two, ``"kernel"``, for another centre, and ``"distance"``, for
-            another dispersion. The summary says what a statistic cannot see.
+            another dispersion. The summary says what a statistic cannot see. With `null_nobs`:
+            ``"auto"`` or, of choices, ``"tv"``, of :class:`privrank.ClosenessTest`.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
@@ -280,6 +318,7 @@ class IdentityTest:
         Returns
         -------
         RankTestResult
+            Or with `null_nobs` a :class:`privrank.ClosenessResult`.
 
         Raises
         ------
@@ -289,6 +328,11 @@ class IdentityTest:
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, IdentityMethod)
         check_choice("alternative", alternative, Alternative)
+        if self._two is not None:
+            _check_two(method, self._encoded.sample, alternative, tolerance, draws)
+            how: dict[str, Any] = {"alpha": alpha, "effect_epsilon": effect_epsilon}
+            how |= {"method": method, "budget": budget, "rng": rng}
+            return self._two.fit(epsilon, delta, **how)
         draws = wanted_draws(draws, self._encoded.sample)
         check_rng(rng)
         check_tolerance(tolerance)
@@ -310,9 +354,24 @@ class IdentityTest:
         law = null_for(asked, draws, alpha)
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
         reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
-        how: dict[str, Any] = {"null": self._null, "effect": effect, "reduction": reduction}
+        how = {"null": self._null, "effect": effect, "reduction": reduction}
         release = release_sample(self._encoded, asked, plan, **how, budget=budget, rng=rng)
         return infer(release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law)
+
+
+def _check_two(method: str, sample: Sample, *others: object) -> None:
+    """Refuse what a comparison with the answers behind a null does not take."""
+    known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
+    if method not in known:
+        raise ValueError(
+            f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which compares "
+            f"two samples of {sample.kind}, got {method!r}."
+        )
+    if others != ("two-sided", None, None):
+        raise ValueError(
+            "alternative=, tolerance= and draws= are for a null that is known exactly: leave them "
+            "out with null_nobs=."
+        )
 
 
 def ask(

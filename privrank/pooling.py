@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -11,21 +12,32 @@ from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
-from privrank.results.poolable import Survey
+from privrank.results.poolable import Effects, Survey, counted_twice
 from privrank.results.pooled import PooledResult, pooled
 from privrank.results.topk import TopKResult
-from privrank.util.checks import check_alpha, check_choice
+from privrank.util.checks import PrivrankWarning, check_alpha, check_choice, check_items
 
 __all__ = ["pool"]
 
 Poolable = BTLResult | AggregationResult
 
 
-def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) -> PooledResult:
+def pool(
+    results: Sequence[Poolable],
+    *,
+    survey: Survey,
+    effects: Effects = "common",
+    names: Sequence[str] | None = None,
+    alpha: float = 0.05,
+) -> PooledResult:
     """Pool results of several releases: of one survey, or of several surveys or sites.
 
     Nothing but the releases is read, so that sites need to share their results' JSON only:
     ``pr.pool([pr.from_json(text) for text in texts], survey="different")``.
+
+    This holds if what each result rests on does, and with ``survey="different"`` if all surveys
+    have equal values (else effects='random') and nobody answered in two; ``docs/assumptions.md``
+    says what comes about otherwise.
 
     Parameters
     ----------
@@ -38,7 +50,17 @@ def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) ->
         depend on it: with ``"same"`` releases are weighted by the inverse of their noise variance
         and the sampling error is counted once, with ``"different"`` all errors are independent. One
         survey declared ``"different"`` gives standard errors that are too small and an epsilon that
-        is too low, and nothing in the releases would tell.
+        is too low; a warning names releases whose public facts are equal, and reports that may be
+        part of others, and nothing else in the releases would tell.
+    effects : {"common", "random"}
+        Of different surveys: whether all have the same values, up to sampling and noise, or values
+        that differ about a mean, which is then estimated, with their standard deviation `tau`.
+        Where sites do differ, intervals for common values cover too rarely: 95 % ones .90 where
+        worths differ by a standard deviation of .15, .73 at .3. With two or three surveys those for
+        random effects are wide.
+    names : sequence of str, optional
+        What the results are called in tables and figures, such as the sites; by default release 1,
+        release 2 and so on.
     alpha : float, default 0.05
         Significance level of intervals.
 
@@ -55,7 +77,8 @@ def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) ->
 
     Notes
     -----
-    Weights, errors and the test: :mod:`privrank.bradley_terry.pooling`. Pooled worths have no
+    Weights, errors and the test: :mod:`privrank.bradley_terry.pooling`; random effects:
+    :mod:`privrank.bradley_terry.randomeffects`. Pooled worths have no
     penalty of their results': the equations of all releases are solved together, and the bias of
     their ridge is corrected.
 
@@ -77,13 +100,28 @@ def pool(results: Sequence[Poolable], *, survey: Survey, alpha: float = 0.05) ->
     <PooledResult: 2 releases, same survey, 6 items, epsilon = 1.5>
     """
     check_choice("survey", survey, Survey)
+    check_choice("effects", effects, Effects)
+    if effects == "random" and survey == "same":
+        raise ValueError(
+            "effects='random' is for surveys that differ, and survey='same' says that all is one: "
+            "leave it out, or use survey='different'."
+        )
     if not isinstance(results, Sequence) or isinstance(results, str) or len(results) < 2:
-        raise TypeError("results must be a list of at least two results.")
+        raise TypeError(
+            "results must be a list of at least two results; those of an archive are read with "
+            "privrank.from_json(text)."
+        )
     alpha = check_alpha(alpha)
+    called = () if names is None else tuple(map(str, check_items(names, "names")))
+    if called and len(called) != len(results):
+        raise ValueError(f"names must hold one for each of the {len(results)} results.")
     _check_kinds(results)
     _check_releases(results)
     _check_facts(results, survey)
-    return pooled(results, survey, alpha)
+    if survey == "different":
+        for message in counted_twice([each.release for each in results]):
+            warnings.warn(message, PrivrankWarning, stacklevel=2)
+    return pooled(results, survey, alpha, effects, called)
 
 
 def _check_kinds(results: Sequence[Any]) -> None:
@@ -94,7 +132,10 @@ def _check_kinds(results: Sequence[Any]) -> None:
             "worths of their releases, pr.PrivateBTL.from_release(result.release)."
         )
     if not all(isinstance(each, BTLResult | AggregationResult) for each in results):
-        raise TypeError("results must be of PrivateBTL or of PrivateRankAggregation.")
+        raise TypeError(
+            "results must be of PrivateBTL or of PrivateRankAggregation, and JSON text is read "
+            "with privrank.from_json(text) before."
+        )
     if len({isinstance(each, BTLResult) for each in results}) > 1:
         raise TypeError("results must be of one kind: pool worths and consensus rankings apart.")
 
@@ -124,10 +165,6 @@ def _check_facts(results: Sequence[Poolable], survey: Survey) -> None:
     releases, first = [each.release for each in results], results[0]
     if any(each.items != first.items for each in results):
         raise ValueError("results must have the same items, in the same order.")
-    if len({release.survey.unit for release in releases}) > 1:
-        raise ValueError(
-            "results must have one unit of privacy: fit all with respondent=, or all without."
-        )
     for each in results:
         if isinstance(each, BTLResult) and each.release.design.covariates is not None:
             raise ValueError("results must have no covariates: pool fits to each group instead.")

@@ -55,6 +55,10 @@ class PrivateTopK:
     half, against the opponents it met. All of it, the set, win rates with intervals, rank sets and
     the separation p-value, comes from one noisy vector of net wins.
 
+    This holds if respondents are independent of each other (else respondent= names their class) and
+    who answers does not depend on the answer; ``docs/assumptions.md`` says what comes about
+    otherwise.
+
     Parameters
     ----------
     comparisons : data frame
@@ -270,14 +274,18 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
         raise ValueError(
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
+    _check_k(k, len(release.survey.items))
     facts = score_equations(release)
+    alone = [part[0] for part in facts.components if len(part) == 1]
     # counts that were themselves released can be zero or negative in places
     degrees = np.maximum(facts.degrees, 1.0)
     net = release.parts.get(NET)
     score = facts.score if net is None else 0.5 * net.step * net.values
     win_rate = 0.5 + score / degrees
+    win_rate[alone] = np.nan
     rate = np.clip(win_rate, 0.0, 1.0)
     effects = _design_effects(facts, release, win_rate, degrees)
+    effects[alone] = effects[:, alone] = 1.0
     varied = np.full(len(rate), 0.5) if facts.random_pairs else rate
     spread = rate_variance(facts, varied, degrees)
     return TopKResult(

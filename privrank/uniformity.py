@@ -98,13 +98,18 @@ class UniformityTest:
 
     Is there any consensus among respondents, or might each have ranked by drawing lots?
 
+    This holds if respondents are independent of each other (else respondent= names their class) and
+    who answers does not depend on the answer; ``docs/assumptions.md`` says what comes about
+    otherwise.
+
     Parameters
     ----------
-    rankings : data frame, ndarray of shape (n, m), or categorical Series
+    rankings : data frame, ndarray of shape (n, m), or Series
         A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m.
-        A categorical Series is a sample of choices; see also `from_formula` and `from_counts`.
+        A Series is a sample of choices; see also `from_formula` and `from_counts`.
     items : sequence of str, optional
-        The item columns; by default every column but the respondent's.
+        The item columns; by default every column but the respondent's. Of a Series all categories,
+        which have to be given: those of a pandas categorical may be just the ones that occur.
     respondent : str, optional
         Column, or pandas index level, that names the respondent of each row. The unit of privacy
         is then a respondent with all their rows, one of which, drawn by a secret lot, is used.
@@ -181,7 +186,7 @@ class UniformityTest:
             Frame with these columns.
         **arguments
             `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`,
-            needed where the column's type declares none.
+            needed unless the column is a polars Enum, or of True and False.
 
         Returns
         -------
@@ -192,7 +197,8 @@ class UniformityTest:
         >>> import numpy as np
         >>> import privrank as pr
         >>> immigration = pr.datasets.load_immigration()
-        >>> test = pr.UniformityTest.from_formula("sex ~ 1", immigration.students)
+        >>> test = pr.UniformityTest.from_formula(
+        ...     "sex ~ 1", immigration.students, categories=immigration.levels["sex"])
         >>> round(test.fit(epsilon=np.inf, method="tv").pvalue, 3)
         0.266
         """
@@ -206,9 +212,9 @@ class UniformityTest:
         ----------
         counts : mapping, Series or sequence of int
             How often each category was chosen.
-        categories : sequence of str, optional
-            The categories; by default the keys of a mapping or the index of a Series. Those
-            nobody chose must be listed as well.
+        categories : sequence of str
+            All categories, those that nobody chose among them: a mapping, or a Series such as that
+            of ``value_counts()``, may hold just the ones that occur.
 
         Returns
         -------

@@ -112,6 +112,7 @@ def bradley_terry():
         *fits("BTL of counted rows", btl, surveys.counted(), ROW | COUNTED, some),
         *fits("BTL of counted people", btl, surveys.counted(True), PERSON | COUNTED, some),
         *fits("BTL of drawn counts", btl, surveys.counted(True), PERSON | COUNTED | SAMPLED, [{}]),
+        *fits("BTL of Enums", btl, surveys.enums(rows), {"respondent": None}, some),
         *fits("BTL of public rows", btl, all_public, ROW | PUBLIC | TIED, [{}, *COUNTS, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [{}, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [GAUSSIAN]),
@@ -164,12 +165,14 @@ def covariates():
     table = pd.DataFrame({"far": [1.0, 2.0, 4.0, 7.0], "cold": [1, 0, 0, 1]}, index=list(ITEMS))
     items = {"item_formula": "far + cold", "item_data": table}
     noisy = [{}, *COUNTS[:3], GAUSSIAN]
+    enums = {"respondent": "respondent", "max_rows": 6}
     return [
         *fits("groups of rows", btl, groups, row, [*noisy, {"penalty": 0.5}], **both),
         *fits("groups of rows, crossed", btl, groups, row, [{}], **one),
         *fits("groups of people", btl, people, person, [*noisy, {"alpha": 0.2}], **both),
         *fits("groups of people, drawn", btl, people, person | SAMPLED, [{}], **both),
         *fits("groups of people, declared", btl, people, person | DECLARED, [{}], **both),
+        *fits("groups of Enums", btl, surveys.enums(people), enums, [{}], **both),
         *fits("items' covariates", btl, groups, ROW | gender | items, [{}], **by_gender),
         *fits("groups of public rows", btl, fixed, row | PUBLIC, noisy, **both),
         *fits("groups of public people", btl, fixed_people, person | PUBLIC, noisy, **both),
@@ -261,6 +264,7 @@ def uniformities():
         *fits("uniform rankings of people", test, people, row | person, by_rank),
         *fits("uniform rankings, bits", test, many, row, bits),
         *fits("uniform rankings of people, bits", test, people, row | person, bits[:1]),
+        *fits("uniform Enums", test, surveys.enums(picked), {}, chosen[:1], **choice),
         *fits("two uniform rankings", test, two, long, [{"method": "two-sample", **FEW_DRAWS}]),
         *fits("uniform rankings by formula", test, people, person, by_rank[:1], **rankings),
         *fits("uniform choices", test, picked, listed, chosen, **choice),
@@ -294,6 +298,7 @@ def identities():
     gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
     beside = by("max-count", "goldreich", effect_epsilon=0.5)
     listing = {"items": ITEMS, "null": orders}
+    before, two = {"null_nobs": 40}, [{"method": "auto"}, {"method": "tv", "effect_epsilon": 0.5}]
     return [
         *fits("Mallows null, completed", test, gaps, given | COMPLETE, null[:1]),
         *fits("Mallows null, lists", test, gaps, given | LISTS, null[:1]),
@@ -309,9 +314,21 @@ def identities():
         *fits("listed null", test, rows, {"items": ITEMS, "null": orders}, by("auto", "tv")),
         *fits("shares", test, picked, listed | skewed, shares, **choice),
         *fits("shares of people", test, crowd, listed | person | skewed, shares, **choice),
+        *fits("shares of the null's categories", test, picked, skewed, shares[:1], **choice),
         *fits("uniform shares", test, picked, listed | uniform, ask, **choice),
         *fits("two shares", test, pair, coin | fair, sides, **choice),
         *fits("counts", test, surveys.counts(), listed | skewed, shares, counted=True),
+        *fits("last year's shares", test, picked, listed | skewed | before, two, **choice),
+        *fits("last year's, people", test, crowd, listed | person | skewed | before, two, **choice),
+        *fits(
+            "last year's counts",
+            test,
+            surveys.counts(),
+            listed | skewed | before,
+            two[:1],
+            counted=True,
+        ),
+        *fits("last year's orders", test, rows, listing | before, two[:1]),
     ]
 
 
@@ -340,7 +357,8 @@ def closenesses():
             surveys.counts().items(), reversed(surveys.counts(total=60).values()), strict=True
         )
     }
-    secret = {"labels": "private"} | three
+    private = {"labels": "private"}
+    secret = private | three
     hidden, shuffled = (surveys.secret_groups(made) for made in (surveys.choices(), ranked))
     unseen = surveys.secret_groups(surveys.choices(people=20), True)
     triples = surveys.in_groups(surveys.choices(), (20, 12, 8))
@@ -349,6 +367,8 @@ def closenesses():
         name: {group: dict.fromkeys("abcdefg", 4) | {most: 16, "h": 0} for group in ("x", "y")}
         for name, most in zip(("first", "other", "third"), "afg", strict=True)
     }
+
+    letters = {"categories": list("abcdefgh")}
 
     def by(*methods, **more):
         return [{"method": method, **few, **more} for method in methods]
@@ -372,7 +392,7 @@ def closenesses():
         *fits("counts of groups", test, counted, listed, by("tv", "chi-square"), counted=True),
         *fits("three groups of choices", test, triples, three | listed, several, **choice),
         *fits("three groups of choosers", test, trios, three | listed | person, several, **choice),
-        *fits("counts of many", test, many, {}, by("auto", **effect), counted=True),
+        *fits("counts of many", test, many, letters, by("auto", **effect), counted=True),
         *fits("groups of choices", test, picked, levels | listed, by("tv", **details), **choice),
         *fits(
             "groups of choosers",
@@ -387,6 +407,7 @@ def closenesses():
         *fits("paired rankings", test, pairs, {"items": ITEMS} | paired, by("mmd", "kim-schrab")),
         *fits("paired choices", test, waves, levels | listed | paired, by("tv", "auto"), **choice),
         *fits("secret groups", test, hidden, secret | listed, by("tv", "auto"), **choice),
+        *fits("secret Enums", test, surveys.enums(hidden), private, by("auto"), **choice),
         *fits("secret choosers", test, unseen, secret | listed | person, by("auto"), **choice),
         *fits("secret rankings", test, shuffled, secret, by("auto", "kendall"), **ranking),
     ]

@@ -14,8 +14,8 @@ SLOW = {
         "aggregation btl calibration closeness covariates identity item_numbers models "
         "topk topk_cluster uniformity"
     ),
-    "encode": "completion conversion encode",
-    "house": "examples failures leaks packaging sample_leaks visible",
+    "encode": "completion conversion encode fixed",
+    "house": "examples failures leaks packaging public_facts sample_leaks visible",
     "hypotheses": "nulls smoothing",
     "local": "adaptive comparisons protocols uniformtest",
     "mechanisms": (

@@ -1,10 +1,10 @@
 """Surveys in variants: very different answers with the same public facts.
 
 Each function returns frames by name. All frames of a survey agree in what DESIGN 3 calls public,
-and in as little else as can be. They differ in the answers, in who is in which group, in how many
-rows a respondent has where only the bound is public, in ids, the order of rows, the index, types,
-other columns, and the library that holds the frame. Every frame keeps every promise, so none may be
-refused.
+and in as little else as can be. They differ in the answers, in which items, categories and levels
+occur, in who is in which group, in how many rows a respondent has where only the bound is public,
+in ids, the order of rows, the index, types, other columns, and the library that holds the frame.
+Every frame keeps every promise, so none may be refused.
 """
 
 import itertools
@@ -21,17 +21,37 @@ LEVELS = {"gender": ["F", "M", "X"], "study": ["arts", "law"]}
 CATEGORIES = ("red", "green", "blue", "none")
 
 
+GROUPS = tuple(f"group {k}" for k in range(3))
+LISTS = dict.fromkeys(("item1", "item2", "winner", "loser"), ITEMS) | LEVELS
+LISTS |= {"choice": CATEGORIES, "group": GROUPS}
+"""What the questionnaire offers, by the columns that hold it."""
+
+
 def plain(frame):
     return frame
 
 
 def indexed(frame):
-    """Rows in another order, an index of names, columns that nobody asked for, categories."""
-    frame = frame.sample(frac=1.0, random_state=3)
+    """Rows in another order, an index of names, columns nobody asked for, categories met."""
+    frame = learned(frame.sample(frac=1.0, random_state=3))
     frame.index = pd.Index([f"row {k}" for k in range(len(frame))], name="secret")
-    for name in {"item1", "item2", "winner", "loser"} & set(frame.columns):
-        frame[name] = pd.Categorical(frame[name], [*reversed(ITEMS), "nowhere"])
     return frame.assign(remark="a remark", number=7)
+
+
+def learned(frame):
+    """Answers as categoricals of the values met, as pandas makes them."""
+    return frame.astype({name: "category" for name in frame.columns if name in LISTS})
+
+
+def enums(frames):
+    """The same frames with answers as polars Enums, which list all that the questionnaire does."""
+    found = {}
+    for name, frame in frames.items():
+        data = undressed(frame)
+        kinds = {column: pl.Enum(LISTS[column]) for column in data if column in LISTS}
+        owner = {column: str for column in data if column == "respondent"}
+        found[name] = polars(data.astype(dict.fromkeys(kinds, object) | owner)).cast(kinds)
+    return found
 
 
 def nullable(frame):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,14 @@ from scipy.optimize import least_squares
 
 from privrank.bradley_terry.estimate import Covariance, estimate
 from privrank.bradley_terry.inference import Inference, edge_noise, public_noise
-from privrank.bradley_terry.linear import item_basis
+from privrank.bradley_terry.itemscatter import left_by_items, unrestricted
 from privrank.bradley_terry.moments import cluster_moments, floored_moments, released_effect
 from privrank.bradley_terry.score import score_equations
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
 from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
 from privrank.util.checks import PrivrankWarning
-from privrank.util.solvers import attempt, projection, pseudo_inverse, rank, square_root
+from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
 
 __all__ = [
     "HomogeneityResult",
@@ -172,8 +172,9 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     """
     equations, release = inference.equations, inference.release
     if equations.covariates is not None:
-        return wald(inference, table, "homogeneity")
+        return wald(inference, equations.within(table), "homogeneity")
     m, zero = equations.items, np.zeros(equations.items)
+    df = m - len(equations.components)
     draws = 9_999 if m <= MOST_DRAWN_ITEMS else 1_999
     linear, function = equations.linear, equations.function
     independent = linear.information(equations.spread(linear.predict(zero)))
@@ -192,17 +193,19 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     generator = public_generator("homogeneity", m, release.design.nobs)
     noise = equations.item_step * public_noise(equations.item_law, m, draws)
     noise = noise + edge_noise(equations, zero, draws, generator)
-    noise = noise - noise.mean(axis=1, keepdims=True)
+    noise = noise @ linear.identity
     nulls = [scores]
-    if LARGEST in release.found:
-        halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
+    if LARGEST in release.found and df > 0:
+        inside = max(equations.components, key=len)
+        k, halves = len(inside), zero.copy()
+        halves[inside] = np.where(np.arange(k) < k // 2, 1.0 / (k // 2), -1.0 / (k - k // 2))
         apart = square_root(independent) @ (halves / np.linalg.norm(halves))
-        part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
+        part = k / 2.0 if k % 2 == 0 else (k * k - 1.0) / (2.0 * k)
         nulls.append(released_effect(release) * part * np.outer(apart, apart))
     tests = []
     for null in nulls:
-        draw = inference.errors_of(null).draws(draws, m - 1, "homogeneity")
-        tests.append(_quadratic(equations.score, weights, draw + noise, m - 1))
+        draw = inference.errors_of(null).draws(draws, df, "homogeneity")
+        tests.append(_quadratic(equations.score, weights, draw + noise, df))
     return max(tests, key=lambda test: test.pvalue)
 
 
@@ -217,6 +220,8 @@ def wald(inference: Inference, contrast: FloatArray, label: str) -> HomogeneityR
 def _quadratic(
     value: FloatArray, weights: FloatArray, null: FloatArray, df: int
 ) -> HomogeneityResult:
+    if df == 0:  # nothing to test
+        return HomogeneityResult(math.nan, 0, math.nan, len(null))
     table = np.einsum("dr,rs,ds->d", null, weights, null, optimize=True)
     statistic = float(value @ weights @ value)
     return HomogeneityResult(statistic, df, monte_carlo_pvalue(statistic, table), len(table))
@@ -231,7 +236,8 @@ def term_tests(inference: Inference) -> dict[str, HomogeneityResult]:
         parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
     if facts.ordered:
         parts.append(("first", p - 1, p))
-    return {name: wald(inference, np.eye(p)[start:stop], name) for name, start, stop in parts}
+    rows = facts.linear.identity
+    return {name: wald(inference, rows[start:stop], name) for name, start, stop in parts}
 
 
 def lack_of_fit(release: Release, *, corrected: bool) -> HomogeneityResult:
@@ -240,17 +246,10 @@ def lack_of_fit(release: Release, *, corrected: bool) -> HomogeneityResult:
     The unrestricted model is fitted to the same release, which costs nothing, and the part of its
     worths that the item covariates do not span is tested.
     """
-    design = release.design
-    restricted, m = design.covariates, len(design.items)
-    if restricted is None or not 0 < len(restricted.item_columns) < m - 1:
-        raise ValueError(
-            "the lack of fit of item covariates needs item_formula=, with fewer columns than there "
-            "are items less one."
-        )
-    free = replace(restricted, item_columns=(), item_matrix=np.zeros((m, 0)))
-    unrestricted = replace(release, survey=replace(design, covariates=free))
+    free = unrestricted(release)
+    equations = score_equations(free)
     penalty = None if corrected else 0.0
-    fitted = estimate(score_equations(unrestricted), unrestricted, penalty)
+    fitted = estimate(equations, free, penalty)
     if fitted.infinite:
         warnings.warn(
             "without a penalty the worths that the item covariates are tested against are not "
@@ -258,10 +257,7 @@ def lack_of_fit(release: Release, *, corrected: bool) -> HomogeneityResult:
             PrivrankWarning,
             stacklevel=3,
         )
-    inference = Inference.of(unrestricted, fitted)
-    spanned = item_basis(free, m).T @ item_basis(restricted, m)
-    rest = np.eye(m - 1) - projection(spanned)
-    contrast = np.asarray(np.kron(np.eye(len(free.columns)), rest))
-    if free.ordered:
+    contrast = np.kron(np.eye(equations.weights.shape[1]), left_by_items(release))
+    if equations.ordered:
         contrast = np.column_stack((contrast, np.zeros(len(contrast))))
-    return wald(inference, contrast, "lack of fit")
+    return wald(Inference.of(free, fitted), np.asarray(contrast), "lack of fit")

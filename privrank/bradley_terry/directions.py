@@ -45,6 +45,8 @@ class Directions:
         Variance of the weighted sum if all answers were independent.
     explained : ndarray, shape (contrasts,)
         What the means of respondents' nets add to the sum of their squares.
+    units : ndarray, shape (kinds,)
+        How many respondents have each combination of covariate values at most.
     others : float
         How many times the largest of their design effects that of other contrasts can be: 2 where
         differences are left out, as the variance of a difference is at most twice the sum of both.
@@ -53,6 +55,7 @@ class Directions:
     weights: FloatArray
     independent: FloatArray
     explained: FloatArray
+    units: FloatArray
     others: float = 1.0
 
 
@@ -77,7 +80,7 @@ def contrast_directions(
         centred = np.vstack((equations.linear.identity, pairs))
         met = np.maximum(equations.degrees, 1.0)
         rates = np.vstack((np.eye(m), pairs)) / met
-        scores = np.vstack((centred @ response, rates - rates.mean(axis=1, keepdims=True)))
+        scores = np.vstack((centred @ response, rates @ equations.linear.identity))
         weights = np.concatenate((scores, np.zeros((len(scores), 1))), axis=1)[:, None, :]
     else:
         rows = [display(design)]
@@ -86,13 +89,15 @@ def contrast_directions(
         each = pairs @ item_basis(facts, m)
         columns = np.kron(np.eye(len(facts.columns)), each)
         rows.append(np.pad(columns, ((0, 0), (0, int(facts.ordered)))))
-        scores = np.vstack(rows) @ response
+        # exactly zero where nothing is identified: directions are brought to one length
+        scores = equations.within(np.vstack(rows)) @ response
         weights = _by_kind(design, equations, scores)
     # nets are the scores of the matching loss, whichever the fit has
     information = independent_scores(equations, release, b, ScoreFunction(release.link))
     independent = 4.0 * np.einsum("cp,pq,cq->c", scores, information, scores, optimize=True)
     explained = _explained(equations, release, b, scores, weights)
-    return Directions(weights, np.asarray(independent), explained, 1.0 if few else 2.0)
+    units = _most_units(equations, design, errors=0.0)
+    return Directions(weights, np.asarray(independent), explained, units, 1.0 if few else 2.0)
 
 
 def expected_answers(release: Release, worths: FloatArray) -> FloatArray:
@@ -126,8 +131,8 @@ def _explained(
 ) -> FloatArray:
     """Return what mean nets, less expected ones where these vary, add to sums of squares, or less.
 
-    With groups of public or released sizes by group, at the released net wins of each; else as if
-    all respondents had one mean, which explains less than their own.
+    With groups by group, at the released net wins of each and the most units it can have; else as
+    if all respondents had one mean, which explains less than their own.
     """
     facts, n = equations.covariates, release.design.nobs
     if release.design.varied:
@@ -141,11 +146,26 @@ def _explained(
     part, m = release.parts[NET], equations.items
     cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
     net = (part.step * part.values.reshape(-1, m))[cells]
-    size = np.zeros(facts.cells)
-    np.maximum.at(size, facts.cell, facts.units)
-    size = size[cells] + 3.0 * np.sqrt(equations.size_variance)
     sums = np.einsum("csi,si->cs", weights[:, :, :m], net)
     centred = weights[:, :, :m] - weights[:, :, :m].mean(axis=2, keepdims=True)
     variance = 4.0 * equations.item_variance * (centred**2).sum(axis=2)
-    by_cell = (sums**2 - variance) / np.maximum(size, 1.0)
+    by_cell = (sums**2 - variance) / _most_units(equations, release.design, errors=3.0)
     return np.asarray(np.maximum(by_cell.sum(axis=1), 0.0))
+
+
+def _most_units(equations: ScoreEquations, design: Design, errors: float) -> FloatArray:
+    """Return how many units each combination of covariate values has at most, at least 1.
+
+    Their numbers where they are public. Else all but those that the released answers of the other
+    groups take, so many standard errors of noise off, as nobody gives more than `rows`.
+    """
+    facts = equations.covariates
+    if facts is not None and len(facts.units):
+        size = np.ones(len(np.unique(facts.kinds)))
+        np.maximum.at(size, facts.kinds, facts.units)
+        return size
+    if not len(equations.group_answers):
+        return np.array([float(design.nobs)])
+    sure = equations.group_answers - errors * np.sqrt(equations.group_variance)
+    sure = np.maximum(sure, 0.0) / design.reach.effective_rows
+    return np.asarray(np.clip(design.nobs - sure.sum() + sure, 1.0, design.nobs))

@@ -215,10 +215,14 @@ class NoisyErrors:
         """Return how probable errors beyond these sizes are, by row of `weights`, shape (rows,)."""
         return self.tail(np.abs(sizes), self.components(weights))
 
-    def tail(self, size: FloatArray, parts: Components) -> FloatArray:
-        """Return how probable errors with these components are beyond sizes, shape (rows,)."""
+    def tail(self, size: FloatArray, parts: Components, df: FloatArray | None = None) -> FloatArray:
+        """Return how probable errors with these components are beyond sizes, shape (rows,).
+
+        With the degrees of freedom `df` of each, where they are not those of all.
+        """
         total = parts.total
-        return parts.tail(total * to_normal(size / total, self._freedom(parts)))
+        df = np.asarray(self._freedom(parts)) if df is None else df
+        return parts.tail(total * to_normal(size / total, df))
 
     def half_widths(self, weights: FloatArray, alpha: float) -> FloatArray:
         """Return the sizes that ``pvalues`` gives the probability `alpha`, shape (rows,)."""

@@ -73,13 +73,16 @@ class Covariance:
     Parameters
     ----------
     sampling, privacy : ndarray, shape (p, p)
-        The two parts; their sum is the covariance.
+        Two parts of the covariance.
     response : ndarray, shape (p, p)
         The linear map from scores to coefficients.
     scores : ndarray, shape (p, p)
         Sampling covariance of the scores.
     independent : ndarray, shape (p, p)
         What the sampling part would be if all answers were independent.
+    scatter : ndarray, shape (p, p), or float
+        What items add that are not where their covariates put them, a third part
+        (:mod:`privrank.bradley_terry.itemscatter`).
     """
 
     sampling: FloatArray
@@ -87,6 +90,7 @@ class Covariance:
     response: FloatArray
     scores: FloatArray
     independent: FloatArray
+    scatter: FloatArray | float = 0.0
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
@@ -95,8 +99,8 @@ class Covariance:
 
     @property
     def total(self) -> FloatArray:
-        """Covariance with both sources of error."""
-        return np.asarray(self.sampling + self.privacy)
+        """Covariance with all sources of error."""
+        return np.asarray(self.sampling + self.privacy + self.scatter)
 
 
 def estimate(
@@ -174,7 +178,7 @@ def covariance(equations: ScoreEquations, release: Release, fitted: Estimate) ->
     scores = score_covariance(equations, release, b)
     added = equations.response_covariance
     independent = independent_scores(equations, release, b) - added
-    noise = equations.noise_covariance(b) + equations.size_noise(b) + added
+    noise = equations.noise_covariance(b) + equations.group_noise(b) + added
     if equations.output_variance > 0:
         hessian = equations.information(fitted.first) + times(fitted.ridge, identity)
         noise = noise + equations.output_variance * (hessian @ hessian)

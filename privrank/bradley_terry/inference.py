@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance
+from privrank.bradley_terry.itemscatter import with_scatter
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.moments import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.release import LARGEST, Release
+from privrank.release.release import LARGEST, MOMENTS, NET, Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import own
 from privrank.util.solvers import square_root
 
-__all__ = ["Inference", "edge_noise", "public_noise"]
+__all__ = ["Inference", "by_scores", "edge_noise", "public_noise"]
 
 FloatArray = NDArray[np.float64]
 
@@ -31,6 +32,17 @@ MOST_SIMULATED_ITEMS = 50
 
 _MOST_DRAWS, _LEAST_DRAWS, _NUMBERS = 9_999, 999, 20_000_000
 """Simulated errors of covariates, fewer where each takes many random numbers."""
+
+
+def by_scores(release: Release) -> bool:
+    """Return whether tests and intervals of contrasts are those of their scores.
+
+    So they are with noise, and without it where net wins have cluster-robust errors, unless items
+    are many.
+    """
+    clustered = MOMENTS[0] in release.parts and NET in release.parts
+    few = len(release.design.items) <= MOST_SIMULATED_ITEMS
+    return few and (clustered or release.source != "none")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +70,8 @@ class Inference:
     def of(cls, release: Release, fitted: Estimate) -> Inference:
         """Compute the covariance of a fit."""
         equations = score_equations(release)
-        return cls(release, equations, fitted, covariance(equations, release, fitted))
+        errors = covariance(equations, release, fitted)
+        return cls(release, equations, fitted, with_scatter(errors, equations, release, fitted))
 
     @property
     def draws(self) -> int:
@@ -69,10 +82,10 @@ class Inference:
         each = len(facts.weights) * facts.items
         return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // each - 1))
 
-    def _size_errors(self) -> FloatArray:
-        """Return what errors of group sizes add to the covariance; they are taken as normal."""
+    def _group_errors(self) -> FloatArray:
+        """Return what errors of comparisons per group add to the covariance, taken as normal."""
         response = self.errors.response
-        noise = self.equations.size_noise(self.fitted.coefficients)
+        noise = self.equations.group_noise(self.fitted.coefficients)
         return np.asarray(response @ noise @ response.T)
 
     def errors_of(self, normal: FloatArray, noise: FloatArray | None = None) -> NoisyErrors:
@@ -87,13 +100,13 @@ class Inference:
         of this rank.
         """
         facts, draws = self.equations, self.draws
-        out = self.errors_of(self.errors.sampling).draws(draws, rank, label)
+        out = self.errors_of(self.errors.sampling + self.errors.scatter).draws(draws, rank, label)
         generator = public_generator(label + ", noise", len(out), draws)
         if self.release.source != "none":
             noise = _draw_noise(facts, self.fitted.coefficients, draws, generator)
             out = out + noise @ self.errors.response.T
         if facts.grouped:
-            out = out + generator.standard_normal(out.shape) @ square_root(self._size_errors()).T
+            out = out + generator.standard_normal(out.shape) @ square_root(self._group_errors()).T
         return np.asarray(out)
 
     def noisy_errors(self) -> NoisyErrors:
@@ -108,8 +121,8 @@ class Inference:
 
     @property
     def scored(self) -> bool:
-        """Whether statements are those of score tests: with noise, unless items are many."""
-        return self.release.source != "none" and self.equations.items <= MOST_SIMULATED_ITEMS
+        """Whether statements are those of score tests."""
+        return by_scores(self.release)
 
     def score_errors(self) -> NoisyErrors | None:
         """Return the errors of the scores at the fit, None where statements are not by them."""
@@ -120,10 +133,10 @@ class Inference:
         if facts.covariates is None:
             if facts.noisy:
                 noise = _noise_by_place(facts, b, self.draws // 2)
-        else:
+        elif self.release.source != "none":
             generator = public_generator("errors of coefficients", len(b))
             noise = _draw_noise(facts, b, self.draws, generator)
-        errors = self.errors_of(self.errors.scores + facts.size_noise(b), noise)
+        errors = self.errors_of(self.errors.scores + facts.group_noise(b), noise)
         return replace(errors, moments=single_contrasts(facts, self.release, b))
 
 
@@ -133,7 +146,8 @@ def _draw_noise(
     """Simulate the privacy noise of the scores at coefficients b, shape (draws, p).
 
     The distributions are exact but for errors of released pair counts, which are taken as normal;
-    errors of group sizes and the noise on the worths of objective perturbation are left out.
+    errors of comparisons per group and the noise on the worths of objective perturbation are left
+    out.
     """
     m, weights = equations.items, equations.weights
     step, law = equations.item_step, equations.item_law

@@ -10,7 +10,12 @@ solution of H w = c with H the information at b_t. To first order it does not de
 coefficients.
 
 **Null.** Normal sampling error with the variance of independent answers at b_t, times the design
-effect of the direction w at the fit; plus the exact noise.
+effect of the direction w at the fit; plus the exact noise. The design effect of a non-private fit
+is estimated from its respondents. Where an item hardly ever loses, few of them tell: it is taken as
+at least 1, and the t quantiles have the degrees of freedom 2 / (relative variance of a sum of
+squares), 1 / df = 1 / (n - 1) + k_4 / (2 v^2), with v the variance and k_4 the fourth cumulant of
+the score along w under independent answers (Fay and Graubard 2001 count respondents' squares in the
+same place, https://doi.org/10.1111/j.0006-341X.2001.01198.x).
 
 **Interval.** All t that are not rejected at alpha, as far as they are connected with the estimate.
 Where the noise leaves no limit it has no end on that side. Scores that no answers can give
@@ -49,12 +54,23 @@ _CLOSE = 0.005
 _EDGE = 1e-9
 """Distance from zero of a limit that has to be on one side of it."""
 
+_LEAST_DF = 4.0
+"""Degrees of freedom that a design effect has however few answers it is estimated from."""
+
 _LEAST = 1e-9
 """Share of the comparisons that stands for information where there is none left."""
 
 
 def pvalues(inference: Inference, contrasts: FloatArray) -> FloatArray:
-    """Return two-sided p-values of the hypotheses that contrasts, shape (rows, p), are zero."""
+    """Return two-sided p-values of the hypotheses that contrasts, shape (rows, p), are zero.
+
+    Missing where the release does not identify them.
+    """
+    kept = inference.equations.identifies(contrasts)
+    if not kept.all():
+        found = np.full(len(contrasts), np.nan)
+        found[kept] = pvalues(inference, contrasts[kept])
+        return found
     errors = inference.score_errors()
     if errors is None:
         return inference.noisy_errors().pvalues(
@@ -74,8 +90,14 @@ def intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper limits of contrasts, infinite where the scores set none.
 
-    They hold zero exactly where :func:`pvalues` is above `alpha`, and always the estimate.
+    They hold zero exactly where :func:`pvalues` is above `alpha`, and always the estimate. Missing
+    where the release does not identify the contrast.
     """
+    kept = inference.equations.identifies(contrasts)
+    if not kept.all():
+        limits = np.full((2, len(contrasts)), np.nan)
+        limits[:, kept] = intervals(inference, contrasts[kept], alpha)
+        return limits[0], limits[1]
     errors, value = inference.score_errors(), contrasts @ inference.fitted.coefficients
     if errors is None:
         half = inference.noisy_errors().half_widths(contrasts, alpha)
@@ -154,10 +176,12 @@ class _ScoreTests:
             possible = float(facts.score @ b) < most
         return facts.score if possible else facts.linear.scores(count * facts.function.mean(edges))
 
-    def _scores(self, t: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _scores(
+        self, t: FloatArray, rows: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the statistics at values t, their weights, and variances of independent answers.
 
-        The latter over those at the fit, in the same direction.
+        These over those at the fit, in the same direction, and at the fit.
         """
         facts, b = self.inference.equations, self.inference.fitted.coefficients
         linear, count = facts.linear, facts.pairs.count
@@ -172,11 +196,21 @@ class _ScoreTests:
         away = (along * facts.function.mean(edges)) @ facts.released_count
         variance = (along**2 * facts.spread(edges)).sum(axis=1)
         fit = along**2 @ facts.spread(linear.predict(b))
-        return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300)
+        return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300), fit
+
+    def _freedom(self, weights: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return the degrees of freedom of the variances of independent answers along weights."""
+        facts = self.inference.equations
+        each = facts.spread(facts.linear.predict(self.inference.fitted.coefficients))
+        share = each / np.maximum(facts.pairs.count, 1e-300)
+        fourth = _predict(facts.linear, weights) ** 4 @ (each * (1.0 - 6.0 * share))
+        rare = np.maximum(fourth, 0.0) / np.maximum(variance, 1e-300) ** 2
+        lost = np.minimum(0.5 * rare, 1.0 / _LEAST_DF)
+        return np.asarray(1.0 / (1.0 / self.errors.df + lost))
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of the statistics at values t by their root mean square."""
-        _, weights, _ = self._scores(t, np.arange(len(t)))
+        _, weights, _, _ = self._scores(t, np.arange(len(t)))
         parts = self.errors.components(weights)
         spread = np.sqrt(np.maximum(parts.noise**2 @ parts.share, 1e-300))
         return parts.noise / spread[:, None], parts.share
@@ -185,13 +219,16 @@ class _ScoreTests:
         self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Return p-values at values t, and the statistics, given the shapes of the noise."""
-        statistic, weights, ratio = self._scores(t, rows)
+        statistic, weights, ratio, fit = self._scores(t, rows)
         variance, side = self.errors.variances(weights)
+        df = None
+        if self.inference.release.source == "none":
+            variance, df = np.maximum(variance, fit), self._freedom(weights, fit)
         noise = ((weights @ self._noise) * weights).sum(axis=1)
         sizes = shapes[0][rows] * np.sqrt(np.maximum(noise, 0.0))[:, None]
         variance = np.maximum(ratio * variance, 1e-300)
         parts = Components(variance, ratio**2 * side, sizes, shapes[1])
-        return self.errors.tail(np.abs(statistic), parts), statistic
+        return self.errors.tail(np.abs(statistic), parts, df), statistic
 
     @cached_property
     def zero(self) -> FloatArray:
@@ -268,12 +305,15 @@ def _predict(linear: LinearPredictor, b: FloatArray) -> FloatArray:
 
 
 def informations(linear: LinearPredictor, weights: FloatArray) -> FloatArray:
-    """Return E' diag(weights) E for each row of weights, with 1 / m of its trace on constants."""
+    """Return E' diag(weights) E for each row of weights, with 1 / m of its trace on the rest."""
+    rest = np.eye(linear.size) - linear.identity
     if not isinstance(linear, ItemContrasts):
-        return np.asarray((linear.columns.T * weights[:, None, :]) @ linear.columns)
+        matrix = (linear.columns.T * weights[:, None, :]) @ linear.columns
+        mean = np.trace(matrix, axis1=1, axis2=2) / linear.size
+        return np.asarray(matrix + mean[:, None, None] * rest)
     m, first, second = linear.size, linear.pairs.first, linear.pairs.second
     matrix = np.zeros((len(weights), m, m))
     matrix[:, first, second] = matrix[:, second, first] = -weights
     diagonal = -matrix.sum(axis=2)
     matrix[:, np.arange(m), np.arange(m)] = diagonal
-    return np.asarray(matrix + (diagonal.sum(axis=1) / m**2)[:, None, None])
+    return np.asarray(matrix + (diagonal.sum(axis=1) / m)[:, None, None] * rest)

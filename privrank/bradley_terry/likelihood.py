@@ -19,13 +19,13 @@ from privrank.bradley_terry.linear import ItemContrasts, predictor_matrix
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT
 from privrank.release.covariates import FINENESS, Covariates
-from privrank.release.release import GROUP_SIZES, NET, ORDER_EFFECT, PAIR_COUNTS, WINS, Release
+from privrank.release.release import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS, WINS, Release
 
 __all__ = ["Likelihood", "why_none"]
 
 FloatArray = NDArray[np.float64]
 
-_ANSWERS = {NET, WINS, PAIR_COUNTS, GROUP_SIZES, ORDER_EFFECT}
+_ANSWERS = {NET, WINS, PAIR_COUNTS, GROUP_ANSWERS, ORDER_EFFECT}
 """What a release holds of the answers, beside what is known of their dependence."""
 
 

@@ -62,10 +62,14 @@ class ItemContrasts:
         The edges.
     size : int
         Number of items.
+    member : ndarray of int64, or None
+        The part of each item, between which there are no edges: worths sum to zero in each. None
+        if all are in one.
     """
 
     pairs: PairCounts
     size: int
+    member: IntArray | None = None
 
     def predict(self, b: FloatArray) -> FloatArray:
         """Return the difference of worths of each edge, E b."""
@@ -90,17 +94,31 @@ class ItemContrasts:
 
     @property
     def identity(self) -> FloatArray:
-        """The identity on what is identified: worths that sum to zero."""
-        return np.eye(self.size) - 1.0 / self.size
+        """The identity on what is identified: worths that sum to zero in each part."""
+        return np.eye(self.size) - self._level
+
+    @property
+    def _level(self) -> FloatArray | float:
+        """The map from numbers by item to their means in each part."""
+        if self.member is None:
+            return 1.0 / self.size
+        same = self.member[:, None] == self.member
+        return np.asarray(same / same.sum(axis=1))
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
-        """Return the pseudo-inverse of a matrix whose null space is the constant vector."""
-        centring = self.identity
-        return np.asarray(centring @ inverse(matrix + np.trace(matrix) / self.size**2) @ centring)
+        """Return the pseudo-inverse of a matrix whose null space is what is constant in parts."""
+        level, centring = self._level, self.identity
+        filled = matrix + np.trace(matrix) / self.size * level
+        return np.asarray(centring @ inverse(filled) @ centring)
 
     def centred(self, b: FloatArray) -> FloatArray:
-        """Return the worths with sum zero."""
-        return np.asarray(b - b.mean())
+        """Return the worths with sum zero in each part."""
+        return np.asarray(b - self._means(b))
+
+    def _means(self, b: FloatArray) -> FloatArray | float:
+        if self.member is None:
+            return float(b.mean())
+        return np.asarray((np.bincount(self.member, b) / np.bincount(self.member))[self.member])
 
     def matrix(self) -> csr_array:
         """Return E as a sparse matrix, shape (edges, m)."""
@@ -139,11 +157,10 @@ class ItemContrasts:
         def dense() -> FloatArray:
             hessian = self.information(weights)
             hessian[np.diag_indices(m)] += gamma
-            # the constant direction apart: it has the ridge alone, however small it is
-            hessian += weights.sum() / m**2
-            level = gradient.mean()
-            step = solve(hessian, gradient - level)
-            step = step - step.mean()
+            # the constant directions apart: they have the ridge alone, however small it is
+            hessian += weights.sum() / m * self._level
+            level = self._means(gradient)
+            step = self.centred(solve(hessian, gradient - level))
             return np.asarray(step + level / gamma if gamma > 0 else step)
 
         if m <= DENSE_LIMIT:
@@ -165,7 +182,7 @@ class ItemContrasts:
         )
         if failed or not np.isfinite(step).all():
             return dense()
-        return np.asarray(step if gamma > 0 else step - step.mean())
+        return np.asarray(step if gamma > 0 else self.centred(step))
 
     def steeper(self, ridge: Ridge, weights: FloatArray) -> Ridge:
         """Return a ridge under which a step that had no answer has one."""
@@ -184,11 +201,14 @@ class Columns:
         Pattern of covariates of each edge.
     patterns : int
         Number of patterns.
+    identified : ndarray, shape (p, p), or None
+        Projection onto the coefficients that the edges identify; None if they identify all.
     """
 
     columns: FloatArray
     pattern: IntArray
     patterns: int
+    identified: FloatArray | None = None
 
     @property
     def size(self) -> int:
@@ -215,16 +235,24 @@ class Columns:
 
     @property
     def identity(self) -> FloatArray:
-        """The identity: all coefficients are identified."""
-        return np.eye(self.size)
+        """The identity on what is identified."""
+        return np.eye(self.size) if self.identified is None else self.identified
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
-        """Return the inverse of a matrix of this size."""
-        return inverse(matrix)
+        """Return the inverse of a matrix of this size on what is identified."""
+        if self.identified is None:
+            return inverse(matrix)
+        filled = matrix + self._rest * np.trace(matrix) / self.size
+        return np.asarray(self.identified @ inverse(filled) @ self.identified)
+
+    @property
+    def _rest(self) -> FloatArray:
+        """Projection onto what is not identified."""
+        return np.asarray(np.eye(self.size) - self.identity)
 
     def centred(self, b: FloatArray) -> FloatArray:
-        """Return the coefficients, which the item basis keeps centred."""
-        return b
+        """Return the coefficients, which the item basis keeps centred, as far as identified."""
+        return b if self.identified is None else np.asarray(self.identified @ b)
 
     def matrix(self) -> FloatArray:
         """Return E."""
@@ -246,7 +274,10 @@ class Columns:
         self, gradient: FloatArray, weights: FloatArray, ridge: Ridge, accuracy: float
     ) -> FloatArray:
         """Solve (E' diag(weights) E + ridge) step = gradient; NaN where it is singular."""
-        return solve(self.information(weights) + times(ridge, np.eye(self.size)), gradient)
+        hessian = self.information(weights) + times(ridge, np.eye(self.size))
+        if self.identified is not None and not np.any(ridge):
+            hessian = hessian + self._rest * np.trace(hessian) / self.size
+        return solve(hessian, gradient)
 
     def steeper(self, ridge: Ridge, weights: FloatArray) -> Ridge:
         """Return a ridge under which a step that had no answer has one."""
@@ -257,11 +288,17 @@ class Columns:
 LinearPredictor = ItemContrasts | Columns
 
 
-def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
-    """Return the linear predictor of a design; with covariates by pattern and pair."""
+def linear_predictor(
+    design: Design, pairs: PairCounts, member: IntArray | None = None
+) -> LinearPredictor:
+    """Return the linear predictor of a design; with covariates by pattern and pair.
+
+    Given the parts that items fall into, if they do: between these there are no edges. Covariates
+    of items may identify all coefficients all the same.
+    """
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
-        return ItemContrasts(pairs, m)
+        return ItemContrasts(pairs, m, member)
     pattern = pairs.first // m
     columns = predictor_matrix(
         covariates,
@@ -271,7 +308,17 @@ def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
         m,
         covariates.first[pattern],
     )
-    return Columns(columns, pattern, covariates.patterns)
+    identified = None
+    if member is not None:
+        basis = item_basis(covariates, m)
+        values, vectors = spectrum(basis.T @ ItemContrasts(pairs, m, member).identity @ basis)
+        span = vectors[:, values > 1e-9]
+        within = span @ span.T
+        if not np.allclose(within, np.eye(len(within)), atol=1e-9):
+            whole = np.kron(np.eye(len(covariates.columns)), within)
+            identified = np.eye(len(whole) + covariates.ordered)
+            identified[: len(whole), : len(whole)] = whole
+    return Columns(columns, pattern, covariates.patterns, identified)
 
 
 def item_basis(covariates: Covariates, items: int) -> FloatArray:

@@ -11,12 +11,13 @@ from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import blocks
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, RESIDUAL, Release
+from privrank.release.release import CEILING, DEPENDENCE, LARGEST, MOMENTS, RESIDUAL, Release
 from privrank.util.solvers import spectrum
 
 __all__ = [
     "cluster_moments",
     "degrees_of_freedom",
+    "effect_error",
     "floored",
     "floored_moments",
     "independent_scores",
@@ -51,19 +52,28 @@ def independent_scores(
 def degrees_of_freedom(release: Release) -> float:
     """Return those of the sampling covariance: respondents less one where they show it.
 
-    Infinite where answers are taken as independent, as then the fit gives it.
+    Infinite where answers are taken as independent, as then the fit gives it; no more than the
+    contrasts of the items that tell of their scatter about item covariates.
     """
     estimated = release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
-    return max(release.design.nobs - 1.0, 1.0) if estimated else math.inf
+    df = max(release.design.nobs - 1.0, 1.0) if estimated else math.inf
+    return min(df, release.design.item_freedom or math.inf)
 
 
 def released_effect(release: Release) -> float:
     """Return the largest design effect of any contrast, at least 1.
 
-    It is released in units of the largest that there can be.
+    And at most what any answers can bring about.
     """
-    part, most = release.parts[DEPENDENCE], release.found[LARGEST]
-    return max(1.0, most * min(float(part.values[0]) * part.step / release.design.nobs, 1.0))
+    part, unit = release.parts[DEPENDENCE], release.found[LARGEST] / release.design.nobs
+    found = unit * part.step * float(part.values[0])
+    return max(1.0, min(found, release.found[CEILING]))
+
+
+def effect_error(release: Release) -> float:
+    """Return the standard error of the noise of the released design effect."""
+    unit = release.found[LARGEST] / release.design.nobs
+    return unit * math.sqrt(release.parts[DEPENDENCE].noise_variance)
 
 
 def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:

@@ -1,34 +1,54 @@
-"""Comparisons per pair, and units per group, as a release tells them. Sees no data."""
+"""Comparisons per pair, and per group of respondents, as a release tells them. Sees no data.
+
+Pairs of items that the release does not connect (:func:`privrank.release.connected.parts_of`) are
+taken as never met.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.release.connected import parts_of
 from privrank.release.covariates import Covariates
-from privrank.release.release import GROUP_SIZES, PAIR_COUNTS, Release
+from privrank.release.release import GROUP_ANSWERS, PAIR_COUNTS, Release
 from privrank.release.survey import Design, PairCounts
 
-__all__ = ["groups", "pair_counts", "unbiased"]
+__all__ = ["Counts", "groups", "pair_counts", "unbiased"]
 
 FloatArray = NDArray[np.float64]
 
-LEAST_TOTAL = 0.01
-"""Share of the nominal total below which released counts say nothing, if it is within a standard
-deviation of noise."""
-
 LEAST_GROUP = 1.0
-"""Units that every group is taken to have at least."""
+"""Answers that every group is taken to have at least."""
 
 
-def unbiased(
-    design: Design, noisy: FloatArray, variance: float
-) -> tuple[PairCounts, FloatArray, float]:
-    """Return released counts per pair, by how much too large they are, and their error variance.
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Comparisons per pair, as :class:`privrank.bradley_terry.score.ScoreEquations` has them.
+
+    Parameters
+    ----------
+    pairs : PairCounts
+        What a fit takes them to be.
+    surplus : ndarray
+        By how much these are too large; empty if they are not.
+    variance : float
+        Error variance of each.
+    member : ndarray of int64, or None
+        The part of each item, between which there are none; None if all are in one.
+    """
+
+    pairs: PairCounts
+    surplus: FloatArray = field(default_factory=lambda: np.zeros(0))
+    variance: float = 0.0
+    member: NDArray[np.int64] | None = None
+
+
+def unbiased(design: Design, noisy: FloatArray, variance: float) -> Counts:
+    """Return counts per pair that were released with noise of this variance.
 
     A fit needs counts that are not negative: where noise has carried one below 0 it is 0, and what
     that adds is taken off again once the worths are known
@@ -38,43 +58,41 @@ def unbiased(
     item that is compared more often than others.
     """
     first, second = np.triu_indices(len(design.items), 1)
+    member = parts_of(noisy, variance, len(design.items))
+    if member is not None:
+        within = member[first] == member[second]
+        first, second, noisy = first[within], second[within], noisy[within]
     count = np.maximum(noisy, 0.0)
-    surplus = count - noisy
-    # respondents may have far fewer rows than they are allowed: few is not none
-    if noisy.sum() <= min(LEAST_TOTAL * design.nominal_total, math.sqrt(len(noisy) * variance)):
-        # noise has left no comparisons at all: fall back on the nominal number
-        count = np.full(len(noisy), design.nominal_total / len(noisy))
-        surplus = np.zeros(len(noisy))
-    return PairCounts(first, second, count, "released"), surplus, variance
+    pairs = PairCounts(first, second, count, "released")
+    return Counts(pairs, count - noisy, variance, member)
 
 
-def pair_counts(release: Release) -> tuple[PairCounts, FloatArray, float]:
-    """Return the comparisons per pair, by how much too large they are, and their error variance."""
+def pair_counts(release: Release) -> Counts:
+    """Return the comparisons per pair."""
     if PAIR_COUNTS in release.parts:
         part = release.parts[PAIR_COUNTS]
         return unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
-    return release.design.pairs, np.zeros(0), 0.0
+    return Counts(release.design.pairs)
 
 
 def groups(release: Release, covariates: Covariates) -> dict[str, Any]:
-    """Return the covariates with their units, and comparisons per pattern and pair with errors.
+    """Return comparisons per pattern and pair, and per cell, with their errors.
 
-    Under a private design the units per cell are released; their sum is public. Every cell is taken
-    to compare the pairs in the same proportions.
+    Under a private design the comparisons per cell are released, and so are those per pair unless
+    they are declared. Every cell is taken to compare the pairs in the same proportions.
     """
-    pairs, surplus, count_variance = pair_counts(release)
-    design, cells, m = release.design, covariates.cells, len(release.design.items)
+    counts = pair_counts(release)
+    pairs, cells, m = counts.pairs, covariates.cells, len(release.design.items)
     if pairs.origin == "observed":
-        return {"covariates": covariates, "pairs": pairs}
-    size, size_variance = np.full(cells, design.nobs / cells), 0.0
+        return {"pairs": pairs}
+    answers, variance = np.ones(cells), 0.0
     if cells > 1:
-        part = release.parts[GROUP_SIZES]
-        noisy = part.step * part.values
-        size = np.maximum(size + noisy - noisy.mean(), LEAST_GROUP)
-        size, size_variance = size * (design.nobs / size.sum()), part.noise_variance
-    shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), size / design.nobs
+        part = release.parts[GROUP_ANSWERS]
+        answers = np.maximum(part.step * part.values, LEAST_GROUP)
+        variance = part.noise_variance
+    shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), answers / answers.sum()
     by_cell = PairCounts(
         np.tile(pairs.first, cells) + shift,
         np.tile(pairs.second, cells) + shift,
@@ -82,9 +100,10 @@ def groups(release: Release, covariates: Covariates) -> dict[str, Any]:
         pairs.origin,
     )
     return {
-        "covariates": replace(covariates, units=size),
         "pairs": by_cell,
-        "surplus": np.kron(share, surplus),
-        "count_variance": count_variance,
-        "size_variance": size_variance,
+        "surplus": np.kron(share, counts.surplus),
+        "count_variance": counts.variance,
+        "group_answers": answers,
+        "group_variance": variance,
+        "member": counts.member,
     }

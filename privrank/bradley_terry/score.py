@@ -10,12 +10,13 @@ map. Under a log-loss that is no matching loss the scores are another function o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import (
+    Columns,
     ItemContrasts,
     LinearPredictor,
     item_basis,
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
@@ -76,7 +78,7 @@ class ScoreEquations:
     function : ScoreFunction
         How the scores depend on the worths.
     covariates : Covariates or None
-        The model matrix; its `units` are public or released.
+        The model matrix.
     item_law, item_step : Distribution, float
         Noise of each row of scores by item, in steps of `item_step`.
     edge_law, edge_step : DiscreteLaplace or DiscreteGaussian, float
@@ -89,10 +91,14 @@ class ScoreEquations:
     count_variance : float
         Error variance of each pair count, zero unless they were released; with covariates of their
         sum over the patterns.
-    size_variance : float
-        Error variance of each group's size, zero unless they were released.
+    group_answers : ndarray
+        Comparisons of each group of respondents, as released and at least one; else empty.
+    group_variance : float
+        Error variance of each of them.
     output_variance : float
         Variance of noise added to the worths themselves.
+    member : ndarray of int64, or None
+        The part of each item, between which no comparisons are known of; None if all are in one.
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
     response : ndarray
@@ -116,15 +122,17 @@ class ScoreEquations:
     order_step: float = 1.0
     surplus: FloatArray = field(default_factory=lambda: np.zeros(0))
     count_variance: float = 0.0
-    size_variance: float = 0.0
+    group_answers: FloatArray = field(default_factory=lambda: np.zeros(0))
+    group_variance: float = 0.0
     output_variance: float = 0.0
+    member: IntArray | None = None
     random_pairs: bool = False
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of what is no other object's."""
-        for name in ("surplus", "response"):
+        for name in ("surplus", "response", "group_answers"):
             object.__setattr__(self, name, own(getattr(self, name), np.float64))
 
     @property
@@ -234,6 +242,39 @@ class ScoreEquations:
         return np.asarray(self.pairs.count - more)
 
     @property
+    def components(self) -> list[IntArray]:
+        """The positions of the items of each part."""
+        member = np.zeros(self.items, dtype=np.int64) if self.member is None else self.member
+        return [np.flatnonzero(member == part) for part in range(int(member.max()) + 1)]
+
+    @property
+    def together(self) -> NDArray[np.bool_]:
+        """Whether the difference of two items is identified, shape (m, m); no item's of itself."""
+        member = np.zeros(self.items) if self.member is None else self.member
+        return np.asarray((member[:, None] == member) & ~np.eye(self.items, dtype=bool))
+
+    def within(self, rows: FloatArray) -> FloatArray:
+        """Return rows of worths or coefficients, shape (rows, p), as far as they are identified.
+
+        Worths are then those about the mean of their part; what is not identified at all is 0.
+        """
+        if self.member is None:
+            return rows
+        inside, facts = rows @ self.linear.identity, self.covariates
+        if facts is not None and facts.item_columns:  # these are not about a mean
+            inside[~self.identifies(rows)] = 0.0
+        inside[np.abs(inside).max(axis=1, initial=0.0) <= 1e-9] = 0.0
+        return inside
+
+    def identifies(self, rows: FloatArray) -> NDArray[np.bool_]:
+        """Return which linear combinations, shape (rows, p), the release identifies."""
+        if self.member is None:
+            return np.ones(len(rows), dtype=bool)
+        size = np.abs(rows).max(axis=1, initial=0.0)
+        off = np.abs(rows - rows @ self.linear.identity).max(axis=1, initial=0.0)
+        return np.asarray((off <= 1e-9 * size) & (size > 0))
+
+    @property
     def total(self) -> float:
         """Comparisons in all, as released; where noise has left fewer than one, one."""
         return max(float(self.released_count.sum()), 1.0)
@@ -244,28 +285,32 @@ class ScoreEquations:
         return np.asarray(abs(self.linear.matrix()).T @ self.released_count)
 
     @property
+    def group_shares(self) -> FloatArray:
+        """The share of each group in all comparisons."""
+        return np.asarray(self.group_answers / self.group_answers.sum())
+
+    @property
     def grouped(self) -> bool:
-        """Whether group sizes, or pair counts that groups share, have errors."""
-        return self.covariates is not None and self.size_variance + self.count_variance > 0
+        """Whether released comparisons per group, or per pair of all groups, have errors."""
+        return self.covariates is not None and self.group_variance + self.count_variance > 0
 
-    def size_noise(self, b: FloatArray) -> FloatArray:
-        """Return what errors of group sizes, and of pair counts shared by groups, do to the scores.
+    def group_noise(self, b: FloatArray) -> FloatArray:
+        """Return what errors of comparisons per group, and of those per pair, do to the scores.
 
-        A unit more in a cell raises the expected score by that cell's mean score; the errors have
-        equal variance and sum to zero. A comparison more of a pair raises that of every cell by the
-        cell's share of the units.
+        A comparison more in a cell moves shares of all comparisons from the other cells to this
+        one, and each share brings the score that all comparisons would have in its cell. A
+        comparison more of a pair raises the expected score of every cell by the cell's share.
         """
-        if self.covariates is None or not self.grouped:
+        if not self.grouped:
             return np.zeros((len(b), len(b)))
-        mean, units = self.function.mean(self.linear.predict(b)), self.covariates.units
-        each = self.linear.scores_by_pattern(self.pairs.count * mean)
-        each = each / np.maximum(units, 1e-12)[:, None]
-        each = each - each.mean(axis=0)
-        noise = self.size_variance * (each.T @ each)
+        mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
+        scores = self.linear.scores_by_pattern(self.pairs.count * mean)
+        each = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
+        noise = self.group_variance * (each.T @ each)
         if self.count_variance > 0:
-            share = np.repeat(units / units.sum(), len(mean) // len(units))
-            rows = (share * mean)[:, None] * self.linear.matrix()
-            by_pair = rows.reshape(len(units), -1, len(b)).sum(axis=0)
+            rows = np.repeat(share, len(mean) // len(share)) * mean
+            rows = rows[:, None] * self.linear.matrix()
+            by_pair = rows.reshape(len(share), len(mean) // len(share), len(b)).sum(axis=0)
             noise = noise + self.count_variance * (by_pair.T @ by_pair)
         return np.asarray(noise)
 
@@ -323,21 +368,23 @@ def score_equations(release: Release) -> ScoreEquations:
         return _of_wins(release)
     if design.covariates is not None:
         return _of_groups(release, design.covariates)
-    pairs, surplus, count_variance = pair_counts(release)
-    linear = ItemContrasts(pairs, m)
+    counts = pair_counts(release)
+    pairs, member = counts.pairs, counts.member
+    linear = ItemContrasts(pairs, m, member)
     if NET in release.parts:
         part = release.parts[NET]
         score = 0.5 * part.step * part.values.astype(np.float64)
         return ScoreEquations(
             m,
-            score - score.mean(),
+            linear.centred(score),
             pairs,
             linear,
             function,
             item_law=_net_law(part),
             item_step=0.5 * part.step,
-            surplus=surplus,
-            count_variance=count_variance,
+            surplus=counts.surplus,
+            count_variance=counts.variance,
+            member=member,
             random_pairs=pairs.origin == "equal",
         )
     part, gamma = release.parts[WORTHS], release.plan.number("gamma")
@@ -346,14 +393,15 @@ def score_equations(release: Release) -> ScoreEquations:
     score = linear.scores(pairs.count * function.mean(linear.predict(theta))) + gamma * theta
     return ScoreEquations(
         m,
-        score - score.mean(),
+        linear.centred(score),
         pairs,
         linear,
         function,
         item_law=DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP),
         item_step=SIMULATION_STEP,
-        surplus=surplus,
-        count_variance=count_variance,
+        surplus=counts.surplus,
+        count_variance=counts.variance,
+        member=member,
         output_variance=part.noise_variance,
     )
 
@@ -384,28 +432,35 @@ def _of_wins(release: Release) -> ScoreEquations:
     if not isinstance(part.law, DiscreteLaplace | DiscreteGaussian):
         raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
     # a count is the sum of a pair's two cells
-    pairs, surplus, count_variance = unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
-    linear = ItemContrasts(pairs, m)
+    counts = unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+    if counts.member is not None:
+        first, second = np.triu_indices(m, 1)
+        half = half[counts.member[first] == counts.member[second]]
+    linear = ItemContrasts(counts.pairs, m, counts.member)
     return ScoreEquations(
         m,
         linear.centred(linear.scores(half)),
-        pairs,
+        counts.pairs,
         linear,
         function,
         edge_law=part.law,
         edge_step=part.step,
-        surplus=surplus,
-        count_variance=count_variance,
+        surplus=counts.surplus,
+        count_variance=counts.variance,
+        member=counts.member,
     )
 
 
 def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     """Read net wins by row of covariates and item."""
     facts = groups(release, covariates)
-    covariates, pairs = facts["covariates"], facts["pairs"]
+    pairs = facts["pairs"]
     m, part = len(release.design.items), release.parts[NET]
     rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
     score = (covariates.weights.T @ rows @ item_basis(covariates, m)).ravel()
+    linear = linear_predictor(release.design, pairs, facts.get("member"))
+    if isinstance(linear, Columns) and linear.identified is None:
+        facts["member"] = None
     order_law, order_step = _NO_NOISE, 1.0
     if covariates.ordered:
         named = release.parts[ORDER_EFFECT]
@@ -413,14 +468,16 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
         score = np.append(score, order_step * named.values[0])
     return ScoreEquations(
         items=m,
-        score=np.asarray(score),
-        linear=linear_predictor(replace(release.design, covariates=covariates), pairs),
+        score=linear.centred(np.asarray(score)),
+        linear=linear,
         function=ScoreFunction(release.link),
+        covariates=covariates,
         item_law=_net_law(part),
         item_step=0.5 * part.step,
         order_law=order_law,
         order_step=order_step,
-        random_pairs=pairs.origin == "equal",
+        # which pairs each group has compared is known for all groups together at most
+        random_pairs=pairs.origin == "equal" or covariates.cells > 1 and pairs.origin != "observed",
         **facts,
     )
 

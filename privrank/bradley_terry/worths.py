@@ -172,6 +172,11 @@ class Worths:
     def _places(self) -> tuple[IntArray, IntArray]:
         return np.triu_indices(len(self.values), 1)
 
+    @cached_property
+    def together(self) -> NDArray[np.bool_]:
+        """Whether the differences are identified, shape (pairs,)."""
+        return self.inference.equations.together[self._places]
+
     def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
         first, second = self._places
@@ -180,7 +185,7 @@ class Worths:
         # without a row of weights for every pair, of which many items have too many
         away = self.values[first] - self.values[second]
         quantile = from_normal(-ndtri(np.array(alpha / 2)), self.law.df)
-        half = quantile * self.contrast_errors[first, second]
+        half = quantile * np.where(self.together, self.contrast_errors[first, second], np.nan)
         return away - half, away + half
 
     @cached_property
@@ -191,16 +196,19 @@ class Worths:
             return pvalues(self.inference, self.table[first] - self.table[second])
         away = np.abs(self.values[first] - self.values[second])
         size = away / np.maximum(self.contrast_errors[first, second], 1e-150)
-        return np.asarray(2.0 * ndtr(-to_normal(size, self.law.df)))
+        found = 2.0 * ndtr(-to_normal(size, self.law.df))
+        return np.asarray(np.where(self.together, found, np.nan))
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
         """Return the lowest and highest rank of each item, for all at once.
 
-        By tests of all differences that hold together, by Bonferroni's bound: it needs no more of
-        the dependence between contrasts than each one's variance.
+        By tests of all differences that are identified, which hold together by Bonferroni's bound:
+        it needs no more of the dependence between contrasts than each one's variance. Ranks are
+        those in the item's part.
         """
         first, second = self._places
         beyond = np.full((len(self.values),) * 2, np.inf)
-        apart = self.pvalues <= alpha / max(len(first), 1)
+        apart = self.pvalues <= alpha / max(int(self.together.sum()), 1)
         beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)
-        return rank_sets(self.values, beyond)
+        low, high = rank_sets(self.values, beyond)
+        return low, high - (len(self.values) - 1 - self.inference.equations.together.sum(axis=1))

@@ -83,6 +83,6 @@ def worth_source(inference: Inference) -> Source:
         counts=1.0 / facts.count_variance if facts.count_variance > 0 else 1.0,
         # noise on what measures dependence has a variance that falls with the square of epsilon
         measured=spent**2,
-        expected=expected if inference.scored else None,
+        expected=expected if inference.scored and release.source != "none" else None,
         far=facts.function.link.exact.far,
     )

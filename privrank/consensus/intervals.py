@@ -122,6 +122,13 @@ def fraction_interval(
     if isinstance(law, CubeNoise):
         both = step * law.half_width(alpha, coordinates, 0.5 / math.sqrt(units) / step)
         noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
+    return _within(w, noise, spread)
+
+
+def _within(
+    w: FloatArray, noise: FloatArray | float, spread: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest p in [0, 1] with (w - p)^2 <= noise^2 + spread p (1 - p)."""
     middle = (w + 0.5 * spread) / (1.0 + spread)
     square = (w**2 - noise**2) / (1.0 + spread)
     half = np.sqrt(np.maximum(middle**2 - square, 0.0))
@@ -129,23 +136,28 @@ def fraction_interval(
 
 
 def score_interval(
-    score: float, noise: float, largest: float, units: int, alpha: float, target: Target
-) -> tuple[float, float]:
-    """Return an interval for a mean of values between 0 and `largest`, such as a Kemeny score.
+    scores: FloatArray | float,
+    noise: float,
+    largest: float,
+    units: int,
+    alpha: float,
+    target: Target,
+) -> tuple[FloatArray, FloatArray]:
+    """Return intervals for means of values between 0 and `largest`, such as a Kemeny score.
 
-    Given the noisy mean of `units` values and the half width that its noise alone needs.
+    Given the noisy means of `units` values and the half width that their noise alone needs.
 
     Notes
     -----
     **Statistic.** Values in [0, b] with mean s have variance at most s (b - s) (Bhatia and Davis),
-    which is the sampling variance taken for the population: it errs on the wide side.
+    which is taken for the population: a bound, so that the interval errs on the wide side unless
+    all values are 0 or b. As in Wilson's interval it is that at every s, and not at the estimate,
+    near whose ends 40 such values would seem sure (95 % intervals covered .87 at s = b / 20).
     """
-    centre = min(max(score, 0.0), largest)
-    sampling = 0.0
-    if target == "population":
-        sampling = -float(ndtri(0.5 * alpha)) * math.sqrt(centre * (largest - centre) / units)
-    half = math.hypot(noise, sampling)
-    return max(score - half, 0.0), min(score + half, largest)
+    w = np.clip(np.asarray(scores, dtype=np.float64) / largest, 0.0, 1.0)
+    spread = float(ndtri(0.5 * alpha)) ** 2 / units if target == "population" else 0.0
+    low, high = _within(w, noise / largest, spread)
+    return largest * low, largest * high
 
 
 def difference_variance(law: BordaLaw, items: int, pairs: bool) -> float:

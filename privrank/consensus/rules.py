@@ -9,6 +9,7 @@ of its noise.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,7 +29,7 @@ from privrank.consensus.orders import (
 )
 from privrank.util.solvers import solve
 
-__all__ = ["Rule", "Shrunk", "consensus_of", "fit_scores", "shrink"]
+__all__ = ["Rule", "Shrunk", "consensus_of", "fit_scores", "prior_of", "shrink"]
 
 FloatArray = NDArray[np.float64]
 
@@ -37,8 +38,12 @@ Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "Kwik
 TIME_LIMIT = 10.0
 """Seconds of integer programming for a fit; after them the best order is taken, with its gap."""
 
-PRIOR_SCALE = 10.0
-"""Standard deviation of each score under the ridge: it only keeps a saturated fit finite."""
+LARGEST_SPREAD, LEAST_SPREAD = 10.0, 0.3
+"""Standard deviation of each score under the ridge: the larger only keeps a saturated fit finite,
+with the smaller the surface is next to linear."""
+
+_ERRORS = 2.0
+"""Standard errors that a misfit has to exceed 0 by to be one."""
 
 _ROUNDS = 200
 
@@ -61,14 +66,17 @@ class Shrunk:
 
 
 def fit_scores(
-    pairs: FloatArray, variance: FloatArray | float, start: FloatArray | None = None
+    pairs: FloatArray,
+    variance: FloatArray | float,
+    start: FloatArray | None = None,
+    spread: float = LARGEST_SPREAD,
 ) -> FloatArray:
     """Return the scores whose logistic differences fit a pair matrix best.
 
     Given fractions P, which may lie outside [0, 1], and the positive variance V of the noise in
     each, a number or a symmetric matrix, infinite where nothing is known of a pair: minimises the
-    sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 V[i, j]), F logistic, plus |t|^2 / (2 10^2).
-    Returns a stationary point of mean 0.
+    sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 V[i, j]), F logistic, plus
+    |t|^2 / (2 spread^2). Returns a stationary point of mean 0.
 
     Notes
     -----
@@ -82,7 +90,7 @@ def fit_scores(
     """
     m = len(pairs)
     weights, unit = _weights(m, variance)
-    ridge = unit / PRIOR_SCALE**2
+    ridge = unit / spread**2
     pairs = np.where(weights > 0, pairs, 0.5)
     if start is None:
         share = (weights * pairs).sum(axis=1) / weights.sum(axis=1)
@@ -142,24 +150,53 @@ def _weights(items: int, variance: FloatArray | float) -> tuple[FloatArray, floa
     return weights, float(unit)
 
 
+def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArray, float]:
+    """Return scores to search from, and the standard deviation that scores have about 0.
+
+    Notes
+    -----
+    **Statistic.** The lead of an item is the mean of its fractions less 1/2, weighted by 1 / V,
+    with noise of variance 1 / sum(1 / V). All leads are shrunk by one factor, so that their mean
+    square is what it would be without that noise, or 0, and 2 logit(1/2 + lead) is the score of an
+    item (:func:`fit_scores`). Their root mean square is the standard deviation, at least .3. Where
+    noise hides all leads, scores are then next to linear in the fractions, as Borda's are; where
+    the fractions are all but exact, it makes no difference.
+    """
+    m = len(pairs)
+    precision = np.zeros((m, m)) + 1.0 / np.asarray(variance)
+    np.fill_diagonal(precision, 0.0)
+    total = precision.sum(axis=1)
+    away = np.where(precision > 0, pairs - 0.5, 0.0)
+    leads = (precision * away).sum(axis=1) / total
+    square = float((leads**2).mean())
+    left = max(0.0, 1.0 - float((1.0 / total).mean()) / square) if square > 0 else 0.0
+    scores = 2.0 * logit(np.clip(0.5 + math.sqrt(left) * leads, 0.5 / m, 1.0 - 0.5 / m))
+    spread = math.sqrt(float((scores**2).mean()))
+    return scores, min(max(spread, LEAST_SPREAD), LARGEST_SPREAD)
+
+
 def shrink(
-    pairs: NDArray[Any], variance: FloatArray | float, start: FloatArray | None = None
+    pairs: NDArray[Any],
+    variance: FloatArray | float,
+    start: FloatArray | None = None,
+    spread: float = LARGEST_SPREAD,
 ) -> Shrunk:
     """Shrink a noisy pair matrix towards the logit surface that fits it, searched from `start`.
 
     `variance` is that of the noise in each fraction, a number or a symmetric matrix: 0, as a
     number, leaves the fractions as they are, and a pair of infinite variance is taken from the
-    surface.
+    surface. `spread` is the standard deviation of the scores under the ridge of their fit.
 
     Notes
     -----
     **Statistic.** The D pairs of finite variance V have residuals from the surface, which m - 1
     scores are fitted to. With weights w their weighted squares have the expected sum
     (1 - (m - 1) / D) (sum of w V) + (sum of w) misfit, to first order. So the misfit is estimated
-    by moments, at least 0, and each fraction by its posterior mean, when fractions lie about the
-    surface with that variance: trust = misfit / (misfit + V). Where variances differ, w is 1 first
-    and then 1 / (V + misfit), by which the surface is fitted again: with 1 / V alone a few pairs
-    that are well known would draw the surface to themselves and hide the misfit.
+    by moments, less two standard errors of the estimate if there is none and noise is normal, at
+    least 0: noise is no misfit. Each fraction is then its posterior mean, when fractions lie about
+    the surface with that variance: trust = misfit / (misfit + V). Where variances differ, w is 1
+    first and then 1 / (V + misfit), by which the surface is fitted again: with 1 / V alone a few
+    pairs that are well known would draw the surface to themselves and hide the misfit.
     """
     matrix = np.array(pairs, dtype=np.float64)
     np.fill_diagonal(matrix, 0.5)
@@ -175,12 +212,15 @@ def shrink(
     alike = np.where(known, table[known].mean(), np.inf)
     about, rounds = (variance, 1) if np.ndim(variance) == 0 else (alike, _REFITS)
     for _ in range(rounds):
-        scores = fit_scores(matrix, about, start)
+        scores = fit_scores(matrix, about, start, spread)
         surface = expit(scores[:, None] - scores)
         rest = np.where(known, matrix - surface, 0.0)
         weights, _ = _weights(m, about)
-        excess = weights[known] @ (rest[known] ** 2 - free * table[known])
-        misfit = max(0.0, float(excess / weights.sum()))
+        noise = weights[known] * table[known]
+        excess = float(weights[known] @ rest[known] ** 2) - free * float(noise.sum())
+        # each pair is there twice, and a square of normal noise has twice the square of its mean
+        excess -= _ERRORS * math.sqrt(max(free, 0.0) * 4.0 * float(noise @ noise))
+        misfit = max(0.0, excess / float(weights.sum()))
         about = table + misfit
     trust = misfit / (misfit + variance)
     return Shrunk(surface + trust * rest, scores, trust, misfit)
@@ -200,11 +240,15 @@ def consensus_of(
     EB-Kemeny may be searched from a `start`. A rule that searches for no optimum has the trivial
     bound: each pair at its smaller weight.
 
-    **Statistic.** "EB-Kemeny" is Kemeny's order of the shrunken fractions. If integer programming
-    runs out of time, a local search from the order of the scores competes with what it found.
+    **Statistic.** "EB-Kemeny" is Kemeny's order of the shrunken fractions, by scores that have the
+    spread of :func:`prior_of`, unless they are searched from a start. If integer programming runs
+    out of time, a local search from the order of the scores competes with what it found.
     """
     if rule == "EB-Kemeny":
-        shrunk = shrink(pairs, variance, start)
+        spread = LARGEST_SPREAD
+        if start is None and np.any(variance):
+            start, spread = prior_of(pairs, variance)
+        shrunk = shrink(pairs, variance, start, spread)
         best = kemeny(shrunk.pairs, time_limit=TIME_LIMIT)
         if best.proven:
             return best

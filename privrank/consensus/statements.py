@@ -118,8 +118,7 @@ class NoisyVotes:
         """Return intervals of the scores, one at a time."""
         half = -float(ndtri(0.5 * alpha)) * self._score_noise
         largest, n = len(self.scores) - 1.0, self.units
-        ends = [score_interval(s, half, largest, n, alpha, target) for s in self.scores.tolist()]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+        return score_interval(self.scores, half, largest, n, alpha, target)
 
     def certain_gaps(self, alpha: float, target: Target) -> FloatArray:
         """Return the differences of scores from which on an order is certain, for all pairs."""

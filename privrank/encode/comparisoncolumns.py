@@ -10,14 +10,18 @@ import numpy as np
 from privrank.encode import counting
 from privrank.encode.frames import (
     COUNT,
+    ORDER_FROM,
+    PAIRS_FROM,
     UNSTATED,
     check_name,
     check_stated,
     with_respondent_column,
 )
+from privrank.encode.predictor import Predictor
 from privrank.encode.shapes import comparisons_call
+from privrank.release.survey import DesignKind
 
-__all__ = ["ComparisonColumns", "open_comparisons"]
+__all__ = ["ComparisonColumns", "check_fixed", "open_comparisons"]
 
 _CONVERTED = {"item1", "item2", "outcome", "respondent"}
 """The columns of a frame that as_comparisons made for respondents."""
@@ -69,7 +73,7 @@ def open_comparisons(
             raise ValueError(
                 f"comparisons has no column {name!r}: name the right one with {role}={other}."
             )
-    used = (*roles.values(), *covariates)
+    used = (*roles.values(), *covariates, ORDER_FROM, PAIRS_FROM)
     check_stated(columns.respondent, frame, used)
     if COUNT in present and COUNT not in used:
         raise ValueError(
@@ -79,3 +83,31 @@ def open_comparisons(
     if len(set(roles.values())) < len(roles):
         raise ValueError(f"{'=, '.join(roles)}= must name different columns.")
     return frame, view
+
+
+def check_fixed(
+    view: counting.Frame, kind: DesignKind, respondent: str | None, predictor: Predictor | None
+) -> None:
+    """Refuse to take as public what the form of the data has not fixed before the answers.
+
+    Given the kind of design, the column of respondents, and the covariates if there are any.
+
+    **Privacy.** Which pairs a list tells is decided by what it lists, and so is their number, which
+    is public where each comparison is a unit of its own. An order of naming is public with its pair
+    counts. Both are read off the names of columns, which the form alone decides
+    (:func:`privrank.as_comparisons`): a refusal says nothing of the answers.
+    """
+    present = counting.column_names(view)
+    if PAIRS_FROM in present and (kind == "public" or respondent is None):
+        raise ValueError(
+            f"comparisons that lists of some items tell (column {PAIRS_FROM!r}) need "
+            f"design='private' and respondent=, because which pairs these are, and how many, is "
+            f"part of the answer: leave design= out, and name the column that says whose list it "
+            f"is."
+        )
+    if ORDER_FROM in present and predictor is not None and predictor.covariates.ordered:
+        raise ValueError(
+            f"formula must not have 'first' for comparisons whose form does not say which item was "
+            f"named first (column {ORDER_FROM!r}): give a frame with item1 and item2 in the order "
+            f"of the questionnaire, of form='long' or 'wide'."
+        )

@@ -18,12 +18,18 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.encode import counting
-from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
+from privrank.encode.comparisoncolumns import ComparisonColumns, check_fixed, open_comparisons
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.encode.formula import factors_of, parse
 from privrank.encode.frames import UNSTATED, check_respondents, check_rows, declared_items
 from privrank.encode.paircounts import public_pairs
-from privrank.encode.predictor import Predictor, check_constant, patterns_of, read_predictor
+from privrank.encode.predictor import (
+    FIRST,
+    Predictor,
+    check_constant,
+    patterns_of,
+    read_predictor,
+)
 from privrank.privacy.budget import Unit
 from privrank.release.connected import check_connected
 from privrank.release.covariates import Covariates
@@ -65,7 +71,7 @@ def encode_comparisons(
     columns : ComparisonColumns
         The columns' names.
     items : sequence of str or None
-        The declared items; None takes the declared categories of the item columns.
+        The declared items; None takes those that the frame declares.
     max_rows : int
         Public bound on a respondent's rows.
     distinct_pairs, ties : bool
@@ -93,8 +99,11 @@ def encode_comparisons(
     unit: Unit = "row" if columns.respondent is None else "respondent"
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, items, covariates)
+    check_fixed(view, kind, columns.respondent, predictor)
     _check_numeric(view, columns.outcome)
-    labels = declared_items(frame, (columns.item1, columns.item2), items)
+    labels = declared_items(
+        frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
+    )
     read = _read(view, columns, labels, covariates, ties=tied)
     described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
     if predictor is not None:
@@ -278,6 +287,14 @@ def _units(
     return np.bincount(each, minlength=kinds).astype(np.int64)[by_pattern]
 
 
+def _known(design: object, columns: ComparisonColumns) -> bool:
+    """Return whether it is public which items each of the two columns names.
+
+    Of decided comparisons it never is: which items have won is up to the answers.
+    """
+    return design == "public" and not columns.decided
+
+
 def _check_numeric(view: counting.Frame, outcome: str | None) -> None:
     if outcome is None or counting.numeric_columns(view, [outcome]):
         return
@@ -376,6 +393,10 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"from_formula takes the arguments {', '.join(sorted(known | extra))} beside formula "
             f"and data."
         )
+    present = counting.column_names(counting.open_frame(data, "data"))
+    for name in parsed.left:
+        if name not in present:
+            raise ValueError(f"data has no column {name!r}: the formula names columns of data.")
     decided = len(parsed.left) == 2
     respondent = arguments.get("respondent", UNSTATED)
     item1, item2 = parsed.left[:2]
@@ -387,14 +408,18 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
         covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
         frame, _ = open_comparisons(data, columns, arguments.get("items"), covariates)
-        labels = declared_items(frame, (item1, item2), arguments.get("items"))
-        predictor = read_predictor(parsed.right_text, frame, labels, **given)
+        design = arguments.get("design")
+        labels = declared_items(
+            frame, (item1, item2), arguments.get("items"), public=_known(design, columns)
+        )
+        public = design == "public"
+        predictor = read_predictor(parsed.right_text, frame, labels, **given, public=public)
         if {*parsed.left, respondent, counts} & set(predictor.columns):
             raise ValueError(
                 f"formula must not use columns of its left side, nor those of respondents and "
                 f"counts, as covariates, got {formula!r}: they would make the answers public."
             )
-        if decided and predictor.covariates.ordered:
+        if decided and FIRST in covariates:
             raise ValueError(
                 f"formula must name item1, item2 and outcome on its left for an order effect, got "
                 f"{formula!r}: a frame of winners and losers does not say which was named first."

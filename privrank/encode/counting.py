@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +26,13 @@ __all__ = [
     "distinct_codes",
     "factorize",
     "is_whole",
+    "listed_categories",
     "numeric_columns",
     "open_frame",
     "real_numbers",
     "series_of",
     "tally",
+    "to_numbers",
     "whole_counts",
 ]
 
@@ -62,7 +66,30 @@ def open_frame(frame: object, name: str) -> Frame:
 
 def column_names(view: Frame) -> list[str]:
     """Return the column names."""
-    return list(view.collect_schema().names())
+    return list(_engine(view.collect_schema).names())
+
+
+def _engine(compute: Callable[[], Any]) -> Any:
+    """Return what a frame's engine computes, or say in one sentence that it failed.
+
+    An engine's own error quotes the cell that it failed at. The sentence is raised after that error
+    was dealt with, so that none of it is left in a context that a traceback could show.
+    """
+    try:
+        return compute()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of polars is no Exception
+        kind = type(error).__name__
+    raise ValueError(
+        f"the frame's columns could not be computed by its own engine ({kind}, whose message may "
+        f"quote an answer and is not shown): compute the frame by itself, and pass what comes out."
+    )
+
+
+def _computed(view: Frame) -> nw.DataFrame[Any]:
+    """Return an eager frame, a lazy one collected once."""
+    return _engine(view.collect) if isinstance(view, nw.LazyFrame) else view
 
 
 def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
@@ -70,12 +97,12 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
 
     The type of a column without values is made up by its engine, and a single answer changes it.
     """
-    schema = view.collect_schema()
+    schema = _engine(view.collect_schema)
     others = [name for name in columns if not schema[name].is_numeric()]
     if not others:
         return set(columns)
     empty = view.select(nw.col(*others).is_null().all())
-    row = (empty.collect() if isinstance(empty, nw.LazyFrame) else empty).row(0)
+    row = _computed(empty).row(0)
     # a row of a pyarrow table holds scalars of its own, which once were all true
     void = map(nw.to_py_scalar, row)
     return set(columns) - {name for name, none in zip(others, void, strict=True) if not none}
@@ -86,9 +113,14 @@ def boolean_column(frame: object, column: str) -> bool:
     return bool(open_frame(frame, "data").collect_schema()[column] == nw.Boolean)
 
 
-def declared_values(frame: object, column: str) -> tuple[Any, ...] | None:
-    """Return the values of a column that its type declares: categories, or False and True."""
-    return (False, True) if boolean_column(frame, column) else declared_categories(frame, column)
+def declared_values(frame: object, column: str, *, public: bool = False) -> tuple[Any, ...] | None:
+    """Return the values of a column that its type declares: False and True, or its categories.
+
+    These as :func:`declared_categories` returns them.
+    """
+    if boolean_column(frame, column):
+        return False, True
+    return declared_categories(frame, column, public=public)
 
 
 def column_of(data: object, name: str) -> object:
@@ -101,17 +133,29 @@ def column_of(data: object, name: str) -> object:
     return series.alias(name).to_frame().to_native() if isinstance(series, nw.Series) else None
 
 
-def declared_categories(frame: object, column: str) -> tuple[Any, ...] | None:
-    """Return the categories a column's type declares, or None.
+def declared_categories(
+    frame: object, column: str, *, public: bool = False
+) -> tuple[Any, ...] | None:
+    """Return the categories that a column declares, or None.
 
-    Only a pandas ``CategoricalDtype`` and an ``Enum`` declare theirs; a polars ``Categorical``
-    collects the values it meets, which would be learned from the data.
+    **Privacy.** A polars ``Enum`` is a list that somebody wrote, and holds no other value. All else
+    that lists categories may have got them from the values met (``astype("category")`` in pandas
+    and Dask, the ENUM that DuckDB makes of such a column), and nothing tells: these are taken where
+    it is `public` who has which value, and the values met are no secret.
     """
+    written = (
+        not isinstance(frame, pd.DataFrame) and open_frame(frame, "data").implementation.is_polars()
+    )
+    return listed_categories(frame, column) if written or public else None
+
+
+def listed_categories(frame: object, column: str) -> tuple[Any, ...] | None:
+    """Return the categories that a column's type lists, however it came by them, or None."""
     if isinstance(frame, pd.DataFrame):
         dtype = frame[column].dtype
         return tuple(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else None
-    declared = open_frame(frame, "data").collect_schema()[column]
-    return tuple(declared.categories) if isinstance(declared, nw.Enum) else None
+    kind = open_frame(frame, "data").collect_schema()[column]
+    return tuple(kind.categories) if isinstance(kind, nw.Enum) else None
 
 
 def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
@@ -120,11 +164,10 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
     A pandas frame keeps its index and dtypes; from others, which have no index, null comes as None
     or NaN and the rows are numbered.
     """
-    if isinstance(view, nw.LazyFrame):
-        view = view.select(*columns).collect()
-    elif isinstance(native := view.to_native(), pd.DataFrame):
+    if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
         return native[list(columns)]
-    return pd.DataFrame({name: view.get_column(name).to_numpy() for name in columns})
+    frame = _computed(view.select(*columns))
+    return pd.DataFrame({name: frame.get_column(name).to_numpy() for name in columns})
 
 
 def series_of(
@@ -144,8 +187,7 @@ def series_of(
         (nw.col(name) == texts[name]).fill_null(False).alias(name) if name in compared else name
         for name in columns
     ]
-    view = view.select(*chosen)
-    frame = view.collect() if isinstance(view, nw.LazyFrame) else view
+    frame = _computed(view.select(*chosen))
     arrays = {name: frame.get_column(name).to_numpy() for name in columns}
     for name in compared:
         arrays[name] = np.where(arrays[name], np.array(texts[name], dtype=object), "")
@@ -184,7 +226,7 @@ def tally(
     view = view.select(*kept)
     size: NDArray[np.int64] | None = None
     if isinstance(view, nw.LazyFrame):
-        frame = view.group_by(*kept).agg(nw.len().alias(_COUNT)).collect()
+        frame = _computed(view.group_by(*kept).agg(nw.len().alias(_COUNT)))
         size = np.asarray(frame.get_column(_COUNT).to_numpy(), dtype=np.int64)
     else:
         frame = view
@@ -248,10 +290,28 @@ def whole_counts(
 
 def real_numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
     """Return numbers of any type as floats, NaN where an entry is none."""
-    entries = pd.to_numeric(values, errors="coerce")
+    entries = to_numbers(values)
     if entries.dtype.kind == "c":
         return np.full(len(entries), np.nan)
     return np.asarray(entries.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def to_numbers(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as numbers, missing where an entry is none.
+
+    Whole numbers of Python's beyond all floats, which pandas does not take, come as infinite.
+    """
+    try:
+        return pd.to_numeric(values, errors="coerce")
+    except OverflowError:
+        pass
+    return pd.to_numeric(values.map(_within_floats), errors="coerce")
+
+
+def _within_floats(entry: object) -> object:
+    if isinstance(entry, int) and abs(entry) > sys.float_info.max:
+        return math.inf if entry > 0 else -math.inf
+    return entry
 
 
 def is_whole(counts: NDArray[np.float64]) -> bool:

@@ -14,6 +14,9 @@ from privrank.util.checks import check_items
 
 __all__ = [
     "COUNT",
+    "DECLARED",
+    "ORDER_FROM",
+    "PAIRS_FROM",
     "UNSTATED",
     "check_counted",
     "check_filled",
@@ -31,6 +34,7 @@ __all__ = [
     "open_wide",
     "refuse_copy",
     "repeated",
+    "undeclared",
     "with_respondent_column",
 ]
 
@@ -40,6 +44,18 @@ FloatArray = NDArray[np.float64]
 
 COUNT = "count"
 """The column that says how many comparisons a row stands for."""
+
+ORDER_FROM, PAIRS_FROM = "order_from", "pairs_from"
+"""Columns of a comparisons frame that say what of it no questionnaire has fixed.
+
+They are columns because these survive merges, exports and other engines, as ``attrs`` do not.
+"""
+
+DECLARED = "privrank_items"
+"""Where the ``attrs`` of a frame that a form has made list the items that its call declared.
+
+A frame that has lost them is refused, whereas one that had lost what is above would be taken.
+"""
 
 
 class _Unstated:
@@ -133,18 +149,32 @@ def item_codes(
     return np.asarray(np.append(place, -1)[codes], dtype=np.int64)
 
 
-def declared_items(frame: object, columns: Sequence[Any], items: object) -> tuple[Any, ...]:
-    """Return the item labels from `items` or from the declared categories of the columns."""
+def undeclared(what: str, remedy: str) -> ValueError:
+    """Return the refusal of items, categories or levels that the call does not declare."""
+    return ValueError(
+        f"{what} must be declared: pass {remedy} with all that the questionnaire offers, because a "
+        f"list read off the answers, as that of a pandas categorical may be, would reveal them."
+    )
+
+
+def declared_items(
+    frame: object, columns: Sequence[Any], items: object, *, public: bool = False
+) -> tuple[Any, ...]:
+    """Return the items: those in `items`, else those that a form or the columns declare.
+
+    Where it is `public` who compared what, the categories of the columns will do.
+
+    **Privacy.** A form passes on the items of its own call, not those it met, and a frame that has
+    lost them is refused.
+    """
+    if items is None and isinstance(frame, pd.DataFrame):
+        items = frame.attrs.get(DECLARED)
     if items is not None:
         return check_items(items)
-    declared = {counting.declared_categories(frame, name) for name in columns}
+    declared = {counting.declared_categories(frame, name, public=public) for name in columns}
     categories = declared.pop() if len(declared) == 1 else None
     if categories is None:
-        raise ValueError(
-            "items must be declared: pass items=[...] or make the columns with items' names "
-            "categorical with the same categories, because a list read off the answers would "
-            "reveal them."
-        )
+        raise undeclared("items", "items=[...]")
     return check_items(categories)
 
 

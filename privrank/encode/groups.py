@@ -10,10 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privrank.distributions.counts import orders_of
 from privrank.encode import counting
 from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample, enough
 from privrank.encode.formula import parse
-from privrank.encode.frames import check_name, refuse_copy, with_respondent_column
+from privrank.encode.frames import (
+    check_name,
+    refuse_copy,
+    undeclared,
+    with_respondent_column,
+)
 from privrank.encode.pairing import check_paired, partners
 from privrank.encode.ranks import as_declared
 from privrank.encode.samples import (
@@ -24,11 +30,13 @@ from privrank.encode.samples import (
     formula_options,
     refuse_partial,
 )
+from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
-from privrank.util.checks import check_items
+from privrank.util.checks import check_count, check_items
 
 __all__ = [
     "EncodedGroups",
+    "against_answers",
     "encode_count_tables",
     "encode_samples",
     "groups_of_formula",
@@ -80,7 +88,7 @@ def encode_samples(
     secret: bool = False,
     paired: bool = False,
 ) -> EncodedGroups:
-    """Validate one frame of rankings, or one categorical Series of choices, per sample.
+    """Validate one frame of rankings, or one Series of choices, per sample.
 
     Parameters
     ----------
@@ -107,9 +115,10 @@ def encode_samples(
     if respondent is not None:
         check_name(respondent, "respondent")
     check_paired(paired, secret, respondent, len(samples), max_rows)
-    chosen = all(isinstance(sample, pd.Series) for sample in samples)
+    series = [counting.column_of(sample, "choice") for sample in samples]
+    chosen = all(each is not None for each in series)
     if chosen:
-        samples = [sample.to_frame("choice") for sample in samples]  # type: ignore[attr-defined]
+        samples = series
     place = partners(samples, str(respondent)) if paired else None
     if chosen:
         if respondent is not None and not paired:
@@ -134,7 +143,41 @@ def encode_samples(
     return _joined([first, *rest], names, secret, place)
 
 
-def encode_count_tables(counts: object, categories: object = None) -> EncodedGroups:
+def against_answers(encoded: EncodedSample, null: NullModel, null_nobs: object) -> EncodedGroups:
+    """Return a sample beside the answers from which a null hypothesis was estimated.
+
+    Notes
+    -----
+    **Privacy.** Those answers are public, so that the sample's units are the only ones to protect;
+    what protects the units of both protects these.
+
+    **Statistic.** Counts are the shares times their number, rounded to whole answers so that they
+    add up to it: those that were counted, if shares are given to enough digits.
+    """
+    sample, p = encoded.sample, np.array(null.probabilities)
+    number = check_count("null_nobs", null_nobs, low=FEWEST_UNITS)
+    if sample.completed:
+        raise ValueError(
+            "null_nobs= compares complete rankings with complete ones: leave ties= and missing= "
+            "out, or null_nobs= where the null is known exactly."
+        )
+    if not len(p):
+        raise ValueError(
+            "null_nobs= is for probabilities that were estimated from so many answers: leave it "
+            "out for a Mallows model and for uniform rankings."
+        )
+    counts = np.floor(p * number + 1e-6).astype(np.int64)
+    left = number - int(counts.sum())
+    counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
+    facts = Sample(sample.kind, sample.items, number, sample.unit, sample.max_rows)
+    rows = counts
+    if sample.kind == "rankings":
+        rows = np.repeat(orders_of(len(sample.items)), counts, axis=0)
+    names = ("data", "answers behind the null")
+    return _joined([encoded, EncodedSample(facts, rows, None)], names)
+
+
+def encode_count_tables(counts: object, categories: object) -> EncodedGroups:
     """Validate counts by category for each group; one counted choice is the unit."""
     if not isinstance(counts, Mapping | pd.DataFrame) or len(counts.keys()) < 2:
         raise TypeError(
@@ -156,7 +199,8 @@ def groups_of_formula(
 ) -> EncodedGroups:
     """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``.
 
-    Declared groups that nobody is in are left out where that is public.
+    Declared groups that nobody is in are left out where that is public, and the column may say
+    which there are.
 
     **Privacy.** Where who is in which group is `secret`, so are the sizes of the groups: a group
     may be of any size, even empty, and nothing that is said depends on it.
@@ -192,12 +236,9 @@ def groups_of_formula(
     if not rankings and options.get("categories") is None:
         options["categories"] = counting.declared_values(frame, parsed.left[0])
     if levels is None:
-        levels = counting.declared_values(frame, group)
+        levels = counting.declared_values(frame, group, public=not secret)
     if levels is None:
-        raise ValueError(
-            f"the groups must be declared: pass levels=[...] or make column {group!r} categorical, "
-            f"because a list read off the answers would reveal them."
-        )
+        raise undeclared("the groups", "levels=[...]")
     table = counting.collect(view, list(dict.fromkeys(wanted)))
     blocks = _blocks(table, group, levels, secret)
     check_paired(paired, secret, respondent, len(blocks), options.get("max_rows", 1))
@@ -224,8 +265,9 @@ def _blocks(
     place = codes_of(table[group], labels)
     if (place < 0).any():
         raise ValueError(
-            f"column {group!r} must hold declared groups only: at least one entry is missing or "
-            f"not in levels=."
+            f"column {group!r} must hold declared groups only, and at least one entry is missing "
+            f"or not in levels=: list there all groups that the questionnaire offers, with one for "
+            f"people who did not say."
         )
     blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
     if secret:

@@ -15,7 +15,7 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
 from privrank.util.checks import as_list, as_numbers
 
-__all__ = ["read_null"]
+__all__ = ["null_categories", "read_null"]
 
 MOST_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
@@ -54,6 +54,11 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
     if sample.kind == "rankings":
         return NullModel(_table(null, sample))
     return NullModel(_shares(null, sample))
+
+
+def null_categories(null: object) -> list[Any] | None:
+    """Return the categories that a null hypothesis declares by its keys, None if it has none."""
+    return list(null.keys()) if isinstance(null, Mapping | pd.Series) else None
 
 
 def _mallows(null: Mallows, sample: Sample) -> NullModel:

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
+from privrank.encode import counting
 from privrank.release.survey import Design, PairCounts
 from privrank.util.checks import check_choice
 
@@ -80,7 +81,7 @@ def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
         raise ValueError(f"{rule}.")
     index = pd.Index(labels)
     first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
-    numbers = pd.to_numeric(table["count"], errors="coerce")
+    numbers = counting.to_numbers(table["count"])
     if not is_numeric_dtype(numbers) or is_complex_dtype(numbers):
         raise ValueError(f"{rule}.")
     count = numbers.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privrank.encode import counting
 from privrank.encode.formula import Factor, columns_of, factors_of, terms_of
+from privrank.encode.frames import undeclared
 from privrank.release.covariates import Covariates, scaled_position
 from privrank.util.checks import as_list, as_numbers
 
@@ -63,6 +64,7 @@ def read_predictor(
     bounds: object,
     item_formula: object,
     item_data: object,
+    public: bool = False,
 ) -> Predictor:
     """Read the right side of a formula and work out its model matrix.
 
@@ -75,11 +77,13 @@ def read_predictor(
     labels : sequence
         The items.
     levels : mapping of str to sequence, or None
-        Levels of columns that declare none themselves.
+        Levels of columns, those of a whole codebook if that is at hand.
     bounds : mapping of str to (low, high), or None
         Bounds of the numeric columns.
     item_formula, item_data : str and data frame, or None
         Right side of a formula over item covariates, and their table, one row per item.
+    public : bool
+        Whether it is public who has which level, so that the columns may say which there are.
     """
     view = counting.open_frame(frame, "data")
     present = set(counting.column_names(view))
@@ -94,7 +98,7 @@ def read_predictor(
         raise ValueError(
             f"items must not be named {FIRST!r} beside an order effect of that name: rename it."
         )
-    choices, ranges = _declarations(factors, frame, view, levels, bounds)
+    choices, ranges = _declarations(factors, frame, levels, bounds, public=public)
     names, matrix = _item_matrix(item_formula, item_data, labels)
     columns, monomials, weights = _weights(right, choices, ranges, FIRST if ordered else "")
     if not columns.names:
@@ -129,32 +133,31 @@ def read_predictor(
 
 
 def _declarations(
-    factors: Sequence[Factor], frame: object, view: Any, levels: object, bounds: object
+    factors: Sequence[Factor], frame: object, levels: object, bounds: object, *, public: bool
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
     """Return the declared levels of the categorical covariates and the bounds of the numeric."""
+    view = counting.open_frame(frame, "data")
+    present, used = counting.column_names(view), [factor.column for factor in factors]
     declared = _mapping("levels", levels, "a column to its levels")
     limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
-    for name, given in (("levels", declared), ("bounds", limits)):
-        if unknown := given.keys() - {factor.column for factor in factors}:
-            raise ValueError(f"{name} must name columns of the formula, not {sorted(unknown)}.")
+    if unknown := declared.keys() - set(present):
+        raise ValueError(f"levels must name columns of data, not {sorted(map(str, unknown))}.")
+    if unknown := limits.keys() - set(used):
+        raise ValueError(f"bounds must name columns of the formula, not {sorted(unknown)}.")
     choices: dict[str, tuple[Any, ...]] = {}
     ranges: dict[str, tuple[float, float]] = {}
     for factor in factors:
-        if factor.column not in counting.column_names(view):
+        if factor.column not in present:
             raise ValueError(
                 f"data has no column {factor.column!r}: the formula names columns of data."
             )
-        known = _levels(factor, frame, declared.get(factor.column))
+        known = _levels(factor, frame, declared.get(factor.column), public=public)
         if known is not None:
             choices[factor.column] = known
         elif factor.column in counting.numeric_columns(view, [factor.column]):
             ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
         else:
-            raise ValueError(
-                f"the levels of {factor.column!r} must be declared: make the column categorical or "
-                f"pass levels={{{factor.column!r}: [...]}}, because a list read off the answers "
-                f"would reveal them."
-            )
+            raise _without_levels(factor)
     if unused := limits.keys() - ranges.keys():
         raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
     cells = prod(len(known) for known in choices.values())
@@ -174,20 +177,21 @@ def _mapping(name: str, given: object, rule: str) -> dict[str, Any]:
     return dict(given)
 
 
-def _levels(factor: Factor, frame: object, declared: object) -> tuple[Any, ...] | None:
+def _levels(
+    factor: Factor, frame: object, declared: object, *, public: bool
+) -> tuple[Any, ...] | None:
     """Return the declared levels of a column, or None for a numeric one."""
-    for levels in (declared, factor.levels, counting.declared_categories(frame, factor.column)):
+    own = counting.declared_values(frame, factor.column, public=public)
+    for levels in (declared, factor.levels, own):
         if levels is not None:
             return _distinct(levels, factor.column)
-    if counting.boolean_column(frame, factor.column):
-        return (False, True)
     if factor.categorical:
-        raise ValueError(
-            f"the levels of {factor.column!r} must be declared: make the column categorical or "
-            f"pass levels={{{factor.column!r}: [...]}}, because a list read off the answers would "
-            f"reveal them."
-        )
+        raise _without_levels(factor)
     return None
+
+
+def _without_levels(factor: Factor) -> ValueError:
+    return undeclared(f"the levels of {factor.column!r}", f"levels={{{factor.column!r}: [...]}}")
 
 
 def _distinct(levels: object, column: str) -> tuple[Any, ...]:
@@ -208,8 +212,9 @@ def _bounds(column: str, given: object) -> tuple[float, float]:
     if not (np.isfinite([low, high, 2.0 * (high - low)]).all() and low < high):
         raise ValueError(
             f"numeric column {column!r} needs bounds={{{column!r}: (low, high)}}, two finite "
-            f"numbers from the questionnaire, because without them one respondent could move the "
-            f"fit without limit."
+            f"numbers from the questionnaire without which one respondent could move the fit "
+            f"without limit, and design='public', as the fit has to know who has which value: "
+            f"give both, or cut the numbers into declared levels."
         )
     return float(low), float(high)
 
@@ -314,8 +319,9 @@ def patterns_of(
         place = np.append(pd.Index(levels).get_indexer(pd.Index(key.values)), -1)[key.codes]
         if (place < 0).any():
             raise ValueError(
-                f"column {name!r} must hold declared levels only: at least one entry is missing or "
-                f"not among them."
+                f"column {name!r} must hold declared levels only, and at least one is missing or "
+                f"not among them: declare all that the questionnaire offers, with one for people "
+                f"who did not say."
             )
         cell = cell * len(levels) + place
     position = np.zeros((size, len(facts.bounds)), dtype=np.int64)

@@ -24,7 +24,7 @@ from privrank.encode.encodedsample import (
     units_of,
 )
 from privrank.encode.formula import parse
-from privrank.encode.frames import check_rows
+from privrank.encode.frames import check_rows, undeclared
 from privrank.encode.ranks import (
     Missing,
     Purpose,
@@ -190,7 +190,7 @@ def _rank_columns(
 
 def _whole_levels(frame: object, column: str) -> dict[Any, int] | None:
     """Return the categories of a column and the whole numbers they are; None if one is none."""
-    declared = counting.declared_categories(frame, column)
+    declared = counting.listed_categories(frame, column)
     if not declared or not all(re.fullmatch("[0-9]+", str(label)) for label in declared):
         return None
     return {label: int(label) for label in declared}
@@ -209,6 +209,7 @@ def encode_choices(
     column: object,
     *,
     categories: object = None,
+    known: object = None,
     respondent: str | None = None,
     max_rows: object = 1,
     least: int = FEWEST_UNITS,
@@ -223,7 +224,9 @@ def encode_choices(
     column : str
         The column that holds the chosen category.
     categories : sequence of str or None
-        The declared categories; None takes those the column's type declares.
+        The declared categories; None takes those of a polars Enum, or False and True.
+    known : sequence of str or None
+        The categories where neither says them: those of a null hypothesis.
     respondent, max_rows
         As for :func:`encode_rankings`.
     least : int
@@ -242,12 +245,10 @@ def encode_choices(
         raise TypeError(f"the column of choices must be a name, got {type(column).__name__}.")
     if column not in counting.column_names(view):
         raise ValueError(f"data has no column {column!r}: name the column of choices.")
-    declared = counting.declared_values(frame, column) if categories is None else categories
+    own = counting.declared_values(frame, column)
+    declared = next((given for given in (categories, own, known) if given is not None), None)
     if declared is None:
-        raise ValueError(
-            f"categories must be declared: pass {word}=[...] or make column {column!r} "
-            f"categorical, because a list read off the answers would reveal them."
-        )
+        raise undeclared("categories", f"{word}=[...]")
     labels = check_items(declared, "categories")
     table = counting.collect(view, [column, *named(respondent)])
     codes = codes_of(table[column], labels)
@@ -281,15 +282,17 @@ def encode_data(
     max_rows: object = 1,
     ties: object = "refuse",
     missing: object = "refuse",
+    known: object = None,
 ) -> EncodedSample:
-    """Validate a rankings frame, or a categorical Series of choices, whichever is given.
+    """Validate a rankings frame, or a Series of choices, whichever is given.
 
-    `items` are the item columns of rankings; `categories`, or else `items`, those of choices;
-    `ties` and `missing` the words of a test (:data:`privrank.encode.ranks.Ties`).
+    `items` are the item columns of rankings; `categories`, or else `items`, those of choices,
+    `known` as for :func:`encode_choices`; `ties` and `missing` the words of a test
+    (:data:`privrank.encode.ranks.Ties`).
     """
     shared, gaps = as_declared(ties, missing)
     declared = items if categories is None else categories
-    data = _of_lists(data, declared)
+    data = _of_lists(data, known if declared is None else declared)
     column = counting.column_of(data, "choice")
     if column is None:
         if categories is not None:
@@ -311,7 +314,7 @@ def encode_data(
             "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
             "respondent=...)."
         )
-    return encode_choices(column, "choice", categories=declared, word="items")
+    return encode_choices(column, "choice", categories=declared, known=known, word="items")
 
 
 def _of_lists(data: object, declared: object) -> object:
@@ -338,7 +341,7 @@ def _of_lists(data: object, declared: object) -> object:
 
 
 def encode_counts(
-    counts: object, categories: object = None, *, least: int = FEWEST_UNITS
+    counts: object, categories: object, *, least: int = FEWEST_UNITS
 ) -> EncodedSample:
     """Validate counts by category; one counted choice is the unit.
 
@@ -346,8 +349,8 @@ def encode_counts(
     ----------
     counts : mapping, pandas Series or sequence of int
         How often each category was chosen.
-    categories : sequence of str or None
-        The categories; None takes the keys of a mapping or the index of a Series.
+    categories : sequence of str
+        The declared categories: what was counted may list just those that were chosen.
     least : int
         As for :func:`encode_rankings`.
 
@@ -357,10 +360,12 @@ def encode_counts(
         One sentence, if these are not counts of distinct categories.
     """
     values: Sequence[Any]
+    if categories is None:
+        raise undeclared("categories", "categories=[...]")
+    labels = check_items(categories, "categories")
     if isinstance(counts, Mapping | pd.Series):
-        # of declared categories a count may be of one alone: that is up to those who chose
+        # a count may be of one category alone: that is up to those who chose
         named = list(counts.keys())
-        labels = check_items(named if categories is None else categories, "categories")
         if len(set(named)) < len(named) or not set(named) <= set(labels):
             raise ValueError(
                 "counts must be of declared categories, each once: at least one is not listed, or "
@@ -374,9 +379,7 @@ def encode_counts(
             raise TypeError(
                 f"counts must be a mapping, a Series or a sequence, got {type(counts).__name__}."
             )
-        if categories is None:
-            raise TypeError("categories must name what a sequence of counts counts.")
-        values, labels = listed, check_items(categories, "categories")
+        values = listed
     if len(values) != len(labels):
         raise ValueError(
             f"counts must give one number per category: {len(values)} counts for {len(labels)} "
@@ -405,8 +408,12 @@ def sample_of_formula(
     ties: bool = False,
     missing: Missing | None = None,
     purpose: Purpose = "test",
+    known: object = None,
 ) -> EncodedSample:
-    """Encode what a formula names: rankings ``"a + b + c ~ 1"``, or choices ``"choice ~ 1"``."""
+    """Encode what a formula names: rankings ``"a + b + c ~ 1"``, or choices ``"choice ~ 1"``.
+
+    `known` as for :func:`encode_choices`.
+    """
     parsed = parse(formula)
     if parsed.right or not parsed.intercept:
         raise ValueError(
@@ -423,7 +430,7 @@ def sample_of_formula(
             data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **options
         )
     refuse_partial(ties, missing)
-    return encode_choices(data, parsed.left[0], **options)
+    return encode_choices(data, parsed.left[0], known=known, **options)
 
 
 def refuse_partial(ties: bool, missing: Missing | None) -> None:

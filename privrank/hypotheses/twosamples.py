@@ -10,8 +10,8 @@ variation, `null_threshold` for a kernel; both with independent Laplace noise of
 Delta, and so do their mean and their threshold, which rises where a T_i does and rises by c if all
 do: the l1 sensitivity of the pair is 2 Delta, whatever else is released of the same re-labellings.
 
-**The zero rule.** Where a distance of 0 is the null hypothesis (one observation per unit, and total
-variation or a characteristic kernel) the ends below, which cover any distance above 0, are made to
+**The zero rule.** Where a distance of 0 is the null hypothesis (total variation or a characteristic
+kernel) the ends below, which cover any distance above 0, are made to
 agree with the test (:func:`privrank.hypotheses.interval.zero_rule`). Otherwise they stand alone.
 
 **Ends.** Let W be standard normal, L and L' standard Laplace variables.
@@ -90,8 +90,7 @@ class Distance:
     categories : int or None
         Number of categories, for total variation; None for a kernel that is 1 on its diagonal.
     exact : bool
-        Whether a distance of 0 is the null hypothesis: one observation per unit, and no kernel
-        that leaves differences out.
+        Whether a distance of 0 is the null hypothesis: no kernel that leaves differences out.
     """
 
     sizes: tuple[int, int]

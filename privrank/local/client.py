@@ -6,7 +6,7 @@ Needs NumPy and the standard library only, and starts in a fraction of a second.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+import math
 from functools import cached_property
 from typing import NoReturn
 
@@ -14,6 +14,7 @@ from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.protocols import VERSION, Protocol, settings_of
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
+from privrank.util.checks import is_number, quoted
 
 __all__ = ["Client", "protocol_from_json"]
 
@@ -57,14 +58,14 @@ def protocol_from_json(text: str) -> Protocol:
     return protocol
 
 
-@dataclass
 class Client:
     """One respondent, who answers once.
 
     Parameters
     ----------
     protocol : Protocol
-        As the curator published it.
+        As the curator published it. A device that was handed a text reads it with `from_json`,
+        which refuses a large epsilon.
 
     Notes
     -----
@@ -77,16 +78,14 @@ class Client:
     not depend on the ranking.
     """
 
-    protocol: Protocol
-    _reported: bool = field(default=False, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Refuse what is no protocol."""
-        if not isinstance(self.protocol, Protocol):
+    def __init__(self, protocol: Protocol) -> None:
+        if not isinstance(protocol, Protocol):
             raise TypeError(
-                f"protocol must be a protocol, got {type(self.protocol).__name__}: read its JSON "
+                f"protocol must be a protocol, got {type(protocol).__name__}: read its JSON "
                 f"with Client.from_json(text)."
             )
+        self.protocol = protocol
+        self._reported = False
 
     def __reduce_ex__(self, version: object) -> NoReturn:
         """Refuse to be copied or pickled: a copy would answer once more."""
@@ -96,9 +95,41 @@ class Client:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Client:
-        """Return a client for the protocol that ``to_json`` wrote."""
-        return cls(protocol_from_json(text))
+    def from_json(cls, text: str, *, max_epsilon: float = 8.0) -> Client:
+        """Return a client for the protocol that ``to_json`` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The protocol as it was published.
+        max_epsilon : float, default 8.0
+            The largest epsilon at which this device answers. At 8 a report may be 3,000 times as
+            probable under one ranking as under another, and often shows it.
+        """
+        if not (is_number(max_epsilon) and 0 < max_epsilon < math.inf):
+            raise ValueError(
+                f"max_epsilon must be a positive finite number, got {quoted(max_epsilon)}."
+            )
+        protocol = protocol_from_json(text)
+        if protocol.epsilon > max_epsilon:
+            raise ValueError(
+                f"text asks for reports at epsilon {protocol.epsilon:g}, which protect less than "
+                f"this device allows, max_epsilon={max_epsilon:g}: ask for a protocol with a "
+                f"smaller epsilon."
+            )
+        return cls(protocol)
+
+    def explain(self) -> str:
+        """Return in a few sentences, for the respondent, what a report may show."""
+        response, digits = self.protocol.response, self.protocol.digits
+        part = "it" if digits == 1 else f"each of its {digits} parts"
+        return (
+            f"Your ranking does not leave this device. One report does, drawn at random: with "
+            f"probability {response.favoured_probability:.2f} {part} agrees with your ranking. No "
+            f"report is more than {math.exp(self.protocol.epsilon):.3g} times as probable under "
+            f"your ranking as under any other (epsilon {self.protocol.epsilon:g}). A second report "
+            f"would add as much again, so this client makes one. Others may see that you answered."
+        )
 
     @cached_property
     def assignment(self) -> int:

@@ -42,7 +42,7 @@ def release_of(tally: Tally, by: str) -> Release:
         )
     count = np.bincount(edge, tally.count, minlength=len(asked))
     pairs = PairCounts(first, second, count, "observed")
-    check_connected(pairs, items)
+    check_connected(pairs, items, reports=True)
     return releases.release_of(
         tally,
         {WINS: (np.concatenate(wins).astype(np.int64), 1.0)},

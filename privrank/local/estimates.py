@@ -31,12 +31,14 @@ from privrank.local.publicdraws import SCALE
 from privrank.local.releases import fixed_point, public_order, release_of
 from privrank.local.tally import Tally
 from privrank.release.connected import check_connected
+from privrank.release.plan import Setting
 from privrank.release.release import (
     CONCERNED,
     COVARIANCE,
     ORDER,
     PAIR_COUNTS,
     PAIRS,
+    RIVAL,
     SCORES,
     Release,
 )
@@ -49,6 +51,10 @@ IntArray = NDArray[np.int64]
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
+
+FEW = 3.0
+"""Votes on a pair up to which an order by Borda scores alone may be the better one: with more the
+order of the pairs makes use of what they show (docs/validation/local_few.md)."""
 
 UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
@@ -113,9 +119,21 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         values,
         by="PrivateRankAggregation",
         method=rule,
-        settings={"gain": protocol.gain, "square": found.square},
+        settings={"gain": protocol.gain, "square": found.square, **_rival(tally)},
         found=gaps,
     )
+
+
+def _rival(tally: Tally) -> dict[str, Setting]:
+    """Return what is predicted of CapBorda where few reports concern each pair: public numbers."""
+    protocol, m = tally.protocol, len(tally.protocol.items)
+    if not isinstance(protocol, SubRanking | RandomPairs) or m < 3:
+        return {}
+    votes = tally.n * protocol.digits * math.comb(protocol.width, 2)
+    if votes > FEW * math.comb(m, 2):
+        return {}
+    rival = CapBorda(protocol.items, protocol.epsilon)
+    return {RIVAL: rival.difference_variance(tally.n)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +163,8 @@ def _asked(tally: Tally, protocol: Asking) -> _Found:
     net, counts = votes.sums()
     pairs = PairVotes.of(net, counts, protocol.gain)
     first, second = protocol.all_pairs[counts > 0].T
-    check_connected(PairCounts(first, second, counts[counts > 0], "observed"), protocol.items)
+    met = PairCounts(first, second, counts[counts > 0], "observed")
+    check_connected(met, protocol.items, reports=True)
     scores, covariance, filled = _borda(votes, pairs)
     return _Found(scores, covariance, votes.concerned(), pairs, net, counts, filled)
 

@@ -274,6 +274,10 @@ class Comparisons(Asking):
     For Bradley-Terry worths and leading items. The value is 0 if the first item of the pair is
     preferred, 1 if the second is, 2 for a tie.
 
+    What is estimated holds if respondents are independent of each other, whether a report arrives
+    does not depend on what it is about and pairs were assigned, not chosen;
+    ``docs/assumptions.md`` says what comes about otherwise.
+
     Parameters
     ----------
     items, epsilon, partial

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from privrank.hypotheses.nulltables import public_generator
 from privrank.local.adaptive import AdaptiveKwikSort
+from privrank.local.client import protocol_from_json
 from privrank.local.tally import UNLIKELY, Tally
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.release import ORDER, REJECTED, UNEVEN, Release
+from privrank.release.release import GAIN, ORDER, REJECTED, UNEVEN, Release
 from privrank.release.survey import Sample
 
-__all__ = ["Values", "check_tally", "fixed_point", "public_order", "release_of"]
+__all__ = ["Values", "check_protocol", "check_tally", "fixed_point", "public_order", "release_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -83,6 +84,21 @@ def release_of(
         tie_break=public_order(len(protocol.items)),
         found=found or {},
     )
+
+
+def check_protocol(release: Release) -> None:
+    """Refuse an archived release that is not of the protocol that it names."""
+    settings = release.plan.settings
+    protocol = protocol_from_json(str(settings["protocol"]))
+    gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
+    rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
+    if not (
+        (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
+        and len(gains) == len({protocol.gain, protocol.response.gain})
+        and all(type(number) is int and number >= 0 for number in rejected)
+        and 0 <= float(settings.get(UNEVEN, 0.0)) <= 1
+    ):
+        raise ValueError("release must be of its protocol.")
 
 
 def check_tally(tally: object) -> None:

@@ -22,6 +22,7 @@ from privrank.local.releases import Values, release_of
 from privrank.local.tally import Tally
 from privrank.release.plan import Setting
 from privrank.release.release import FIRST, PAIR_COUNTS, QUERIES, SETTLED, SORTED, Release
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
 from privrank.results.guarantee import caption, noise_source, spent, title, units
 from privrank.results.tables import Table
@@ -321,7 +322,8 @@ class AdaptiveOrder(Result):
             f"make equally probable up to a factor of exp({self.epsilon:g}), whatever the "
             f"curator asks. Nobody else need be trusted. Who answers is not protected."
         )
-        return [*notes, self.advice(), promise]
+        rests = holds_if(assumptions(self.release))
+        return [*notes, self.advice(), rests, promise]
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the order, with the fraction that places each item before the next one."""

@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
 from privrank.hypotheses.smoothing import (
     RELEASED_STEPS,
@@ -23,6 +22,7 @@ from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL, null_threshold
 from privrank.mechanisms.completion import completed_groups
 from privrank.mechanisms.details import draw_details, plan_details
+from privrank.mechanisms.samples import one_row_each, tabulated
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.statistics import departures, reference
 from privrank.mechanisms.statistics.gram import (
@@ -52,7 +52,7 @@ from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["permuted", "plan_comparison", "public_quantiles", "release_comparison"]
+__all__ = ["check_scale", "permuted", "plan_comparison", "public_quantiles", "release_comparison"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -71,8 +71,6 @@ class _Data:
     ----------
     counts : ndarray of int64, shape (G, k)
         Units by sample and kind.
-    features : ndarray of float64 or None
-        Shares by category of each kind, where kinds are respondents with several choices.
     gram : list or None
         The kernel matrix of kinds of rankings, by blocks.
     pairs : ndarray of int64, shape (2, n), or None
@@ -80,7 +78,6 @@ class _Data:
     """
 
     counts: IntArray
-    features: FloatArray | None = None
     gram: Gram | None = None
     pairs: IntArray | None = None
 
@@ -125,18 +122,20 @@ def plan_comparison(
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
     their sample; who is in which sample is public, unless the sensitivity of `asked` is that of
-    secret labels. The statistic moves by at most its sensitivity at every re-labelling
-    (:mod:`privrank.mechanisms.statistics.permutation`), the re-labellings are secret and drawn
-    without looking at the data, and the smoothed p-value is private at its share
-    (:mod:`privrank.hypotheses.smoothing`); a decision in its place has a proof of its own. The
-    effect is the distance of two groups, and beside it, where a distance of 0 is the null
-    hypothesis, one number that the same re-labellings decide
+    secret labels. Of a respondent's rows one is drawn by an independent secret coin, so that what
+    is private for one row each is private for respondents
+    (:func:`privrank.mechanisms.samples.plan_sample`). The statistic moves by at most its
+    sensitivity at every re-labelling (:mod:`privrank.mechanisms.statistics.permutation`), the
+    re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
+    private at its share (:mod:`privrank.hypotheses.smoothing`); a decision in its place has a proof
+    of its own. The effect is the distance of two groups, and beside it, where a distance of 0 is
+    the null hypothesis, one number that the same re-labellings decide
     (:mod:`privrank.hypotheses.twosamples`). Each moves by at most the sensitivity at every set of
     re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise for 1026 steps
     in each: two floors differ by at most 1025, and one step allows for floating-point arithmetic.
     Given the re-labellings p-value and effect compose, and so they do mixed over them. Totals by
-    group (:func:`privrank.mechanisms.details.plan_details`) use randomness of their own. All
-    compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
+    group (:func:`privrank.mechanisms.details.plan_details`) have noise of their own. Given the rows
+    that were drawn all compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """
     total = epsilon + (effect_epsilon or 0.0) + (details_epsilon or 0.0)
     wanted = asked.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
@@ -146,11 +145,10 @@ def plan_comparison(
         parted = {name: each / total for name, each in extra.items() if each is not None}
         shares = split(pure_epsilon(total, delta), parted, "test")
     if asked.decision is None:
-        scale = smoothing_scale(asked.sensitivity, shares["test"])
         parts = {PVALUE: PartPlan(QUIET, 1, shares["test"], 1.0 / RELEASED_STEPS)}
     else:
-        scale = asked.decision.scale(shares["test"])
         parts = {DECISION: PartPlan(QUIET, 1, shares["test"])}
+    scale = _scale(asked, shares["test"])
     settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
     if asked.decision is not None:
         settings["level"] = alpha
@@ -161,10 +159,32 @@ def plan_comparison(
     if details_items:
         parts |= plan_details(sample, shares[DETAILS], details_items)
         settings[DETAILS] = " ".join(map(str, details_items))
-    if sample.kind == "rankings" and not _tabulated(sample):
-        check_gram((1 + sample.paired) * sample.nobs * sample.max_rows)
+    if sample.kind == "rankings" and len(sample.items) > MOST_TABULATED:
+        check_gram((1 + sample.paired) * sample.nobs)
     check_deal(sample.nobs)
     return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
+
+
+def _scale(asked: Comparison, epsilon: float) -> float:
+    """Return the scale of the noise that is smoothed over, or decides."""
+    if asked.decision is None:
+        return smoothing_scale(asked.sensitivity, epsilon)
+    return asked.decision.scale(epsilon)
+
+
+def check_scale(release: Release, asked: Comparison) -> None:
+    """Refuse an archived release whose noise is not that of its statistic."""
+    plan = release.plan
+    epsilon = plan.parts[PVALUE if asked.decision is None else DECISION].epsilon
+    if not (
+        math.isclose(plan.number("scale"), _scale(asked, epsilon), rel_tol=1e-6)
+        and plan.number("permutations") >= 1
+        and plan.number("permutations").is_integer()
+    ):
+        raise ValueError("release must have the noise of its statistic.")
+    effect = plan.parts.get(STATISTIC)
+    if effect is not None and _effect_plan(asked, effect.epsilon).step != effect.step:
+        raise ValueError("release must have the noise of its statistic.")
 
 
 def _second(asked: Comparison) -> str | None:
@@ -214,7 +234,8 @@ def release_comparison(
     # public, and computed before anything is spent: that may be interrupted
     public = public_quantiles(asked, sample, plan.number("scale"))
     spend(budget, plan, sample, rng)
-    encoded = completed_groups(encoded, rng)
+    parts = [one_row_each(part, rng) for part in encoded._parts]
+    encoded = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
     found = permuted(encoded, asked, plan, public, rng)
     name = PVALUE if asked.decision is None else DECISION
     values = {name: np.array([_drawn(asked, plan, found[:, 0], rng)])}
@@ -313,31 +334,29 @@ def _measure(data: _Data, asked: Comparison, sample: Sample, public: FloatArray)
 def _departures(data: _Data) -> Measure:
     if data.gram is not None:
         return partial(departures.kernel_departures, gram=data.gram)
-    return partial(departures.share_departures, features=data.features)
+    return departures.share_departures
 
 
 def _pairs(data: _Data, asked: Comparison) -> Measure:
     """Return the largest distance of two groups, as a function of tables."""
     if data.gram is not None:
         return partial(kernel_distance, gram=data.gram)
-    if asked.statistic == "chi-square":
-        return chi_square
-    return partial(total_variation, features=data.features)
-
-
-def _tabulated(sample: Sample) -> bool:
-    return len(sample.items) <= MOST_TABULATED and sample.max_rows == 1
+    return chi_square if asked.statistic == "chi-square" else total_variation
 
 
 def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
-    """Return counts by sample and kind; sensitive. Groups without units, if any, are left out."""
+    """Return counts by sample and kind of units with one row each; sensitive.
+
+    Groups without units, if any, are left out.
+    """
     sample, parts = encoded.sample, [part for part in encoded._parts if part.sample.nobs]
     people = [part.sample.nobs for part in parts]
     if sample.kind == "choices":
-        return _choices(sample, parts, encoded._partners)
+        pairs = _pairs_of([part._rows for part in parts], encoded._partners)
+        return _Data(np.array([tabulated(part) for part in parts]), pairs=pairs)
     ranks = np.concatenate([part._rows for part in parts])
-    if _tabulated(sample):
-        m = len(sample.items)
+    m = len(sample.items)
+    if m <= MOST_TABULATED:
         orders = all_orders(m)
         base = (m + 1) ** np.arange(m - 1, -1, -1)
         kinds = np.searchsorted(orders @ base, ranks @ base)
@@ -345,11 +364,7 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
         pairs = _pairs_of(blocks, encoded._partners)
         return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))), pairs=pairs)
-    starts = None
-    if sample.unit == "respondent":
-        sizes = np.concatenate([_rows_each(part) for part in parts])
-        starts = np.cumsum(sizes) - sizes
-    gram = list(gram_blocks(ranks, _kernel(asked), starts))
+    gram = list(gram_blocks(ranks, _kernel(asked)))
     own = np.split(np.arange(sum(people)), np.cumsum(people)[:-1])
     pairs = _pairs_of(own, encoded._partners)
     return _Data(_one_kind_each(people), gram=gram, pairs=pairs)
@@ -362,32 +377,6 @@ def _kernel(asked: Comparison) -> RankKernel:
 def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | None:
     """Return the kinds of each respondent's answers, where two samples are of the same."""
     return None if partners is None else np.stack([kinds[0], kinds[1][partners]])
-
-
-def _choices(sample: Sample, parts: list[EncodedSample], partners: IntArray | None) -> _Data:
-    k = len(sample.items)
-    if sample.one_each:
-        counts = [
-            part._rows if part._sizes is None else np.bincount(part._rows, minlength=k)
-            for part in parts
-        ]
-        pairs = _pairs_of([part._rows for part in parts], partners)
-        return _Data(np.array(counts, dtype=np.int64), pairs=pairs)
-    # the shares of each respondent's rows by category
-    features = []
-    for part in parts:
-        sizes = _rows_each(part)
-        person = np.repeat(np.arange(len(sizes)), sizes)
-        table = np.bincount(person * k + part._rows, minlength=len(sizes) * k).reshape(-1, k)
-        features.append(table / sizes[:, None])
-    counts_of_each = _one_kind_each([len(block) for block in features])
-    return _Data(counts_of_each, features=np.concatenate(features))
-
-
-def _rows_each(part: EncodedSample) -> IntArray:
-    """Return how many rows each respondent of a sample has."""
-    assert part._sizes is not None
-    return part._sizes
 
 
 def _one_kind_each(people: list[int]) -> IntArray:

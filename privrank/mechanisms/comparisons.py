@@ -39,8 +39,9 @@ from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.release.connected import check_connected
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import (
+    CEILING,
     DEPENDENCE,
-    GROUP_SIZES,
+    GROUP_ANSWERS,
     LARGEST,
     MOMENTS,
     NET,
@@ -223,6 +224,7 @@ def _with_dependence(
         contrasts = round_directions(release.design, directions, expected)
         exact = np.array([strongest(encoded, contrasts, expected)])
         found[LARGEST] = float(directions.others * contrasts.most)
+        found[CEILING] = float(directions.others * contrasts.ceiling)
     values = {**release.values, DEPENDENCE: draw(part, exact, rng)}
     return replace(release, values=values, found=found)
 
@@ -247,7 +249,7 @@ def _noise(
         moments = FINE * reach.convex_moments_l1 + reach.pairs
     sensitivity = {
         DEPENDENCE: STEPS if choice.form == "worst" else moments,
-        GROUP_SIZES: reach.group_sizes_l1,
+        GROUP_ANSWERS: reach.group_answers_l1,
         ORDER_EFFECT: reach.named_first_l1,
     }[name]
     return NetNoise("laplace", DiscreteLaplace.calibrate(sensitivity, epsilon), 1, sensitivity)

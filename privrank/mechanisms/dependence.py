@@ -102,7 +102,9 @@ class Contrasts:
     centre : list of int
         What is taken off the sum of squares.
     most : float
-        Largest design effect that any answers can have: what STEPS for each respondent stand for.
+        Design effect that STEPS for each respondent stand for, at least the largest there can be.
+    ceiling : float
+        Largest design effect that any answers of respondents with these covariates can have.
     """
 
     weights: IntArray
@@ -110,6 +112,7 @@ class Contrasts:
     scale: list[int]
     centre: list[int]
     most: float
+    ceiling: float
 
 
 def round_directions(design: Design, found: Directions, expected: Expected) -> Contrasts:
@@ -128,33 +131,37 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
     factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
     weights = found.weights if usable else np.zeros_like(found.weights)
     whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
-    farthest = _farthest(design, whole, expected)
+    reached = _farthest(design, whole, expected)
+    farthest = reached.max(axis=1)
     factor = factor * expected.steps
     squares = [int(far) ** 2 for far in farthest]
     each = np.maximum(factor**2 * np.where(usable, found.independent, 0.0) / design.nobs, 1e-12)
     each = np.maximum(each, [1e-6 * square for square in squares])
+    together = (reached.astype(float) ** 2 @ found.units) / design.nobs
+    ceiling = float((together / each).max())
     most = max(square / unit for square, unit in zip(squares, each, strict=True))
     scale = [
         max(square, int(np.ceil(unit * most)), 1)
         for square, unit in zip(squares, each, strict=True)
     ]
     centre = [round(number) for number in factor**2 * np.where(usable, found.explained, 0.0)]
-    return Contrasts(whole, farthest, scale, centre, most if usable else np.nan)
+    most, ceiling = (most, min(most, ceiling)) if usable else (np.nan, np.nan)
+    return Contrasts(whole, farthest, scale, centre, most, ceiling)
 
 
 def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray:
-    """Return how far one respondent's answers can reach along each contrast, or a bound."""
+    """Return how far a respondent's answers can reach by contrast and kind, or a bound."""
     items, named = weights[:, :, :-1], np.abs(weights[:, :, -1])
     m, rows = items.shape[2], design.reach.effective_rows
     widest = expected.farthest * (items.max(axis=2) - items.min(axis=2) + named)
     if not design.distinct_pairs:
-        return np.asarray((rows * widest).max(axis=1))
+        return np.asarray(rows * widest)
     if m > _MOST_SORTED or weights.size > _MOST_WEIGHTS:
         # the sum of all differences, by how often each weight is the larger one and the smaller
         order = np.sort(items, axis=2)
         every = order @ (2 * np.arange(m) - (m - 1)) + design.reach.pairs * named
         every = expected.farthest * every
-        return np.asarray(np.minimum(every, rows * widest).max(axis=1))
+        return np.asarray(np.minimum(every, rows * widest))
     first, second = np.triu_indices(m, 1)
     size = expected.steps + np.abs(expected.answers[first, second])
     out = np.zeros(weights.shape[:2], dtype=np.int64)
@@ -164,7 +171,7 @@ def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray
         apart = size * np.abs(here[:, :, first] - here[:, :, second])
         largest = np.sort(apart, axis=2)[:, :, len(first) - min(rows, len(first)) :]
         out[start : start + block] = largest.sum(axis=2)
-    return np.asarray((out + rows * expected.farthest * named).max(axis=1))
+    return np.asarray(out + rows * expected.farthest * named)
 
 
 def strongest(encoded: Encoded, contrasts: Contrasts, expected: Expected) -> int:

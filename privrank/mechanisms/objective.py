@@ -22,12 +22,13 @@ from privrank.planning.choice import LEAST_RIDGE, OUTPUT
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.privacy.sensitivity import objective_scale
 from privrank.release.plan import PartPlan, Plan, Setting
-from privrank.release.release import WORTHS
+from privrank.release.release import WORTHS, Release
 from privrank.release.survey import Design
 
 __all__ = [
     "Perturbation",
     "certified_worths",
+    "check_perturbation",
     "draw_worths",
     "perturbation",
 ]
@@ -115,6 +116,21 @@ def perturbation(
     sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
     law = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
     return Perturbation(gamma, scale, cell, tolerance, sensitivity, law, spent)
+
+
+def check_perturbation(release: Release) -> None:
+    """Refuse an archived release whose numbers are not those of its objective."""
+    found = Perturbation.of(release.plan)
+    if math.isinf(found.epsilon):
+        return
+    output = found.sensitivity / found.law.scale
+    shares = {WORTHS: found.epsilon - output, OUTPUT: output}
+    asked = perturbation(release.design, found.gamma, shares, release.link)
+    names = ("scale", "cell", "tolerance", "sensitivity")
+    if release.plan.parts[WORTHS].step != OUTPUT_STEP or not all(
+        math.isclose(getattr(found, name), getattr(asked, name), rel_tol=1e-6) for name in names
+    ):
+        raise ValueError("release must have the noise of its objective.")
 
 
 def draw_worths(

@@ -30,11 +30,12 @@ from privrank.release.survey import Sample
 
 __all__ = [
     "effect_beside",
-    "one_row_per_unit",
+    "one_row_each",
     "plan_sample",
     "release_sample",
     "share_of_test",
     "shares_of",
+    "tabulated",
 ]
 
 IntArray = NDArray[np.int64]
@@ -196,7 +197,7 @@ def release_sample(
     """
     sample = encoded.sample
     spend(budget, plan, sample, rng)
-    data, values = one_row_per_unit(encoded, rng), {}
+    data, values = tabulated(one_row_each(encoded, rng)), {}
     if sample.completed:
         data = completed(data, null, rng, anywhere=encoded.missing == "half")
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
@@ -224,13 +225,17 @@ def release_sample(
     )
 
 
-def one_row_per_unit(encoded: EncodedSample, rng: np.random.Generator | None) -> IntArray:
-    """Return the ranks, or the counts by category, of one row per unit; sensitive."""
+def one_row_each(encoded: EncodedSample, rng: np.random.Generator | None) -> EncodedSample:
+    """Return the sample with one row of every unit, drawn by a secret lot of its own."""
     rows, sizes = encoded._rows, encoded._sizes
     if sizes is None:
-        return rows
-    first = np.cumsum(sizes) - sizes
-    kept = rows[first + draw_one_each(sizes, rng)]
-    if encoded.sample.kind == "rankings":
-        return np.asarray(kept)
-    return np.bincount(kept, minlength=len(encoded.sample.items)).astype(np.int64)
+        return encoded
+    kept = rows[np.cumsum(sizes) - sizes + draw_one_each(sizes, rng)]
+    return EncodedSample(encoded.sample, kept, np.ones_like(sizes), encoded.ties, encoded.missing)
+
+
+def tabulated(encoded: EncodedSample) -> IntArray:
+    """Return the ranks, or the counts by category, of all rows; sensitive."""
+    if encoded.sample.kind == "rankings" or encoded._sizes is None:
+        return encoded._rows
+    return np.bincount(encoded._rows, minlength=len(encoded.sample.items)).astype(np.int64)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import blocks
 from privrank.encode.encoded import Encoded
+from privrank.release.covariates import Covariates
 from privrank.release.release import (
-    GROUP_SIZES,
+    GROUP_ANSWERS,
     MOMENTS,
     NET,
     ORDER_EFFECT,
@@ -40,7 +41,7 @@ def met(encoded: Encoded) -> PairCounts:
 def units(encoded: Encoded) -> IntArray:
     """Return the units per pattern of covariates; sensitive under a private design."""
     if encoded._units is None:
-        raise ValueError("group sizes need covariates: name them in the formula.")
+        raise ValueError("units per pattern need covariates: name them in the formula.")
     return encoded._units
 
 
@@ -65,6 +66,13 @@ def _won_by_first(encoded: Encoded) -> IntArray:
     return np.array([design.covariates.first[first // len(design.items)] @ net])
 
 
+def _by_cell(facts: Covariates | None, pattern: IntArray, count: IntArray) -> IntArray:
+    """Return the comparisons of each group, given those of patterns of covariates."""
+    if facts is None:
+        raise ValueError("answers of groups need covariates: name them in the formula.")
+    return np.bincount(facts.cell[pattern], count, minlength=facts.cells).astype(np.int64)
+
+
 def wins_met(encoded: Encoded) -> IntArray:
     """Return wins plus ties' halves, doubled, of the first and the second item of each pair met.
 
@@ -83,9 +91,9 @@ def statistic(encoded: Encoded, name: str) -> IntArray:
         return net_wins(encoded)
     if name == ORDER_EFFECT:
         return _won_by_first(encoded)
-    if name == GROUP_SIZES:
-        return units(encoded)
     first, second, count, net = encoded._pairs
+    if name == GROUP_ANSWERS:
+        return _by_cell(design.covariates, first // m, count)
     first, second = first % m, second % m  # whatever the covariates are
     # position of pair (i, j), i < j, among all pairs in lexicographic order
     place = first * (2 * m - first - 1) // 2 + second - first - 1

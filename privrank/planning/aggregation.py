@@ -26,7 +26,16 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingReach
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
-from privrank.release.release import COVARIANCE, ORDER, PAIRS, SCORE, TOTALS, Release
+from privrank.release.release import (
+    COVARIANCE,
+    ORDER,
+    PAIR_COUNTS,
+    PAIRS,
+    RIVAL,
+    SCORE,
+    TOTALS,
+    Release,
+)
 from privrank.release.survey import Sample
 
 __all__ = [
@@ -55,20 +64,22 @@ AggregationMethod = Literal[
 
 Releases = Literal["auto", "pairs"]
 _KINDS: dict[str, tuple[Kind, ...]] = {
-    "auto": (*PAIR_KINDS, "K-norm totals"),
+    "auto": (*PAIR_KINDS, "K-norm totals", "Gaussian totals"),
     "kemeny": PAIR_KINDS,
     "borda": ("K-norm totals", "Gaussian totals"),
     "pairs-laplace": ("Laplace pairs",),
 }
-"""What each method may release. Gaussian totals are not for `auto`: Gaussian pairs hold them with
-at most 1.22 times their noise, (3 m / (2 (m + 1)))^(1/2), and lose little more where rankings agree
-little, far less where they agree much (docs/validation/aggregation_orders.md)."""
+"""What each method may release."""
 
 LEAST_SHARE, LARGEST_SHARE = 0.05, 0.50
 """Bounds of the share of the Kemeny score, where it is asked for."""
 
 LARGEST_EXCESS = 0.01
 """Predicted disagreements beyond the least, as a share of pairs, from which on a fit warns."""
+
+CLEARLY_LESS = 0.77, 0.9
+"""Share of the predicted excess up to which CapBorda is advised, the second with at most one vote
+on each pair, of which the order makes less (docs/validation/local_few.md)."""
 
 SMALL_DELTA = 1e-6
 """Delta that the advice to use one supposes."""
@@ -95,8 +106,9 @@ def plan_aggregation(
     -----
     **Statistic.** `auto` takes the release with the least :func:`predicted_excesses`. A larger
     epsilon or delta makes none of them larger, as a release without delta remains one with delta:
-    so it cannot lead to a worse one, by this prediction. Where they tie pairs are released, which
-    say more, and whose Kemeny order is right where majorities are not those of scores.
+    so it cannot lead to a worse one, by this prediction. Where they tie
+    (:func:`privrank.planning.excess.choose`) pairs are released, which say more, and whose Kemeny
+    order is right where majorities are not those of scores.
     """
     steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)
     m = len(sample.items)
@@ -247,7 +259,7 @@ def cautions(release: Release) -> tuple[str, ...]:
         found.append(
             f"Low accuracy: the order may disagree with the rankings on {min(excess, 0.5):.1%} "
             f"more of all pairs than the best order does; more {release.sample.unit}s or a larger "
-            f"epsilon would help{_delta_helps(release, excess)}."
+            f"epsilon would help{_delta_helps(release, excess)}{_cap_helps(release, excess)}."
         )
     return tuple(found)
 
@@ -259,6 +271,17 @@ def _delta_helps(release: Release, excess: float) -> str:
     excesses = predicted_excesses(release.sample, release.epsilon, SMALL_DELTA)
     less = min(excesses[kind] for kind in _KINDS["auto"])
     return f", or method='auto' with delta = {SMALL_DELTA:g}" if less < 0.9 * excess else ""
+
+
+def _cap_helps(release: Release, excess: float) -> str:
+    """Return the advice to ask for reports of CapBorda, where they would then lose clearly less."""
+    if RIVAL not in release.plan.settings:
+        return ""
+    less = excess_of(release.sample.nobs**2 * release.plan.number(RIVAL), release.sample)
+    few = release.parts[PAIR_COUNTS].values.mean() <= 1.0
+    if less > CLEARLY_LESS[int(few)] * excess:
+        return ""
+    return f", or as many reports of CapBorda (then {min(less, 0.5):.1%})"
 
 
 def remedy(release: Release) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.netnoise import NoiseName
 from privrank.release.release import (
-    GROUP_SIZES,
+    GROUP_ANSWERS,
     ORDER_EFFECT,
     PAIR_COUNTS,
     Mechanism,
@@ -28,7 +28,7 @@ DEFAULT_SHARES = {
 }
 """Default shares of epsilon for the side releases of a fit."""
 
-BALANCED = (PAIR_COUNTS, GROUP_SIZES)
+BALANCED = (PAIR_COUNTS, GROUP_ANSWERS)
 """Side releases whose shares are chosen so that they and the net wins err least together."""
 
 
@@ -42,7 +42,7 @@ class Choice:
         The main release.
     shares : mapping of str to float
         Shares of epsilon of the side releases that are wanted: ``"dependence"``,
-        ``"pair_counts"``, ``"output"``, ``"group_sizes"``, ``"order_effect"``.
+        ``"pair_counts"``, ``"output"``, ``"group_answers"``, ``"order_effect"``.
     gamma : float
         Ridge of objective perturbation.
     form : {"worst", "pairs", "none", "cluster"}

@@ -26,7 +26,7 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import objective_scale
 from privrank.release.release import (
     DEPENDENCE,
-    GROUP_SIZES,
+    GROUP_ANSWERS,
     NET,
     ORDER_EFFECT,
     PAIR_COUNTS,
@@ -114,20 +114,20 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     **Statistic.** At the epsilon e the noise of a release puts the variance a / e^2 into a score,
     but for its lattice. The sum of all such is least where e is proportional to the cube root of
     a, whatever they share. An error in a pair's count moves the expected wins of its items by its
-    product with F - 1/2; one in a group's size by the mean score of a unit, in which the F - 1/2 of
-    an item's pairs are correlated by about 1/2. Cells share the errors of pair counts.
+    product with F - 1/2; one in a group's answers by the mean score of an answer to any pair, in
+    which the F - 1/2 of an item's pairs are correlated by about 1/2. Cells share the errors of pair
+    counts.
     """
     if not names:
         return {}
     reach, m, epsilon = design.reach, len(design.items), FINE_EPSILON
     square, least = ScoreFunction(LOGIT).mean_square, noise_choices(reach, epsilon, 0.0)[0]
     cells = 1 if design.covariates is None else design.covariates.cells
-    asked = reach.effective_rows / reach.pairs
-    sizes = DiscreteLaplace.calibrate(reach.group_sizes_l1, epsilon)
+    answers = DiscreteLaplace.calibrate(reach.group_answers_l1, epsilon)
     put = {
         NET: (0.5 * least.deviation(m)) ** 2,
         PAIR_COUNTS: m * square * count_noise(reach, epsilon).law.variance / cells,
-        GROUP_SIZES: 0.5 * m * (m - 1) * square * asked**2 * sizes.variance,
+        GROUP_ANSWERS: square * answers.variance / reach.pairs,
     }
     root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
     return {name: room * root[name] / math.fsum(root.values()) for name in names}
@@ -294,7 +294,7 @@ def _covariate_releases(design: Design, epsilon: float) -> tuple[str, ...]:
     ordered = facts is not None and facts.ordered
     grouped = design.kind == "private" and facts is not None and facts.cells > 1
     counted = design.pairs is None and not math.isinf(epsilon)
-    return (PAIR_COUNTS,) * counted + (GROUP_SIZES,) * grouped + (ORDER_EFFECT,) * ordered
+    return (PAIR_COUNTS,) * counted + (GROUP_ANSWERS,) * grouped + (ORDER_EFFECT,) * ordered
 
 
 def _whole(epsilon: float, delta: float, plan: Choice) -> float:

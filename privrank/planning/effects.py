@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import NullModel, Probabilities, uniform
+from privrank.hypotheses.nullmodel import NullModel, Probabilities, is_uniform, uniform
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning import simulation
 from privrank.privacy.noise import DiscreteLaplace
@@ -110,20 +110,26 @@ def _mallows(sample: Sample, theta: float, rng: np.random.Generator) -> IntArray
     return np.asarray(Mallows.from_theta(len(sample.items), theta).rvs(sample.nobs, rng))
 
 
-def _raised(p: Probabilities) -> NDArray[np.bool_]:
-    """Return which categories, the first ones, make up half of the null's mass, or one."""
-    return np.asarray((np.cumsum(p) <= 0.5 + 1e-12) | (np.arange(len(p)) == 0))
+def _raised(p: Probabilities, order: IntArray) -> NDArray[np.bool_]:
+    """Return which categories, the first ones of an order, make up half of the mass, or one."""
+    raised = np.zeros(len(p), dtype=np.bool_)
+    half = np.cumsum(np.array(p)[order]) <= 0.5 + 1e-12
+    raised[order] = half | (np.arange(len(p)) == 0)
+    return raised
 
 
 def _tilted(
-    sample: Sample,
-    p: Probabilities,
-    raised: NDArray[np.bool_],
-    distance: float,
-    rng: np.random.Generator,
+    sample: Sample, p: Probabilities, side: str, distance: float, rng: np.random.Generator
 ) -> IntArray:
-    """Return counts where the first half of the null's mass, by category, has grown."""
-    cells = np.array(p)
+    """Return counts where half of the null's mass, by category, has grown: which half is drawn.
+
+    With one side it is the first category that has grown, or fallen; of equal categories any half
+    is as good as another.
+    """
+    cells, order = np.array(p), np.arange(len(p))
+    if side == "two-sided" and not is_uniform(p):
+        order = rng.permutation(len(p))
+    raised = _raised(p, order) != (side == "smaller")
     share = cells[raised].sum()
     cells[raised] *= 1 + distance / share
     cells[~raised] *= max(1 - distance / (1 - share), 0.0)
@@ -140,11 +146,13 @@ def _dispersed(
 
 
 def family(
-    sample: Sample, null: NullModel, falling: bool = False
+    sample: Sample, null: NullModel, side: str = "two-sided"
 ) -> tuple[simulation.Sampler, float, float]:
     """Return the sampler, an effect to start from and the largest effect.
 
-    Of choices the first categories become more likely, or, where they are `falling`, the others.
+    Of choices half of the categories become more likely; of two and a test of one side the first
+    becomes ``"larger"`` or ``"smaller"``. The power does not depend on their order: samples raise
+    one half or another.
     """
     m, n = len(sample.items), sample.nobs
     if null.center:
@@ -157,9 +165,10 @@ def family(
             "for choices, not for a table of rankings."
         )
     p = null.probabilities
-    raised = _raised(p) != falling
-    most = 1.0 - float(np.array(p)[raised].sum())
-    return partial(_tilted, sample, p, raised), min(0.5 * (m / n) ** 0.5, most), most
+    most = 1.0 - max(0.5, *p)
+    if side != "two-sided" or is_uniform(p):
+        most = 1.0 - float(np.array(p)[_raised(p, np.arange(m)) != (side == "smaller")].sum())
+    return partial(_tilted, sample, p, side), min(0.5 * (m / n) ** 0.5, most), most
 
 
 def curve_of(
@@ -167,32 +176,33 @@ def curve_of(
     reject: simulation.Chance,
     sample: Sample,
     null: NullModel,
-    falling: bool = False,
+    side: str = "two-sided",
 ) -> tuple[simulation.Curve | simulation.Enumerated, float, float]:
     """Return the power of a test of one sample by effect, where to start and the largest effect.
 
     Of two categories it is exact, and of two items if rankings are not too many to be listed.
     """
-    sampler, start, most = family(sample, null, falling)
+    sampler, start, most = family(sample, null, side)
     if isinstance(asked, Statistic) and asked.sampler is not None:
         return simulation.Curve(reject, asked.sampler, len(sample.items), asked.name), start, most
     choices = sample.kind == "choices"
     few = len(sample.items) == 2 and (choices or sample.nobs <= _LISTED)
     if few and isinstance(asked, Statistic):
-        first = partial(_first, null, falling) if choices else partial(_first_order, null)
+        first = partial(_first, null, side) if choices else partial(_first_order, null)
         data = _counted if choices else _listed
         return simulation.Enumerated(reject, first, data, sample.nobs), start, most
     return simulation.Curve(reject, sampler, len(sample.items), asked.name), start, most
 
 
-def _first(null: NullModel, falling: bool, distance: float) -> float:
+def _first(null: NullModel, side: str, distance: float) -> tuple[float, ...]:
     share = null.probabilities[0]
-    return max(share - distance, 0.0) if falling else min(share + distance, 1.0)
+    ends = {"larger": min(share + distance, 1.0), "smaller": max(share - distance, 0.0)}
+    return tuple(ends.values()) if side == "two-sided" else (ends[side],)
 
 
-def _first_order(null: NullModel, effect: float) -> float:
+def _first_order(null: NullModel, effect: float) -> tuple[float, ...]:
     ahead = float(alternative(2, effect, null)[0].pair_probability(0, 1))
-    return ahead if null.center in ((), (1, 2)) else 1.0 - ahead
+    return (ahead if null.center in ((), (1, 2)) else 1.0 - ahead,)
 
 
 def _counted(first: int, second: int) -> IntArray:
@@ -231,8 +241,8 @@ class PowerStudy:
         part, sample = self.release.parts.get(STATISTIC), self.release.sample
         noise = DiscreteLaplace(0.0) if part is None else part.laplace
         reject = simulation.chance(self.asked, noise, self.threshold)
-        falling = self.release.plan.settings.get("alternative") == "smaller"
-        return curve_of(self.asked, reject, sample, self.null, falling)
+        side = str(self.release.plan.settings.get("alternative", "two-sided"))
+        return curve_of(self.asked, reject, sample, self.null, side)
 
     def detectable_effect(self, power: float, replicates: int) -> DetectableEffect:
         """Return the smallest effect at which the test has this power."""

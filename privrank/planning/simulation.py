@@ -225,7 +225,7 @@ class Enumerated:
     reject : callable
         From :func:`chance`, of a statistic that depends on the counts alone.
     first : callable
-        Maps an effect to the probability of the first category.
+        Maps an effect to the probabilities of the first category whose powers are averaged.
     data : callable
         Maps the numbers of both categories to data.
     nobs : int
@@ -233,7 +233,7 @@ class Enumerated:
     """
 
     reject: Chance
-    first: Callable[[float], float]
+    first: Callable[[float], tuple[float, ...]]
     data: Callable[[int, int], Any]
     nobs: int
 
@@ -244,14 +244,17 @@ class Enumerated:
 
         Counts beyond nine standard deviations have a probability below 1e-15 and are left out.
         """
-        n, p = self.nobs, self.first(effect)
+        return float(np.mean([self._power(p) for p in self.first(effect)])), 0.0
+
+    def _power(self, p: float) -> float:
+        n = self.nobs
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
         counts = np.arange(
             max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n) + 1
         )
         logs = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
         weights = np.exp(logs + xlogy(counts, p) + xlog1py(n - counts, -p))
-        return float(weights @ self._rejected(counts) / weights.sum()), 0.0
+        return float(weights @ self._rejected(counts) / weights.sum())
 
     def _rejected(self, counts: IntArray) -> NDArray[np.float64]:
         """Return the probability of rejection at each of so many consecutive counts.

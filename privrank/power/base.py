@@ -10,6 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import pandas as pd
+from scipy.special import betaincinv
 
 from privrank.planning.effects import check_power
 from privrank.planning.solving import Search, solve
@@ -50,6 +51,11 @@ class Estimate(float):
         Whether no simulation went into it.
     words : str
         What it counts, such as ``"respondents"``; empty for a bare number.
+    assumes : str
+        What was assumed, such as ``"design effect 1.67"``; empty where there is nothing to say.
+    interval : tuple of float or None
+        For a probability near 0 or 1, where a standard error says too little: a 95% interval for
+        it, by Clopper and Pearson, as if each simulated survey gave 0 or 1.
 
     Examples
     --------
@@ -61,21 +67,33 @@ class Estimate(float):
     ('187', 93.5)
     """
 
-    __slots__ = ("error", "exact", "words")
+    __slots__ = ("assumes", "error", "exact", "interval", "words")
 
     error: float
     exact: bool
     words: str
+    assumes: str
+    interval: tuple[float, float] | None
 
-    def __new__(cls, value: float, error: float = 0.0, *, words: str = "") -> Self:
+    def __new__(
+        cls,
+        value: float,
+        error: float = 0.0,
+        *,
+        words: str = "",
+        assumes: str = "",
+        interval: tuple[float, float] | None = None,
+    ) -> Self:
         """Make the number; an error of 0 says that it is exact."""
         for name, number in (("value", value), ("error", error)):
             if not is_number(number):
                 raise TypeError(f"{name} must be a number, got {type(number).__name__}.")
-        if not isinstance(words, str):
-            raise TypeError(f"words must be a text, got {type(words).__name__}.")
+        for name, text in (("words", words), ("assumes", assumes)):
+            if not isinstance(text, str):
+                raise TypeError(f"{name} must be a text, got {type(text).__name__}.")
         made = super().__new__(cls, value)
         made.error, made.exact, made.words = float(error), error == 0.0, words
+        made.assumes, made.interval = assumes, interval
         return made
 
     def __repr__(self) -> str:
@@ -85,10 +103,20 @@ class Estimate(float):
         if self.words:
             text = f"{self.words} {text}" if self.words.endswith("=") else f"{text} {self.words}"
         how = f"Monte Carlo standard error {self.error:.2g}"
+        if self.interval is not None:
+            how = "95% Monte Carlo interval {:.3g} to {:.3g}".format(*self.interval)
         how = "no Monte Carlo error" if self.exact else how
-        return f"{text} ({how})"
+        return f"{text} ({'; '.join(filter(None, (how, self.assumes)))})"
 
     __str__ = __repr__
+
+
+def _binomial_interval(share: float, n: int) -> tuple[float, float]:
+    """Return the 95% interval of a probability that n draws showed as a share."""
+    hits = share * n
+    low = 0.0 if hits <= 0 else float(betaincinv(hits, n - hits + 1.0, 0.025))
+    high = 1.0 if hits >= n else float(betaincinv(hits + 1.0, n - hits, 0.975))
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +190,11 @@ class Power(ABC):
         return "respondents"
 
     @property
+    def _assumes(self) -> str:
+        """What is assumed that an answer has to name; empty if nothing is."""
+        return ""
+
+    @property
     def _effect_words(self) -> str:
         """What an effect is called, with "=" at the end where the name stands before the number."""
         return "effect ="
@@ -203,7 +236,9 @@ class Power(ABC):
         point = self._given(at)
         with Workers(self.n_jobs) as workers:
             value, error = self._measure(point, self.replicates, workers)
-        return Estimate(value, error)
+        edge = self.probability and error > 0 and not 3 * error < value < 1.0 - 3 * error
+        interval = _binomial_interval(value, self.replicates) if edge else None
+        return Estimate(value, error, assumes=self._assumes, interval=interval)
 
     def _solve(self, target: float | None, **at: Any) -> Estimate:
         """Return the one of nobs, effect, epsilon and the target that is None.
@@ -248,11 +283,11 @@ class Power(ABC):
             raise ValueError(self._out_of_reach(name, target, span, point))
         if name != "effect":
             words = self._counted if name == "nobs" else "epsilon ="
-            return Estimate(found.at, found.error, words=words)
+            return Estimate(found.at, found.error, words=words, assumes=self._assumes)
         shown = self._shown(found.at)
         side = -1.0 if found.at + found.error > span.most else 1.0
         error = abs(self._shown(found.at + side * found.error) - shown)
-        return Estimate(shown, error, words=self._effect_words)
+        return Estimate(shown, error, words=self._effect_words, assumes=self._assumes)
 
     def _out_of_reach(self, name: str, target: float, span: Range, point: Point) -> str:
         """Return the sentence for a target that nothing within the range reaches."""
@@ -306,11 +341,16 @@ class Power(ABC):
             )
         frame = self._frame(dep_var, **at)
         words = self._effect_words.rstrip(" =")
-        return plots.planned(frame, dep_var, self.outcome, self._caption, words=words, ax=ax)
+        return plots.planned(frame, dep_var, self.outcome, self._title, words=words, ax=ax)
 
     @property
     def _caption(self) -> str:
         return type(self).__name__
+
+    @property
+    def _title(self) -> str:
+        """The title of a figure: what is drawn, and what was assumed."""
+        return ", ".join(filter(None, (self._caption, self._assumes)))
 
 
 def _several(value: object) -> list[Any]:

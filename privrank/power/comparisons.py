@@ -20,7 +20,7 @@ from privrank.planning.simulation import Outcome, all_of, share_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.power.fits import Fits
 from privrank.power.stated import check_work
-from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, survey_of
+from privrank.power.surveys import Answers, Mode, PairsKnown, Survey, least_and_most, survey_of
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
 from privrank.util.checks import as_numbers, check_choice, check_flag, is_number, quoted
@@ -57,9 +57,11 @@ class BTLPower(Power):
     worths : float or sequence of float, optional
         Worths of the other items, beside the middle of the two that are compared: one for each, or
         one number over whose range they are spread evenly. Without it all are in the middle.
-    design_effect : float, default 1.0
-        How many times as much a respondent's answers vary as independent ones, at most `max_rows`.
-        1.5 is usual where respondents differ.
+    answers : {"usual", "rankings", "independent"} or float, default "usual"
+        How a respondent's answers go together. ``"rankings"``: as those of people who have an order
+        of all items in mind; ``"independent"``: not at all; ``"usual"``: half way. A number is the
+        design effect, how many times as much answers vary as independent ones, at most `max_rows`.
+        Every answer of a plan says the design effect that it was found for.
     simultaneous : bool, default False
         Whether all pairs are judged at once, as for ranks (Bonferroni).
     mode : {"central", "local"}
@@ -90,7 +92,7 @@ class BTLPower(Power):
     >>> import privrank as pr
     >>> plan = pr.power.BTLPower(items=6, max_rows=15, design="public")
     >>> round(plan.power(nobs=200, epsilon=1.0, contrast=0.4), 1)
-    0.9
+    0.8
     """
 
     items: int | Sequence[str] = field(kw_only=False)
@@ -102,7 +104,7 @@ class BTLPower(Power):
     method: Method = "auto"
     dependence: Dependence = "auto"
     worths: float | Sequence[float] | None = None
-    design_effect: float = 1.0
+    answers: Answers | float = "usual"
     simultaneous: bool = False
     mode: Mode = "central"
     protocol: Asking | None = None
@@ -155,6 +157,10 @@ class BTLPower(Power):
     @property
     def _caption(self) -> str:
         return "Two items told apart by their worths"
+
+    @property
+    def _assumes(self) -> str:
+        return self._survey().assumes
 
     @property
     def _effect_words(self) -> str:
@@ -214,7 +220,7 @@ class BTLPower(Power):
             found = all_of(
                 partial(_standard_error, self._fits(at)), self.replicates, workers, "fits"
             )
-        return Estimate(*median_of(found))
+        return Estimate(*median_of(found), assumes=self._assumes)
 
     def solve_power(
         self,
@@ -329,12 +335,14 @@ def _outcome(fits: Fits, level: float, number: int) -> Outcome:
 def _standard_error(fits: Fits, number: int) -> float:
     """Return the standard error of the difference of the first two that a simulated fit prints.
 
-    Infinite where it is refused.
+    Infinite where it is refused, or the release does not identify it.
     """
     inference, near = fits.fit(number)
     if inference is None:
         return math.inf
     contrast = _first_two(near.shape[1])
+    if not inference.equations.identifies(contrast).all():
+        return math.inf
     return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
 
 

@@ -29,6 +29,7 @@ from privrank.mechanisms.spend import draw
 from privrank.release.connected import groups_of
 from privrank.release.plan import Plan
 from privrank.release.release import (
+    CEILING,
     DEPENDENCE,
     GAIN,
     LARGEST,
@@ -336,6 +337,7 @@ class Fits:
             directions = contrast_directions(equations, release, b, response(equations, fitted))
             contrasts = round_directions(design, directions, expected)
             found[LARGEST] = float(directions.others * contrasts.most)
+            found[CEILING] = float(directions.others * contrasts.ceiling)
             weights = expected.steps * contrasts.weights[:, 0, :-1]
             squares = ((weights @ moments) * weights).sum(axis=1)
             away = squares - np.array(contrasts.centre, dtype=np.float64)

@@ -18,7 +18,7 @@ from privrank.planning.simulation import Outcome, share_of
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.power.fits import Fits
 from privrank.power.stated import check_work
-from privrank.power.surveys import Mode, PairsKnown, Survey, least_and_most, survey_of
+from privrank.power.surveys import Answers, Mode, PairsKnown, Survey, least_and_most, survey_of
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, DesignKind
 from privrank.topk import infer
@@ -49,7 +49,7 @@ class TopKPower(Power):
         The items, or their number.
     k : int
         Size of the set.
-    max_rows, unit, design, pair_counts, ties, design_effect, mode, protocol
+    max_rows, unit, design, pair_counts, ties, answers, mode, protocol
         As for :class:`privrank.power.BTLPower`.
     dependence
         As for :meth:`privrank.PrivateTopK.fit`.
@@ -78,11 +78,11 @@ class TopKPower(Power):
     >>> import privrank as pr
     >>> plan = pr.power.TopKPower(items=6, k=2, max_rows=15)
     >>> round(plan.power(nobs=200, epsilon=1.0, gap=0.3), 2)
-    0.02
+    0.01
 
     How many people would do?
 
-    >>> 440 < plan.solve_power(epsilon=1.0, gap=0.3, power=0.8) < 520
+    >>> 510 < plan.solve_power(epsilon=1.0, gap=0.3, power=0.8) < 620
     True
     """
 
@@ -95,7 +95,7 @@ class TopKPower(Power):
     ties: bool = False
     dependence: Dependence = "auto"
     worths: Sequence[float] | None = None
-    design_effect: float = 1.0
+    answers: Answers | float = "usual"
     aim: Aim = "separated"
     mode: Mode = "central"
     protocol: Asking | None = None
@@ -166,6 +166,10 @@ class TopKPower(Power):
     def _caption(self) -> str:
         verb = "separated" if self.aim == "separated" else "selected"
         return f"Top {self.k} {verb}"
+
+    @property
+    def _assumes(self) -> str:
+        return self._survey().assumes
 
     @property
     def _effect_words(self) -> str:

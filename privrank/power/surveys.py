@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from privrank.power.selection import TopKPower
 
 __all__ = [
+    "Answers",
     "Mode",
     "PairsKnown",
     "Survey",
@@ -44,6 +45,7 @@ __all__ = [
 
 Mode = Literal["central", "local"]
 PairsKnown = Literal["release", "equal"]
+Answers = Literal["usual", "rankings", "independent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,11 @@ class Survey:
     def units(self) -> str:
         """What is counted."""
         return "comparisons" if self.unit == "row" else "respondents"
+
+    @property
+    def assumes(self) -> str:
+        """What an answer says of the dependence of a respondent's answers, where there may be."""
+        return f"design effect {self.effect:.3g}" if self.rows > 1 else ""
 
     def design(self, nobs: int, epsilon: float) -> Design:
         """Return the public facts of so many units, pairs asked for equally often."""
@@ -145,12 +152,6 @@ def survey_of(asked: BTLPower | TopKPower) -> Survey:
         raise ValueError(
             "max_rows must be 1 in the local model and where a row is the unit: leave it out."
         )
-    effect = asked.design_effect
-    if not is_number(effect) or not 1 <= effect <= rows:
-        raise ValueError(
-            f"design_effect must lie between 1, that of independent answers, and max_rows, that of "
-            f"a respondent's answers which all say the same, here {rows}: got {quoted(effect)}."
-        )
     ties = check_flag("ties", asked.ties)
     unit, kind, known = asked.unit, asked.design, asked.pair_counts
     if kind == "public" and known == "equal":
@@ -158,7 +159,32 @@ def survey_of(asked: BTLPower | TopKPower) -> Survey:
             "pair_counts must be left out when design='public': the observed counts are public "
             "then."
         )
-    return Survey(items, rows, unit, kind, known, ties, float(effect), protocol)
+    effect = _design_effect(asked.answers, len(items), rows)
+    return Survey(items, rows, unit, kind, known, ties, effect, protocol)
+
+
+def _design_effect(answers: object, items: int, rows: int) -> float:
+    """Return how many times as much answers vary as independent ones, or refuse.
+
+    Of complete rankings, all orders alike, two comparisons with a common item, each of +-1 with the
+    common item first, have the covariance 1/3. A difference of two nets meets 2 m (m - 2) / 3 of
+    it beside the variance 2 m, if all p pairs are asked; of r pairs drawn, both of two are asked
+    with probability (r - 1) / (p - 1) given the one. So the design effect is
+    1 + (m - 2) (r - 1) / (3 (p - 1)), which is (m + 1) / 3 where all pairs are asked. The usual one
+    is half way from independent answers to that.
+    """
+    if isinstance(answers, str):
+        check_choice("answers", answers, Answers)
+        pairs = items * (items - 1) // 2
+        more = (items - 2) * (rows - 1) / (3.0 * max(pairs - 1, 1))
+        return 1.0 + {"independent": 0.0, "usual": 0.5, "rankings": 1.0}[answers] * more
+    if not is_number(answers) or not 1 <= answers <= rows:
+        raise ValueError(
+            f"answers must be 'usual', 'rankings', 'independent', or a design effect between 1, "
+            f"that of independent answers, and max_rows, that of a respondent's answers which all "
+            f"say the same, here {rows}: got {quoted(answers)}."
+        )
+    return float(answers)
 
 
 def item_names(items: object) -> tuple[str, ...]:

@@ -98,5 +98,5 @@ def plot_tradeoff(
 
     frame = pd.DataFrame(rows)
     return plots.planned(
-        frame.iloc[:-1], "epsilon", drawn, design._caption, plain=rows[-1][drawn], ax=ax
+        frame.iloc[:-1], "epsilon", drawn, design._title, plain=rows[-1][drawn], ax=ax
     )

@@ -97,9 +97,9 @@ def _opened(path: object, asked: dict[str, str | None]) -> LedgerFile:
     given = {key: value for key, value in asked.items() if value is not None}
     usual = {"label": Path(name).stem, "epsilon": "", "delta": "0.0", "unit": "row"}
     header = {"format": FORMAT} | usual | given if "epsilon" in given else None
-    file = LedgerFile.open(name, header)
+    file = LedgerFile(name, header)
     try:
-        fields(tuple(file.header.items()), ("format", *usual), "its first line")
+        fields(tuple(file.header.items()), ("format", *usual), "its first record")
         _total(file.header)
     except (TypeError, ValueError) as error:
         foreign(name, error)
@@ -310,8 +310,7 @@ class Ledger:
         OSError
             If that file cannot be read, locked or written.
         RuntimeError
-            For a ledger in memory, in another process than the one that made it; for one on disk,
-            if its file is replaced meanwhile.
+            For a ledger in memory, in another process than the one that made it.
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
         """

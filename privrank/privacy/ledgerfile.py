@@ -1,385 +1,218 @@
-"""A ledger on disk: a file to which lines are only added, and a seal that counts them."""
+"""A ledger on disk: an SQLite database with one table, to which lines are only added."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-import time
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from hashlib import sha256
-from typing import NoReturn
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import RLock
+from urllib.parse import quote
 
 __all__ = ["FORMAT", "LedgerFile", "Record"]
 
 Record = dict[str, str]
 
-FORMAT = "privrank ledger 1"
+FORMAT = "privrank ledger 2"
 
 PATIENCE = 60.0
 """Seconds to wait for another process, which needs milliseconds."""
 
-_PAUSE = 0.002
-_ATTEMPTS = 100  # to lock a file that nobody puts another in place of meanwhile
-_FAR = 2**30  # Windows locks a byte, which nobody can read then: one beyond the end
-_BINARY: int = getattr(os, "O_BINARY", 0)
+_SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
+_TABLE = """
+CREATE TABLE ledger (number INTEGER PRIMARY KEY, record TEXT NOT NULL);
+CREATE TRIGGER stays BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
+CREATE TRIGGER kept BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
+"""
+
+_open = RLock()
+if hasattr(os, "register_at_fork"):  # what SQLite has open must not get into a forked process
+    os.register_at_fork(
+        before=_open.acquire, after_in_parent=_open.release, after_in_child=_open.release
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """The good lines of a file: what they say, the check of the last, and where they end."""
-
-    records: tuple[Record, ...]
-    check: str
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class LedgerFile:
     """Records in a file, to which one process at a time adds.
 
-    Each line of the file is a JSON object of texts, a header first, and ends with a running check:
-    the SHA-256 of the check of the line before and of the line itself. Beside it,
-    ``<name>.seal`` holds the number of records that were added and the check of the last.
+    Each record is a JSON object of texts in a row of the table ``ledger``. The first is the header,
+    which says of which survey the ledger is.
 
     Parameters
     ----------
     path : str
-        The file; it exists. :meth:`open` finds or makes it.
-    header : dict of str
-        Its first line, which stays as it is.
+        The file.
+    header : dict of str or None
+        The first record of a file that is made if it is new; None opens one that exists.
 
     Notes
     -----
     **Privacy.** The ledger's claim rests on three facts about :meth:`held`, which reads the file,
     and lets its caller decide and add a record. Unit, neighbours and guarantee are the ledger's
-    (:class:`privrank.privacy.budget.Ledger`).
+    (:class:`privrank.privacy.budget.Ledger`). All three are what SQLite promises of a transaction.
 
-    *One at a time.* From reading to adding, the caller holds an exclusive lock of the file. The
-    operating system grants it to one open file among all threads and processes, and takes it back
-    when the process ends, however it ends, and with it those that were forked from it while it held
-    the lock. What was decided from the records is therefore still true when the record is added.
+    *One at a time.* Reading and adding are one transaction that begins as IMMEDIATE: SQLite gives
+    it to one connection among all threads and processes, and takes it back when the process ends,
+    however it ends. What was decided from the records is still true when the record is added. Every
+    transaction has a connection of its own, and a process does not fork while it has one.
 
-    *In one place.* If the ledger's file is replaced by another (:func:`os.replace`), two callers
-    could each lock one. So a lock counts only if the path names the locked file once it is granted;
-    else the path is opened again. Before a line is added and after its seal is in place the path
-    must still name it, or adding raises. Say adding A returned, in a file that was replaced later,
-    and B locked another: then A's last look came before the replacement, so that B read after A's
-    seal was in place, whose count and check the other file meets only if it holds A's line. On
-    Windows an open file cannot be replaced, and nothing is looked at. What goes unseen is a file
-    put aside and back between two looks, and what is said of both files under *Damage*.
+    *An added record stays.* Adding returns once the transaction is committed. With
+    ``synchronous = EXTRA`` its pages are on disk by then, and so is the removal of the journal
+    that could undo it, which FULL leaves to the file system (on macOS ``fullfsync`` sees to the
+    drive's cache). So noise is drawn only for what no later crash or power failure takes back. On
+    Windows a folder cannot be synchronised: there a power failure in the moments after a fit may
+    bring the journal back, and with it the ledger without that fit.
 
-    *An added record stays.* Adding writes the whole line, asks the system to put the file on disk
-    (fsync, on macOS F_FULLFSYNC where the file system knows it, since fsync leaves the data in the
-    drive's cache there), then replaces the seal likewise, and returns only after both. A process
-    that is killed takes back no write, and a power failure none that was synchronised. So once
-    adding has returned, and noise may be drawn, the line and all before it are whole in every later
-    state of the file, as long as nothing damages it. A record whose adding did not return may be
-    there or not; if it is there it counts.
+    *What was seen stays.* The object keeps the records that it read or added, and refuses a file
+    that does not begin with them: one that was put back to an earlier state, or in place of
+    another.
 
-    The names of the files are put on disk by synchronising their folder. Where that fails, as on
-    some network and user-space file systems, no ledger can be made, and adding to one raises: its
-    line stands and no noise is drawn. Windows has no such call. There a power failure may bring
-    back an earlier seal, which the file still meets, and all its lines count; but until the next is
-    added, a cut of those beyond that seal is not seen. Whether the name of a new ledger is kept is
-    left to the file system there.
+    A fit that is killed before its commit leaves a journal beside the file, ``<name>-journal``,
+    from which SQLite restores the state before, at the next opening. It belongs to the file.
+    Otherwise there is one file. Each reading begins with SQLite's ``integrity_check`` of the whole
+    file. It finds a cut or broken file, not a digit that was changed: the checks are against
+    accidents, as the analyst is trusted. Nothing is seen by an object that opens the file after it
+    was put back, nor a copy that is spent elsewhere.
 
-    *What is left out was never granted.* A line is good if it is, byte for byte, what is written
-    for its record after good lines; reading stops before the first that is not. It refuses the file
-    unless the good lines include all that the seal counts, with its check. Otherwise it leaves
-    out what follows the good lines, and the next record is written in its place. If a record left
-    out had been granted, its line and all before it would have been whole and so good: a
-    contradiction. What a crash leaves of a torn line is thus neither counted nor in the way.
-
-    *Damage.* A changed byte makes its line not good, and so does a change of order, as checks are
-    chained; a file that ends early, even between two lines, lacks what the seal counts. Either is
-    refused, unless SHA-256 collides or it hits lines beyond the seal, which only a crash leaves.
-    The seal is a second file, since the first alone cannot do that: with lines only added, each of
-    its beginnings was once the whole file, so that no reader can tell a cut from the past. For the
-    same reason nothing is seen where both files are put back to an earlier time, or replaced by
-    others that were made by the same rules: the checks find accidents, not forgery.
-
-    The proof takes the file system at its word: a lock excludes, and what was synchronised is on
-    disk. Network file systems keep that between their clients as far as they are set up for it, and
-    some lock by process, so that threads are not kept apart: a local disk is safer.
+    The facts take the file system at its word: a lock excludes, and what was synchronised is on
+    disk. Network file systems keep that only as far as they are set up for it: a local disk is
+    safer.
     """
 
-    path: str
-    header: Record
+    __slots__ = ("_seen", "path")
 
-    @classmethod
-    def open(cls, path: str, header: Record | None) -> LedgerFile:
-        """Return the ledger at a path, whatever its header; make it with `header` if it is new.
-
-        Notes
-        -----
-        **Privacy.** A file without a seal holds nothing that was granted, as adding replaces the
-        seal before it returns, and making a file ends with its first. It is taken for a new one
-        only if all it holds is a beginning of the header asked for: nothing, or what a crash left.
-        """
-        path = os.path.realpath(path)
-        if header is not None and not os.path.exists(_seal_of(path)):
-            line, check = _line(header, "")
-            with _locked(path, os.O_RDWR | os.O_CREAT) as file:
-                new = not os.path.exists(_seal_of(path)) and line.startswith(_content(file))
-                if new:
-                    _add(path, file, 0, line, 0, check)
-        if not os.path.exists(path):
-            sealed = os.path.exists(_seal_of(path))
+    def __init__(self, path: str, header: Record | None) -> None:
+        self.path = os.path.realpath(path)
+        self._seen: tuple[bytes, ...] = ()
+        there = os.path.exists(self.path)
+        if header is None and not there:
             raise FileNotFoundError(
-                f"the ledger {_name(path)!r} is missing, but its seal is there: restore the file "
-                f"as it was after the last fit."
-                if sealed
-                else f"there is no ledger {_name(path)!r}: give epsilon=, the total, to make one."
+                f"there is no ledger {self._name!r}: give epsilon=, the total, to make one."
             )
-        with _locked(path, os.O_RDONLY) as file:
-            return cls(path, _read(path, file).records[0])
+        if header is not None and not (there and os.path.getsize(self.path)):
+            self._make(header)
+        self.records()
+
+    def _make(self, header: Record) -> None:
+        """Write the table and its header into a file that is new or empty."""
+        with self._transaction("made") as connection:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                for statement in _TABLE.strip().splitlines():
+                    connection.execute(statement)
+                _insert(connection, header)
+
+    @property
+    def header(self) -> Record:
+        """The first record, which stays as it is."""
+        return _parsed(self._seen[0])
 
     def records(self) -> tuple[Record, ...]:
-        """Return all records, oldest first."""
-        with _locked(self.path, os.O_RDONLY) as file:
-            return self._entries(_read(self.path, file))
+        """Return all records after the header, oldest first."""
+        with self._transaction("read") as connection:
+            return self._read(connection)
 
     @contextmanager
     def held(self) -> Iterator[tuple[tuple[Record, ...], Callable[[Record], None]]]:
-        """Keep all others from the file; yield its records and a function that adds one, once."""
-        with _locked(self.path, os.O_RDWR) as file:
-            found = _read(self.path, file)
+        """Keep all others from adding; yield the records and a function that adds one, once."""
+        with self._transaction("written") as connection:
 
             def add(record: Record) -> None:
-                line, check = _line(record, found.check)
-                _add(self.path, file, found.end, line, len(found.records), check)
+                self._seen = (*self._seen, _insert(connection, record))
 
-            yield self._entries(found), add
+            yield self._read(connection), add
 
-    def _entries(self, found: _Content) -> tuple[Record, ...]:
-        if found.records[0] != self.header:
-            _refuse(self.path, "is another one than when it was opened", "open it again")
-        return found.records[1:]
-
-
-def _name(path: str) -> str:
-    return os.path.basename(path)
-
-
-def _seal_of(path: str) -> str:
-    return f"{path}.seal"
-
-
-def _refuse(path: str, what: str, remedy: str) -> NoReturn:
-    raise ValueError(f"the ledger {_name(path)!r} {what}: {remedy}.")
-
-
-def _line(record: Record, check: str) -> tuple[bytes, str]:
-    """Return the line of a record after a line with this check, and its own check."""
-    check = sha256((check + json.dumps(record)).encode("ascii")).hexdigest()
-    return json.dumps({**record, "check": check}).encode("ascii") + b"\n", check
-
-
-def _read(path: str, file: int) -> _Content:
-    """Return the good lines of a locked file, or refuse it."""
-    content, records, checks, end = _content(file), [], [""], 0
-    for raw in content.splitlines(keepends=True):
+    def _read(self, connection: sqlite3.Connection) -> tuple[Record, ...]:
+        """Return what the file holds, or refuse it."""
+        found = connection.execute("PRAGMA integrity_check(1)").fetchall()
+        rows = connection.execute("SELECT record FROM ledger ORDER BY number").fetchall()
+        if found != [(b"ok",)]:
+            raise self._damaged()
+        lines = tuple(line for (line,) in rows)
         try:
-            record = json.loads(raw)
-            del record["check"]
-            line, check = _line(record, checks[-1])
-        except (ValueError, TypeError, KeyError, RecursionError):
-            break
-        if line != raw or not all(isinstance(text, str) for text in record.values()):
-            break
-        records.append(record)
-        checks.append(check)
-        end += len(raw)
-    if not records or records[0].get("format") != FORMAT:
-        _refuse(
-            path,
-            "is not a ledger of this version of privrank, or its first line was changed",
+            header, *records = (_parsed(line) for line in lines)
+        except (ValueError, TypeError, RecursionError):
+            raise self._stranger() from None
+        if header.get("format") != FORMAT:
+            raise self._stranger()
+        if lines[: len(self._seen)] != self._seen:
+            raise self._refusal(
+                "lacks what was in it since it was opened, or is another one",
+                "restore it as it was after the last fit",
+            )
+        self._seen = lines
+        return tuple(records)
+
+    @property
+    def _name(self) -> str:
+        return os.path.basename(self.path)
+
+    def _refusal(self, what: str, remedy: str) -> ValueError:
+        return ValueError(f"the ledger {self._name!r} {what}: {remedy}.")
+
+    def _damaged(self) -> ValueError:
+        return self._refusal("was damaged or cut short", "restore it as it was after the last fit")
+
+    def _stranger(self) -> ValueError:
+        return self._refusal(
+            "is not a ledger of this version of privrank, or was changed",
             "restore it as it was after the last fit, or give another path",
         )
-    try:
-        with open(_seal_of(path), "rb") as stream:
-            seal = stream.read()
-    except FileNotFoundError:
-        _refuse(
-            path,
-            f"is without its seal, the file {_name(_seal_of(path))!r} beside it",
-            "restore the seal as it was after the last fit, or, if the ledger was just being made, "
-            "give epsilon= again",
-        )
-    known = (_seal_line(number, check) for number, check in enumerate(checks[1:]))
-    if seal not in known:
-        whole = end == len(content)
-        _refuse(
-            path,
-            "has lost lines at its end, or its seal was changed"
-            if whole
-            else f"was changed, damaged or cut short at line {len(records) + 1}",
-            "restore it and its seal as they were after the last fit",
-        )
-    return _Content(tuple(records), checks[-1], end)
 
+    @contextmanager
+    def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
+        """Open the file for one transaction, which is undone unless :func:`_insert` ends it."""
+        mode = "rwc" if doing == "made" else "rw"  # SQLite only reads where it may not write
+        with _open:
+            try:
+                with closing(self._connection(mode)) as connection:
+                    connection.executescript(_SETTINGS)
+                    connection.execute("BEGIN" if doing == "read" else "BEGIN IMMEDIATE")
+                    yield connection
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                raise self._sentence(doing, error) from None
 
-def _content(file: int) -> bytes:
-    with open(file, "rb", closefd=False) as stream:
-        stream.seek(0)
-        return stream.read()
+    def _connection(self, mode: str) -> sqlite3.Connection:
+        path = Path(self.path).as_posix()
+        uri = f"file://{'' if path.startswith('/') else '/'}{quote(os.fsencode(path))}?mode={mode}"
+        connection = sqlite3.connect(uri, timeout=PATIENCE, isolation_level=None, uri=True)
+        connection.text_factory = bytes  # what is no text is then no error that quotes it
+        return connection
 
-
-def _add(path: str, file: int, end: int, line: bytes, number: int, check: str) -> None:
-    """Put a line in a locked file and seal it as record `number`, in the ledger's place."""
-    _check_place(path, file)
-    _append(file, end, line)
-    if number == 0:
-        _synchronise_folder(path)
-    _seal(path, number, check)
-    _check_place(path, file)
-
-
-def _in_place(path: str, file: int) -> bool:
-    """Whether a path names this open file; Windows lets nobody replace one that is open."""
-    if sys.platform == "win32":
-        return True
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(file))
-    except FileNotFoundError:
-        return False
-
-
-def _check_place(path: str, file: int) -> None:
-    if not _in_place(path, file):
-        raise RuntimeError(
-            f"the ledger {_name(path)!r} was replaced or removed while it was being written, and "
-            f"no noise was drawn: leave its file and its seal in their place, and try again."
-        )
-
-
-def _append(file: int, end: int, line: bytes) -> None:
-    """Put a line after the good ones, and on disk."""
-    os.ftruncate(file, end)
-    os.lseek(file, end, os.SEEK_SET)
-    while line:
-        line = line[os.write(file, line) :]
-    _synchronise(file)
-
-
-def _seal_line(number: int, check: str) -> bytes:
-    return _line({"records": str(number)}, check)[0]
-
-
-def _seal(path: str, number: int, check: str) -> None:
-    """Replace the seal, whole or not at all."""
-    partial = f"{_seal_of(path)}.part"
-    with open(partial, "wb") as stream:
-        stream.write(_seal_line(number, check))
-        stream.flush()
-        _synchronise(stream.fileno())
-    os.replace(partial, _seal_of(path))
-    _synchronise_folder(path)
-
-
-def _synchronise(file: int) -> None:
-    """Put a file on disk, on macOS through the cache of the drive if its file system can."""
-    if sys.platform != "win32" and (full := getattr(fcntl, "F_FULLFSYNC", None)) is not None:
-        try:
-            fcntl.fcntl(file, full)
-            return
-        except OSError:
-            pass
-    os.fsync(file)
-
-
-def _synchronise_folder(path: str) -> None:
-    """Put the names of files on disk; Windows has no call for it."""
-    if sys.platform != "win32":
-        folder = os.open(os.path.dirname(path), os.O_RDONLY)
-        try:
-            _synchronise(folder)
-        finally:
-            os.close(folder)
-
-
-@contextmanager
-def _locked(path: str, flags: int) -> Iterator[int]:
-    """Open a file and lock it, for all others, or for those who write if it is only read."""
-    doing = "read" if flags == os.O_RDONLY else "made" if flags & os.O_CREAT else "written"
-    stands = "no noise was drawn; "
-    try:
-        file = _opened(path, flags)
-        try:
-            stands = "no noise was drawn, though what was asked for may stand as spent; "
-            yield file
-        finally:
-            _close(file)
-    except OSError as error:
-        if error.errno is None:  # it is a sentence already
-            raise
-        reason = os.strerror(error.errno).lower()
+    def _sentence(self, doing: str, error: Exception) -> Exception:
+        """Return what SQLite could not do."""
+        if isinstance(error, UnicodeDecodeError):  # a message that quotes what is broken
+            return self._damaged()
+        code = getattr(error, "sqlite_errorname", "")
+        if code in {"SQLITE_NOTADB", "SQLITE_ERROR"}:  # the latter: there is no such table
+            return self._stranger()
+        if code.startswith("SQLITE_CORRUPT"):
+            return self._damaged()
+        if code.startswith("SQLITE_BUSY"):
+            return TimeoutError(
+                f"the ledger {self._name!r} has been locked by another process for {PATIENCE:g} "
+                f"seconds: end that process, or wait for it."
+            )
         remedy = "name a file that can be read"
         if doing != "read":
-            remedy = "name a file on a local disk that can be written"
+            remedy = "name a file on a local disk, in a folder that can be written"
         if doing == "written":
-            remedy = stands + remedy
-        raise type(error)(
-            f"the ledger {_name(path)!r} cannot be {doing} ({reason}): {remedy}."
-        ) from None
+            remedy = f"no noise was drawn, though what was asked for may stand as spent; {remedy}"
+        kind = OSError if os.path.exists(self.path) else FileNotFoundError
+        return kind(f"the ledger {self._name!r} cannot be {doing} ({error}): {remedy}.")
 
 
-def _opened(path: str, flags: int) -> int:
-    """Return the file that a path names, locked."""
-    for _ in range(_ATTEMPTS):
-        file = os.open(path, flags | _BINARY, 0o666)
-        try:
-            _lock(path, file, exclusive=flags != os.O_RDONLY)
-            if _in_place(path, file):
-                return file
-        except BaseException:
-            os.close(file)
-            raise
-        _close(file)
-    raise RuntimeError(
-        f"the ledger {_name(path)!r} was replaced each time that it was opened: leave its file and "
-        f"its seal in their place."
-    )
+def _parsed(line: object) -> Record:
+    record = json.loads(line) if isinstance(line, bytes) else None
+    if not isinstance(record, dict) or not all(isinstance(text, str) for text in record.values()):
+        raise TypeError("a record must be an object of texts")
+    return record
 
 
-def _close(file: int) -> None:
-    try:
-        _unlock(file)
-    finally:
-        os.close(file)
-
-
-def _lock(path: str, file: int, *, exclusive: bool) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            if sys.platform == "win32":
-                os.lseek(file, _FAR, os.SEEK_SET)
-                msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-            else:
-                kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
-                fcntl.flock(file, kind | fcntl.LOCK_NB)
-            return
-        except (BlockingIOError, PermissionError):
-            if time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"the ledger {_name(path)!r} has been locked by another process for "
-                    f"{PATIENCE:g} seconds: end that process, or wait for it."
-                ) from None
-        time.sleep(_PAUSE)
-
-
-def _unlock(file: int) -> None:
-    if sys.platform == "win32":
-        os.lseek(file, _FAR, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
-    else:
-        fcntl.flock(file, fcntl.LOCK_UN)
+def _insert(connection: sqlite3.Connection, record: Record) -> bytes:
+    """Add a record for good; return its text."""
+    line = json.dumps(record)
+    connection.execute("INSERT INTO ledger (record) VALUES (?)", (line,))
+    connection.execute("COMMIT")
+    return line.encode("ascii")

@@ -210,9 +210,14 @@ class Reach:
         return 2 * self.effective_rows
 
     @property
-    def group_sizes_l1(self) -> int:
-        """l1 sensitivity of the units per group: 0 where groups are public, else one may move."""
-        return 0 if self.adjacency == "outcome" else 2
+    def group_answers_l1(self) -> int:
+        """l1 sensitivity of the comparisons per group: 0 where who compared what is public.
+
+        All of a unit's comparisons, at most `rows`, count in its own group. One that takes its
+        place counts in the same group or in another: the numbers move by at most the sum of both.
+        Two units with `rows` comparisons each in two groups attain it.
+        """
+        return 0 if self.adjacency == "outcome" else 2 * self.effective_rows
 
     @property
     def pair_counts_l1(self) -> int:

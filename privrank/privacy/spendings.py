@@ -169,8 +169,8 @@ def foreign(path: str, error: Exception) -> NoReturn:
     """Refuse a ledger whose lines are whole but are none that a fit wrote."""
     reason = str(error).removesuffix(".")
     raise ValueError(
-        f"the ledger {os.path.basename(path)!r} holds what no fit wrote ({reason}): restore it and "
-        f"its seal as they were after the last fit."
+        f"the ledger {os.path.basename(path)!r} holds what no fit wrote ({reason}): restore it as "
+        f"it was after the last fit."
     ) from None
 
 
@@ -193,7 +193,7 @@ class Disk:
 
     @contextmanager
     def held(self) -> Iterator[Held]:
-        """Lock the file; yield its spendings and a function that enters one."""
+        """Keep all others from adding; yield the spendings and a function that enters one."""
         with self._file.held() as (records, add):
 
             def enter(line: Spending) -> None:

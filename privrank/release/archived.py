@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["archive", "read_archive"]
 
@@ -27,7 +27,7 @@ def read_archive(text: object, writer: str) -> dict[str, Any]:
         If the text is none that `writer` wrote, or was changed afterwards.
     """
     try:
-        record = json.loads(text)  # type: ignore[arg-type]
+        record = json.loads(text, parse_constant=_refuse)  # type: ignore[arg-type]
         check, found = record.pop("check"), _check(record)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
         raise ValueError(f"text must be JSON written by {writer}.") from None
@@ -37,6 +37,10 @@ def read_archive(text: object, writer: str) -> dict[str, Any]:
             f"it was written."
         )
     return dict(record)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _check(record: object) -> str:

@@ -18,14 +18,52 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.archived import archive, read_archive
+from privrank.release.names import (
+    ACTIVITY,
+    BOUNDARY,
+    CEILING,
+    CONCERNED,
+    COVARIANCE,
+    DECISION,
+    DEPENDENCE,
+    DETAILS,
+    EFFECT,
+    FIRST,
+    GAIN,
+    GROUP_ANSWERS,
+    IMPOSSIBLE,
+    LARGEST,
+    MOMENTS,
+    NET,
+    ORDER,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    PAIRS,
+    PVALUE,
+    QUERIES,
+    REJECTED,
+    RESIDUAL,
+    RIVAL,
+    SCORE,
+    SCORES,
+    SETTLED,
+    SORTED,
+    STATISTIC,
+    TOTALS,
+    UNEVEN,
+    WINS,
+    WORTHS,
+)
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
+from privrank.release.verified import verify
 from privrank.util.arrays import own
 
 __all__ = [
     "ACTIVITY",
     "DECISION",
     "BOUNDARY",
+    "CEILING",
     "CONCERNED",
     "COVARIANCE",
     "DEPENDENCE",
@@ -33,7 +71,8 @@ __all__ = [
     "EFFECT",
     "FIRST",
     "GAIN",
-    "GROUP_SIZES",
+    "GROUP_ANSWERS",
+    "IMPOSSIBLE",
     "RESIDUAL",
     "LARGEST",
     "MOMENTS",
@@ -45,6 +84,7 @@ __all__ = [
     "PVALUE",
     "QUERIES",
     "REJECTED",
+    "RIVAL",
     "SCORE",
     "SCORES",
     "SETTLED",
@@ -67,34 +107,6 @@ IntArray = NDArray[np.int64]
 Mechanism = Literal["net wins", "win matrix", "objective perturbation"]
 
 SCHEMA = "privrank-release/2"
-
-NET = "net wins"
-WINS = "win matrix"
-WORTHS = "worths"
-DEPENDENCE, LARGEST = "dependence", "largest design effect"
-RESIDUAL = "largest residual"
-PAIR_COUNTS = "pair_counts"
-DETAILS = "details"
-GROUP_SIZES, ORDER_EFFECT, ACTIVITY = "group_sizes", "order_effect", "activity"
-STATISTIC, DECISION, PVALUE, IMPOSSIBLE = "statistic", "decision", "p-value", "impossible"
-EFFECT, BOUNDARY = "effect", "boundary"
-PAIRS, TOTALS, SCORE, ORDER = "pairs", "Borda totals", "Kemeny score", "order"
-SCORES, COVARIANCE = "Borda scores", "covariance of Borda scores"
-CONCERNED = "reports about items"
-QUERIES, FIRST, SORTED, SETTLED = "queries", "first items", "order of the sort", "order of answers"
-MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
-"""Names of the parts of a release; the moments, and the count of impossible observations, exist in
-non-private runs only, and scores, their covariance and reports about items in the local model;
-queries, answers for the first item and the two orders in adaptive protocols."""
-
-REJECTED = "rejected, "
-"""In the local model, a setting of this name and a reason counts the rejected reports."""
-
-UNEVEN = "uneven assignments"
-"""In the local model, the setting that is there if one assignment has improbably many reports."""
-
-GAIN = "gain"
-"""The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""
 
 _NOISES: dict[str, type[Noise]] = {
     "discrete Laplace": DiscreteLaplace,
@@ -187,7 +199,8 @@ class Release:
     tie_break : tuple of int
         A uniform permutation of the items, drawn with the noise, that orders equal values.
     found : mapping of str to float
-        Numbers found in the noisy statistics, such as how far an order is proven.
+        Numbers found in the noisy statistics, such as how far an order is proven; NaN where they
+        do not tell.
     link : Link
         Link of the model of paired comparisons, a public choice. Archives name it; one of the
         user's own cannot be rebuilt from its name and has to be given again.
@@ -285,7 +298,7 @@ class Release:
             "source": self.source,
             "parts": {name: part.to_record() for name, part in self.parts.items()},
             "tie_break": list(self.tie_break),
-            "found": dict(self.found),
+            "found": {k: None if math.isnan(v) else v for k, v in self.found.items()},
             "link": self.link.name,
         }
 
@@ -308,11 +321,15 @@ class Release:
             plan=plan,
             survey=_survey(record["design"]),
             source=record["source"],
-            values={name: np.asarray(part["values"]) for name, part in record["parts"].items()},
+            values={name: _whole(part["values"]) for name, part in record["parts"].items()},
             tie_break=tuple(record["tie_break"]),
-            found=record["found"],
+            found={k: math.nan if v is None else v for k, v in record["found"].items()},
             link=archived_link(record, link),
         )
+
+    def verify(self) -> None:
+        """Refuse what no fit can have made (:func:`privrank.release.verified.verify`)."""
+        verify(self.plan, self.survey, self.source, self.values, self.tie_break, self.found)
 
     def to_json(self) -> str:
         """Return the release as JSON text, from which :meth:`from_json` rebuilds it exactly."""
@@ -327,9 +344,11 @@ class Release:
         record = read_archive(text, "a release's to_json()")
         chosen = archived_link(record, link)
         try:
-            return cls.from_record(record, chosen)
-        except (TypeError, ValueError, KeyError, AttributeError):
+            release = cls.from_record(record, chosen)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
             raise ValueError("text must be JSON written by a release's to_json().") from None
+        release.verify()
+        return release
 
 
 def check_release(release: object) -> None:
@@ -370,6 +389,16 @@ def law_name(noise: Noise | None) -> str:
     if noise is None:
         return "no noise"
     return next(name for name, kind in _NOISES.items() if kind is type(noise))
+
+
+def _whole(record: object) -> IntArray:
+    """Return archived values, which are whole numbers, though other software may write 1.0."""
+    values = np.asarray(record)
+    if values.dtype.kind not in "if" or not (values == np.rint(values)).all():
+        raise ValueError("values must be whole numbers")
+    if values.dtype.kind == "f" and not (np.abs(values) < 2**53).all():
+        raise ValueError("values must be whole numbers")
+    return values.astype(np.int64)
 
 
 def _part_plan(record: Mapping[str, Any]) -> PartPlan:

@@ -14,7 +14,7 @@ from privrank.privacy.sensitivity import Adjacency, Reach
 from privrank.release.covariates import Covariates
 from privrank.util.arrays import own
 
-__all__ = ["Design", "DesignKind", "Excess", "PairCounts", "Sample", "SampleKind"]
+__all__ = ["Design", "DesignKind", "Excess", "Origin", "PairCounts", "Sample", "SampleKind"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -106,8 +106,8 @@ class Design:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared). A test of one sample uses one of them, drawn by
-        lot; comparisons of samples and aggregations use their mean.
+        Rows a respondent may contribute (declared). A test uses one of them, drawn by lot;
+        aggregations use their mean.
     distinct_pairs : bool
         Whether a respondent compares each pair at most once (declared).
     ties : bool
@@ -155,6 +155,12 @@ class Design:
         """
         asserted = self.pairs is not None and self.pairs.origin == "equal"
         return self.kind == "private" and self.covariates is None and not asserted
+
+    @property
+    def item_freedom(self) -> int:
+        """Contrasts of the items that item covariates leave; 0 without these."""
+        columns = 0 if self.covariates is None else len(self.covariates.item_columns)
+        return max(len(self.items) - 1 - columns, 0) if columns else 0
 
     @property
     def nominal_total(self) -> float:
@@ -207,8 +213,8 @@ class Sample:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared). A test of one sample uses one of them, drawn by
-        lot; comparisons of samples and aggregations use their mean.
+        Rows a respondent may contribute (declared). A test uses one of them, drawn by lot;
+        aggregations use their mean.
     groups : tuple of (str, int or None)
         Names and numbers of units of the samples that are compared; empty where there is one.
         Numbers are None where who is in which group is protected.
@@ -239,11 +245,6 @@ class Sample:
     def sizes(self) -> tuple[int, ...]:
         """Numbers of units of the groups, where they are public."""
         return tuple(size for _, size in self.groups if size is not None)
-
-    @property
-    def one_each(self) -> bool:
-        """Whether every unit has one row."""
-        return self.unit == "row" or self.max_rows == 1
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from privrank.reporting.contents import chapter_html, index, overview, save_table
 from privrank.reporting.examples import examples_html
 from privrank.reporting.spending import CHAPTERS, TOP, investigate, stop, write
+from privrank.results.guarantee import format_pvalue
 
 __all__ = ["main"]
 
@@ -76,20 +77,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("Writing tables and figures ...")
         summary = save_table(overview(findings), out, "overview")
         chapters = "".join(chapter_html(found, out) for found in findings)
-        examples = examples_html(None if arguments.no_vignettes else folder, out)
+        examples, failures = examples_html(None if arguments.no_vignettes else folder, out)
         write(out / "index.html", index(findings, summary, chapters, examples))
     except OSError as error:
         stop(f"cannot write to {str(out)!r}: {str(error.strerror or error).removesuffix('.')}.")
     for found in findings:
         print(f"\n{found.survey.name.capitalize()}\n\n{found.main.summary()}")
         print(
-            f"\nTop {TOP}: {', '.join(found.top.selected)} (separation p = "
-            f"{found.top.pvalue:.3f}); epsilon spent in all: {found.budget.spent[0]:g}"
+            f"\nTop {TOP}: {', '.join(found.top.selected)} (separation "
+            f"{format_pvalue(found.top.pvalue)}); epsilon spent in all: {found.budget.spent[0]:g}"
         )
     print(
         f"\nReport: {out / 'index.html'}\nTables, figures, releases: {out / 'tables'}, "
         f"{out / 'figures'}, {out / 'releases'}"
     )
+    if failures:
+        raise SystemExit("\n".join(f"Worked example not built: {line}" for line in failures))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from privrank.reporting.pages import page
 from privrank.reporting.spending import MULTIPLES, TOP, Findings, write
 from privrank.results.btl import BTLResult
 from privrank.results.columns import summary_col
-from privrank.results.guarantee import column_heads
+from privrank.results.guarantee import column_heads, pvalue_cell
 from privrank.results.tables import Table
 from privrank.topk import PrivateTopK
 
@@ -42,7 +42,8 @@ _CHAPTER = """
 {worths_table}
 {worths_figure}
 <h3>Win probabilities</h3>
-<p>Two items are compared through the difference of their worths; the intervals are pointwise.</p>
+<p>Two items are compared through the difference of their worths; a tie counts as half a preference
+for each, and the intervals are pointwise.</p>
 {pairwise_figure}
 <details><summary>All pairs as a table</summary>{pairwise_table}</details>
 <h3>The top {top}</h3>
@@ -115,18 +116,22 @@ def pair_table(fit: BTLResult) -> Table:
     """Return every pair's difference of worths, probability, interval and p-value."""
     frame = fit.pairwise()
     names = frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str)
-    cells = frame.map("{:.3f}".format).to_numpy().tolist()
+    frame["pvalue"] = frame["pvalue"].map(pvalue_cell)
+    cells = frame.map(lambda cell: cell if isinstance(cell, str) else f"{cell:.3f}").to_numpy()
     rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
+    tied = fit.release.design.ties
     bounds = (f"[{fit.alpha / 2:.3g}", f"{1 - fit.alpha / 2:.4g}]")
     heads = (
         "first : second",
         "difference",
         "std err",
-        "P(first)",
+        "P(first) + P(tie) / 2" if tied else "P(first)",
         *bounds,
-        column_heads(fit.release)[1],
+        column_heads(fit.release)[-1],
     )
     notes = ["The interval is that of P(first), the probability that the first is preferred."]
+    if tied:
+        notes = ["The interval is that of P(first) + P(tie) / 2: preferred, and half of the ties."]
     if fit.release.design.covariates is not None:
         notes.append("In the reference group: first levels, numbers in the middle of their bounds.")
     return Table("Pairwise comparisons", (), heads, rows, tuple(notes))
@@ -158,7 +163,7 @@ def overview(findings: Sequence[Findings]) -> Table:
             str(found.main.nobs),
             str(len(found.survey.items)),
             ", ".join(found.top.selected),
-            f"{found.top.pvalue:.3f}",
+            pvalue_cell(found.top.pvalue),
             f"{found.main.epsilon:g}",
             f"{found.budget.spent[0]:g}",
         )
@@ -219,6 +224,5 @@ their dependent answers allowed for, and <code>privacy</code>, from the noise. T
 <p><code>tables/</code> has each table as text and as comma-separated values, <code>figures/</code>
 each figure as PNG. <code>releases/</code> has the archive: <code>privrank.from_json</code> turns a
 release back into its result, <code>privrank.Budget</code> opens a ledger by its path. Keep
-the ledgers, each with its seal beside it: what they list cannot be taken back, even if the
-releases are deleted.</p>"""
+the ledgers: what they list cannot be taken back, even if the releases are deleted.</p>"""
     return page("privrank report", body)

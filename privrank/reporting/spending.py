@@ -96,13 +96,13 @@ def _open_ledger(path: Path, survey: datasets.Survey, archived: bool) -> Budget:
     """Return the survey's ledger, which keeps account and sets no limit."""
     if archived and not path.exists():
         stop(
-            f"{path.parent} holds releases but not their ledger {path.name}: restore it and its "
-            f"seal, or choose another --out."
+            f"{path.parent} holds releases but not their ledger {path.name}: restore it, "
+            f"or choose another --out."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         return Budget(path, epsilon=math.inf, unit="respondent", label=survey.name)
-    except (ValueError, OSError, RuntimeError) as error:
+    except (ValueError, OSError) as error:
         stop(str(error).removesuffix(".") + ", or choose another --out.")
 
 

@@ -118,7 +118,7 @@ class AggregationResult(Result):
         Returns
         -------
         DataFrame
-            Indexed by ``ahead`` and ``behind``: the fraction that agrees, its standard error, an
+            ``item1`` before ``item2``, the ``fraction`` that agrees, its standard error, an
             interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
             (``all_lower``, ``all_upper``), and ``separated``, whether the latter excludes 1/2.
         """
@@ -138,10 +138,8 @@ class AggregationResult(Result):
         }
         names = np.array(self.order, dtype=object)
         return pd.DataFrame(
-            {name: self._in_order(matrix)[first, second] for name, matrix in columns.items()},
-            index=pd.MultiIndex.from_arrays(
-                [names[first], names[second]], names=["ahead", "behind"]
-            ),
+            {"item1": names[first], "item2": names[second]}
+            | {name: self._in_order(matrix)[first, second] for name, matrix in columns.items()}
         )
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
@@ -193,10 +191,10 @@ class AggregationResult(Result):
         -------
         DataFrame
             Best first: score, standard error, interval and mean rank, which is m minus the score.
-            For the population the sampling variance is bounded by the largest that such a mean
-            allows, so intervals err on the wide side; in the local model it is that of the reports,
-            and intervals are approximate as those of :meth:`rank_conf_int` are. A score of reports
-            is unbiased and may lie outside of 0 to m - 1; its interval does not.
+            For the population the standard error is a bound: its sampling part is the largest that
+            such a mean can have, so that intervals are wide, too; in the local model it is that of
+            the reports, and intervals are approximate as those of :meth:`rank_conf_int` are. A
+            score of reports is unbiased and may lie outside of 0 to m - 1; its interval does not.
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         stated, places = self._scores(), self.places
@@ -245,7 +243,8 @@ class AggregationResult(Result):
         assert isinstance(part.law, DiscreteLaplace | DiscreteGaussian)
         noise = part.law.half_width(level) * part.step / self.nobs
         largest = m * (m - 1) / 2
-        return score_interval(self.kemeny_score, noise, largest, self.nobs, level, self.target)
+        low, high = score_interval(self.kemeny_score, noise, largest, self.nobs, level, self.target)
+        return float(low), float(high)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per item, best first, with what was released about it.

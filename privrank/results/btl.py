@@ -16,7 +16,8 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.itemscatter import item_scatter
+from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.bradley_terry.worths import (
     Worths,
     display,
@@ -26,10 +27,11 @@ from privrank.bradley_terry.worths import (
     worth_map,
 )
 from privrank.distributions.links import LOGIT, Link
+from privrank.encode.formula import constraint
 from privrank.results import loglikelihood, tables
 from privrank.results.base import Result, once
-from privrank.results.guarantee import caption, column_heads
-from privrank.results.hypotheses import t_test, wald_test
+from privrank.results.guarantee import caption, column_heads, format_pvalue
+from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.worthtable import fit_table
 from privrank.util.checks import check_alpha, check_flag
@@ -92,18 +94,33 @@ class BTLResult(Result):
         return Inference.of(self.release, self.estimate).errors
 
     def _inference(self) -> Inference:
-        equations = score_equations(self.release)
-        return Inference(self.release, equations, self.estimate, self._covariance())
+        return Inference(self.release, self._equations(), self.estimate, self._covariance())
 
     def _shown_errors(self) -> NoisyErrors:
         return self._inference().noisy_errors().through(self._display())
 
+    @once
+    def _equations(self) -> ScoreEquations:
+        return score_equations(self.release)
+
     def _display(self) -> FloatArray:
-        return display(self.release.design)
+        return self._equations().within(display(self.release.design))
 
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
+        """Return numbers by shown coefficient, missing where these are not identified."""
         index = pd.Index(self._names, name="item" if self._plain else "term")
-        return pd.Series(np.array(values), index=index, name=name)
+        found = pd.Series(np.array(values), index=index, name=name)
+        if self._equations().member is not None:
+            found = found.where(np.asarray(self._display().any(axis=1)), np.nan)
+        return found
+
+    @property
+    def components(self) -> tuple[tuple[str, ...], ...]:
+        """The items, in the components that released comparisons connect; mostly one.
+
+        Worths and ranks hold within a component; those of an item alone in it are missing.
+        """
+        return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
 
     def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
         return self._named(standard_errors(self._display(), covariance), name)
@@ -135,7 +152,7 @@ class BTLResult(Result):
     @property
     def estimator(self) -> str:
         """The loss whose minimum the estimates are, before its ridge."""
-        return score_equations(self.release).estimator
+        return self._equations().estimator
 
     @property
     def penalty(self) -> float | Literal["auto"]:
@@ -184,14 +201,14 @@ class BTLResult(Result):
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Estimates over their standard errors."""
-        return (self.params / self.bse).rename(column_heads(self.release)[0])
+        """Estimates over their standard errors; under noise p-values are not of these."""
+        return (self.params / self.bse).rename("z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for a worth equal to the average, or a coefficient of zero."""
         values = inversion.pvalues(self._inference(), self._display())
-        return self._named(values, column_heads(self.release)[1])
+        return self._named(values, column_heads(self.release)[-1])
 
     @property
     def design_effect(self) -> float:
@@ -203,6 +220,10 @@ class BTLResult(Result):
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the estimates."""
+        known = self._named(np.ones(len(self._names)), "").to_numpy()
+        return self._whole_covariance() * np.outer(known, known)
+
+    def _whole_covariance(self) -> pd.DataFrame:
         shown, names = self._display(), list(self._names)
         return pd.DataFrame(shown @ self._covariance().total @ shown.T, names, names)
 
@@ -245,20 +266,33 @@ class BTLResult(Result):
         return worth_table(self._inference(), shown, self.alpha, groups)
 
     def worth(self, at: At = None) -> pd.Series[float]:
-        """Return worths on the multiplicative scale of the logit, which add up to 1."""
+        """Return worths on the multiplicative scale of the logit, adding up to 1 by component."""
         if self.link != LOGIT:
             raise ValueError(
                 f"worth() is the multiplicative scale of the logit, and this fit has "
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
         worths = self._values(at)
-        weight = np.exp(worths - worths.max())
-        return self._series(weight / weight.sum(), "worth")
+        found = np.full(len(worths), np.nan)
+        for part in self._several(worths):
+            weight = np.exp(worths[part] - worths[part].max())
+            found[part] = weight / weight.sum()
+        return self._series(found, "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
-        """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin."""
-        place = np.lexsort((np.argsort(self.release.tie_break), -self._values(at)))
-        return self._series(np.argsort(place) + 1, "rank")
+        """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.
+
+        Where comparisons do not connect all items, ranks are those in one of :attr:`components`.
+        """
+        coin, worths = np.argsort(self.release.tie_break), self._values(at)
+        ranks = np.full(len(worths), np.nan)
+        for part in self._several(worths):
+            ranks[part] = np.argsort(np.lexsort((coin[part], -worths[part]))) + 1
+        return self._series(ranks if np.isnan(ranks).any() else ranks.astype(np.int64), "rank")
+
+    def _several(self, worths: FloatArray) -> list[NDArray[np.int64]]:
+        """Return the parts of more than one item, unless one is all there is."""
+        return [part for part in self._equations().components if len(part) > 1 or len(worths) == 1]
 
     def rank_conf_int(self, alpha: float | None = None, *, at: At = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks, columns ``lower`` and ``upper``.
@@ -267,12 +301,13 @@ class BTLResult(Result):
         simultaneous bands for all differences of two worths.
         """
         low, high = self._at(at).rank_sets(self._level(alpha))
-        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+        frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+        return frame if (known := self.ranks(at).notna()).all() else frame.where(known)
 
     def pairwise(
         self, alpha: float | None = None, *, simultaneous: bool = False, at: At = None
     ) -> pd.DataFrame:
-        """Return every pair's difference, win probability, interval and p-value.
+        """Return every pair's difference, probability of being preferred, interval and p-value.
 
         Parameters
         ----------
@@ -287,7 +322,9 @@ class BTLResult(Result):
         DataFrame
             One row per pair with columns ``item1, item2, difference, std_err, probability, lower,
             upper, pvalue``; ``probability`` is that of item1 being preferred, ``lower`` and
-            ``upper`` its interval, ``pvalue`` tests equal worths.
+            ``upper`` its interval, ``pvalue`` tests equal worths. With ties the column is
+            ``preferred_plus_half_ties`` instead: that probability plus half that of a tie, which is
+            larger; what share of a pair's answers are ties the model does not say.
         """
         every, level = (self._at(at), self.items, self.link), self._level(alpha)
         return pd.DataFrame(pair_table(*every, level, simultaneous=simultaneous))
@@ -304,7 +341,8 @@ class BTLResult(Result):
         Returns
         -------
         DataFrame
-            ``probability`` that item1 is preferred, ``lower`` and ``upper``, indexed as `frame`.
+            ``probability`` that item1 is preferred, with ties ``preferred_plus_half_ties`` as in
+            :meth:`pairwise`; ``lower`` and ``upper``; indexed as `frame`.
 
         Raises
         ------
@@ -315,9 +353,15 @@ class BTLResult(Result):
         return predictions(self._inference(), shown, self._level(alpha), frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:
-        """Return the matrix of win probabilities, row item over column item."""
+        """Return the matrix of win probabilities, row item over column item.
+
+        With ties each is the probability of being preferred plus half that of a tie.
+        """
         worths, names = self._values(at), list(self.items)
-        return pd.DataFrame(self.link.probability(worths[:, None] - worths), names, names)
+        away = worths[:, None] - worths
+        if (facts := self._equations()).member is not None:
+            away = np.where(facts.together | np.eye(len(names), dtype=bool), away, np.nan)
+        return pd.DataFrame(self.link.probability(away), names, names)
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, from which readers compute the error of any difference.
@@ -369,35 +413,56 @@ class BTLResult(Result):
         values = (test.statistic, test.df, test.pvalue)
         return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
 
-    def t_test(self, hypothesis: Any) -> Any:
+    def t_test(self, hypothesis: Any) -> ContrastTests:
         """Test linear hypotheses one by one, by Wald's test with the noise's distribution."""
-        return t_test(self.params, self.cov_params(), self._shown_errors(), hypothesis)
+        return t_test(*self._tested(hypothesis))
 
     def wald_test(self, hypothesis: Any) -> Any:
         """Test linear hypotheses jointly, with errors at the fit and a Monte Carlo p-value.
 
         For the equality of all worths under much noise :meth:`test_homogeneity` sees more.
         """
-        return wald_test(self.params, self.cov_params(), self._shown_errors(), hypothesis)
+        return wald_test(*self._tested(hypothesis))
+
+    def _tested(self, hypothesis: Any) -> tuple[Any, ...]:
+        """Return what a test of a hypothesis needs, which the release must identify."""
+        names = [str(name) for name in self.params.index]
+        weights, constants = constraint(hypothesis, names)
+        if (facts := self._equations()).member is not None:
+            raw, shown = display(self.release.design), self._display()
+            inside = facts.identifies(weights @ raw)
+            # or it is about one number that is printed
+            alone = [np.count_nonzero(row) == 1 and shown[row != 0].any() for row in weights]
+            if not (inside | np.array(alone)).all():
+                raise ValueError(
+                    "hypothesis must compare items within one component of those that the "
+                    "released comparisons connect: see components."
+                )
+        estimated = pd.Series(self._estimated(), index=self.params.index)
+        return estimated, self._whole_covariance(), self._shown_errors(), (weights, constants)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
 
-        One row per item, best first, with ranks; with covariates one row per coefficient.
+        One row per item, best first, with ranks; with covariates one row per coefficient. The
+        statistic ``z`` is there where p-values are of it: without noise, of independent answers.
         """
+        statistic = {"z": self.tvalues} if len(column_heads(self.release)) > 1 else {}
         named = {
             "worth" if self._plain else "coef": self.params,
             "std_err": self.bse,
             "sampling": self.bse_sampling,
             "privacy": self.bse_privacy,
-            "z": self.tvalues,
+            **statistic,
             "pvalue": self.pvalues,
         }
         frame = pd.DataFrame(named).join(self.conf_int())
         if not self._plain:
             return frame
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
-        return frame.sort_values("rank")
+        parts = sorted(self._equations().components, key=len, reverse=True)
+        inside = [frame.iloc[part].sort_values("rank") for part in parts]
+        return pd.concat(inside) if len(parts) > 1 else inside[0]
 
     def summary(self, details: bool = False) -> tables.Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
@@ -407,13 +472,29 @@ class BTLResult(Result):
             self.to_frame(),
             self.test_homogeneity() if self._plain else self.wald_test_terms(),
             alpha=self.alpha,
+            parts=self.components,
             estimator=self.estimator,
             effect=self.design_effect,
+            fit_of_items=self._fit_of_items(),
             likelihood=loglikelihood.likelihood_lines(self),
             penalty=size + (", bias-corrected" if self.corrected else ""),
             warnings=self.warnings,
             details=details,
         )
+
+    def _fit_of_items(self) -> list[str]:
+        """Return what is said of how far items are from where their covariates put them."""
+        facts = self.release.design.covariates
+        if facts is None or not self.release.design.item_freedom:
+            return []
+        found = np.sqrt(item_scatter(self.release, self.corrected))
+        each = ", ".join(f"{name} {sd:.2f}" for name, sd in zip(facts.columns, found, strict=True))
+        return [
+            f"Lack of fit of the item covariates (Monte Carlo): "
+            f"{format_pvalue(self.test_lack_of_fit()['pvalue'])}; estimated scatter of the items "
+            f"about them: {each}. It is part of the standard errors, and t quantiles have the "
+            f"{self.release.design.item_freedom} degrees of freedom that items leave for it."
+        ]
 
     def plot_worth(self, ax: Axes | None = None) -> Figure:
         """Draw worths with sampling-only and full intervals; with covariates, of every group."""
@@ -424,15 +505,19 @@ class BTLResult(Result):
         if facts is None:
             return plots.worth(self.to_frame(), self.alpha, heading, name, ax=ax)
         factors = [factor for factor, _ in facts.factors]
-        return plots.group_worths(self.worths(), factors, self.alpha, heading, name, ax=ax)
+        what = f"worth ({name} scale, centred)"
+        return plots.group_worths(self.worths(), factors, self.alpha, heading, what, ax=ax)
 
     def plot_pairwise(self, ax: Axes | None = None, *, at: At = None) -> Figure:
-        """Draw the win probabilities as a heat map, best item first."""
+        """Draw :meth:`probabilities` as a heat map, best item first."""
         from privrank.results import plots
 
-        order = list(self.ranks(at).sort_values().index)
+        order = [name for name in self.to_frame().index if self._plain] or list(
+            self.ranks(at).sort_values().index
+        )
         table = self.probabilities(at).loc[order, order]
-        return plots.pairwise(table, caption(self.release), ax=ax)
+        named = {"label": "P(row) + P(tie) / 2"} if self.release.design.ties else {}
+        return plots.pairwise(table, caption(self.release), **named, ax=ax)
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw the worths (:meth:`plot_worth`)."""
@@ -442,7 +527,8 @@ class BTLResult(Result):
         return {"penalty": self.requested, "solver": self.solver}
 
     def _estimates(self) -> dict[str, Any]:
-        return {"params": dict(self.params), "penalty": self.penalty}
+        known = self.params.dropna()
+        return {"params": dict(known), "penalty": self.penalty}
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         return self.params, self.bse, ()

@@ -16,6 +16,7 @@ from privrank.mechanisms.statistics.distances import DISTANCES
 from privrank.planning.effects import DetectableEffect, check_power, detectable_between
 from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Part
 from privrank.results import tables
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.details import (
     clear_differences,
@@ -35,6 +36,7 @@ from privrank.results.guarantee import (
     units,
 )
 from privrank.results.testnotes import between_groups
+from privrank.results.testwords import redrawn
 from privrank.util.checks import check_alpha, check_count, check_flag
 
 if TYPE_CHECKING:
@@ -150,9 +152,9 @@ class ClosenessResult(Result):
         Returns
         -------
         low, high : float
-            With one row per unit, and of another statistic than Kendall's, the interval contains 0
-            if and only if the test at level `alpha` does not reject; the smallest positive number
-            stands for a lower end that is open at 0.
+            Of another statistic than Kendall's, the interval contains 0 if and only if the test at
+            level `alpha` does not reject; the smallest positive number stands for a lower end that
+            is open at 0.
 
         Raises
         ------
@@ -192,7 +194,7 @@ class ClosenessResult(Result):
         DetectableEffect
             How far the smallest group is from the others, in which everything is equally likely: of
             rankings, the Mallows model with the largest phi; of choices, half of the categories
-            more likely than the others. Units have one row each.
+            more likely than the others.
 
         Raises
         ------
@@ -328,7 +330,9 @@ class ClosenessResult(Result):
                 *self._effect_words(interval),
                 *detail_words(self.release, self._details(), self.alpha),
                 *(_COMPLETED if sample.completed else ()),
+                holds_if(assumptions(self.release)),
                 promise(self.release, self._protected()),
+                *self._arithmetic(),
                 *(seed_notes([self.release]) if details else []),
             ),
         )
@@ -339,6 +343,15 @@ class ClosenessResult(Result):
         return {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}[
             self._form
         ]
+
+    def _arithmetic(self) -> tuple[str, ...]:
+        """Return what the proof of a smoothed p-value takes as ideal."""
+        if self.pvalue is None or self.release.source == "none":
+            return ()
+        return (
+            "The privacy of this mechanism assumes idealised arithmetic in one step: the noise is "
+            "exact but for a rounding that alters the p-value with a probability below 2e-10.",
+        )
 
     @property
     def _form(self) -> str | None:
@@ -355,20 +368,20 @@ class ClosenessResult(Result):
             return f"the {what} and who is in which group"
         if self.release.sample.paired:
             return f"both {what} of a respondent"
-        return f"the {what}; who is in which group is taken as public"
+        return f"the {what}, not who is in which group"
 
     def _verdict(self) -> str:
         verb = "is" if self.reject else "is not"
         if self.pvalue is not None:
-            noisy = " The p-value accounts for the privacy noise."
             return (
                 f"H0 {verb} rejected at level {self.alpha:g}: {format_pvalue(self.pvalue)}."
-                f"{noisy if self.release.source != 'none' else ''}"
+                f"{redrawn(self.release)}{self._power_words()}"
             )
         if self._form == "decision":
             return (
                 f"H0 {verb} rejected at level {self.alpha:g}, fixed beforehand. This method "
-                f"releases the decision alone, so there is no p-value."
+                f"releases the decision alone, so there is no p-value; another draw of the noise "
+                f"may decide otherwise."
             )
         return (
             f"The bit says that the distributions {'differ' if self.reject else 'do not differ'}. "
@@ -376,6 +389,16 @@ class ClosenessResult(Result):
             f"test of a stated level: how often it errs depends on the numbers of units and "
             f"categories."
         )
+
+    def _power_words(self) -> str:
+        """Return which line computes what would have been found, where H0 is kept."""
+        sample = self.release.sample
+        if self.reject or sample.paired:
+            return ""
+        line = "detectable_effect() of this result computes the smallest difference"
+        if sample.private_labels:
+            line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"
+        return f" That is no evidence of equality: {line} that this design finds with power 0.9."
 
     def _effect_words(self, interval: tuple[float, float] | None) -> tuple[str, ...]:
         part, distance = self._effect, self.asked.distance

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from privrank.results.base import Result
-from privrank.results.guarantee import SEEDED
+from privrank.results.guarantee import SEEDED, UNIDENTIFIED
 from privrank.results.labels import check_labels
 from privrank.results.tables import RANK_OF, Column, Table
 from privrank.util.checks import check_count, check_names
@@ -168,9 +169,15 @@ def _estimate_rows(
     every = dict.fromkeys(chain.from_iterable(map(str, c.params.index) for c in columns))
     for term in every if asked is None else [row for row in asked if row in every]:
         known = [column if term in column.params.index else None for column in columns]
-        rows.append((term, *("" if c is None else f"{c.params[term]:.{digits}f}" for c in known)))
-        rows.append(("", *("" if c is None else f"({c.bse[term]:.{digits}f})" for c in known)))
+        found = ["" if c is None else _number(c.params[term], digits) for c in known]
+        errors = ["" if c is None else f"({_number(c.bse[term], digits)})" for c in known]
+        rows.append((term, *found))
+        rows.append(("", *("" if UNIDENTIFIED in error else error for error in errors)))
     return rows
+
+
+def _number(value: float, digits: int) -> str:
+    return UNIDENTIFIED if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _fact_rows(

@@ -13,6 +13,7 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.release import PAIR_COUNTS, PAIRS, SCORE, TOTALS, Release
 from privrank.results import tables
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.guarantee import (
     level_notes,
     noise_source,
@@ -98,22 +99,19 @@ def _noise(result: AggregationResult) -> tuple[str, str]:
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
     release, level = result.release, f"{100 * (1 - result.alpha):g} %"
-    settings, notes = release.plan.settings, []
+    settings, of_sample, notes = release.plan.settings, result.target == "sample", []
     if "borda" in frame:
         m = len(frame)
         # every pair that is separated takes one rank off the upper end of one item
         known = round((m - frame["rank_upper"]).sum())
+        bound = not of_sample and not release.local
         notes += [
-            f"Borda: mean number of items that an item is placed before, with {level} intervals "
-            f"for the {result.target}.",
-            f"Ranks: those by Borda score in the {result.target}, for all items at once at "
-            f"{level}; they order {known} of {m * (m - 1) // 2} pairs of items.",
+            f"Borda: items below on average; {level} intervals"
+            f"{' for the sample' * of_sample}, one at a time"
+            f"{'; std err is a bound' * bound}.",
+            f"Ranks: by Borda score, all at once; they order {known} of "
+            f"{m * (m - 1) // 2} pairs of items.",
         ]
-        if details and result.target == "population" and not release.local:
-            notes.append(
-                "Intervals are wide by design: they allow for the largest sampling variance of "
-                "such a mean."
-            )
     notes += [text for name, text in _READINGS.items() if name in settings]
     if "over_next" in frame:
         notes.append("Over next: fraction of the rankings that place an item before the next one.")
@@ -127,7 +125,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         low, high = result.score_conf_int()
         notes.append(
             f"Kemeny score: a ranking differs from the consensus on {result.kemeny_score:.3f} of "
-            f"{len(frame) * (len(frame) - 1) // 2} pairs on average (conservative {level} interval "
+            f"{len(frame) * (len(frame) - 1) // 2} pairs on average ({level} interval "
             f"{low:.3f} to {high:.3f})."
         )
     if release.plan.method == "exponential mechanism" and release.source != "none":
@@ -136,6 +134,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         gap = release.found["gap"]
         notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
     notes += [f"Warning: {caution}" for caution in cautions(release)]
+    notes.append(holds_if(["sample"] if of_sample else assumptions(release)))
     notes += [promise(release, "the rankings"), *level_notes(release, "ranking")]
     if not details:
         return notes

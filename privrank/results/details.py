@@ -96,10 +96,7 @@ def hypotheses_of(sample: Sample) -> str:
         f"H0: the {sample.kind} of all groups have the same distribution. H1: they have not"
     )
     if sample.paired:
-        hypotheses = (
-            f"H0: the two {sample.kind} of a respondent are exchangeable. H1: their distributions "
-            f"differ"
-        )
+        hypotheses = f"H0: the two {sample.kind} of a respondent are exchangeable. H1: they are not"
     return f"{hypotheses}. Groups{by}: {sizes}."
 
 

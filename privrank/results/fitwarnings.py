@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privrank.bradley_terry.estimate import Estimate
+from privrank.bradley_terry.noisycounts import pair_counts
 from privrank.bradley_terry.ridge import nominal_information
 from privrank.bradley_terry.score import ScoreEquations, attainable
 from privrank.release.release import Release
 from privrank.results.guarantee import UNFINISHED, delta_notes
 from privrank.util.solvers import largest_ratio
 
-__all__ = ["fit_warnings"]
+__all__ = ["fit_warnings", "lonely_note"]
+
+IntArray = NDArray[np.int64]
 
 BEYOND = (
     "Warning: noise has carried the counts beyond what any answers can give, so the most extreme "
@@ -26,30 +31,35 @@ UNANIMOUS = (
 )
 """In the local model unanimous answers to a pair are at the limit at every epsilon."""
 
-ROUGH_SIZE = 1 / 4
-"""Standard error of a released group size, over the size, beyond which it is too rough."""
+ROUGH = 1 / 4
+"""Standard error of a group's released answers, over these, beyond which they are too rough."""
 
 
 def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
     """Return the warnings that go with a fit."""
-    plain, messages = equations.covariates is None, []
+    plain = equations.covariates is None
+    messages = _part_notes(release, equations)
     if fitted.infinite:
         messages.append(
             f"Warning: without a penalty the {'worths' if plain else 'coefficients'} are not "
             f"finite at this release (an item or group won or lost all its comparisons); "
             f"penalty='auto' was used."
         )
-    noisy = plain and release.source != "none"
+    noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
     if noisy and not attainable(equations.score, equations.pairs, equations.function):
         messages.append(UNANIMOUS if release.local else BEYOND)
     if not fitted.converged:
         messages.append(UNFINISHED)
-    messages += delta_notes(release) + _size_notes(equations)
+    messages += delta_notes(release) + _group_notes(equations)
     ridge = fitted.ridge
     if isinstance(ridge, np.ndarray):
         curvature = equations.fitted.mean_curvature * equations.pairs.count
         information = equations.linear.information(np.asarray(curvature))
-        if ridge.any() and (most := largest_ratio(ridge, information)) > 1.0:
+        # what is not identified is not shown
+        known = equations.linear.identity
+        rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
+        most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
+        if most > 1.0:
             amount = "exceeds" if math.isinf(most) else f"is {most:.2g} times"
             messages.append(
                 f"Warning: the ridge {amount} the information in at least one direction, so "
@@ -67,20 +77,57 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     return tuple(messages)
 
 
-def _size_notes(equations: ScoreEquations) -> list[str]:
-    """Return the warning that goes with groups too small for the noise of their sizes."""
-    facts, error = equations.covariates, math.sqrt(equations.size_variance)
+def lonely_note(items: Sequence[str], parts: Sequence[IntArray]) -> str:
+    """Return which items are not identified; nothing where all are."""
+    alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
+    if len(alone) == len(items):
+        return (
+            "Warning: nothing is identified, as the released comparisons do not exceed their "
+            "noise: use a larger epsilon or more comparisons."
+        )
+    if not alone:
+        return ""
+    return (
+        f"Warning: not identified: {', '.join(alone)}, whose released comparisons with the other "
+        f"items do not exceed their noise. Worths, win rates and ranks are those among the others."
+    )
+
+
+def _part_notes(release: Release, equations: ScoreEquations) -> list[str]:
+    """Return the warnings that go with items that the released comparisons do not connect."""
+    items, parts = release.design.items, equations.components
+    several, facts = [part for part in parts if len(part) > 1], equations.covariates
+    found = [note] if (note := lonely_note(items, parts)) else []
+    if len(several) > 1:
+        names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
+        found.append(
+            f"Warning: the released comparisons fall into components, {names}, as those between "
+            f"them do not exceed their noise: worths and ranks hold in each, and how items of two "
+            f"of them compare is not identified."
+        )
+    whole = len(parts) == 1 and facts is not None and facts.item_columns
+    if whole and pair_counts(release).member is not None:
+        found.append(
+            "Warning: the released comparisons do not connect all items, so that some worths and "
+            "ranks rest on the item covariates alone."
+        )
+    return found
+
+
+def _group_notes(equations: ScoreEquations) -> list[str]:
+    """Return the warning that goes with groups of too few answers for the noise of these."""
+    facts, error = equations.covariates, math.sqrt(equations.group_variance)
     if facts is None or error == 0.0:
         return []
     rough = [
-        f"{', '.join(f'{name} {level}' for name, level in cell.items())} ({size:.0f})"
-        for cell, size in zip(facts.cell_labels, facts.units, strict=True)
-        if error > ROUGH_SIZE * size
+        f"{', '.join(f'{name} {level}' for name, level in cell.items())} ({answers:.0f})"
+        for cell, answers in zip(facts.cell_labels, equations.group_answers, strict=True)
+        if error > ROUGH * answers
     ]
     if not rough:
         return []
     return [
-        f"Warning: the noise of the group sizes (standard error {error:.3g}) is large beside the "
-        f"released size of {'; '.join(rough)}, so that statements about these levels are known to "
-        f"cover less than stated: use a larger epsilon, or merge rare levels."
+        f"Warning: the noise of the answers of each group (standard error {error:.3g}) is large "
+        f"beside the released answers of {'; '.join(rough)}, so that statements about these levels "
+        f"are known to cover less than stated: use a larger epsilon, or merge rare levels."
     ]

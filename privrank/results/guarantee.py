@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from privrank.bradley_terry.inference import by_scores
+from privrank.bradley_terry.moments import effect_error
 from privrank.distributions.links import BUILT_IN, LOGIT
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import LAW_NAMES, noise_choices
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.release import (
+    CEILING,
     DEPENDENCE,
     GAIN,
-    GROUP_SIZES,
+    GROUP_ANSWERS,
     LARGEST,
     MOMENTS,
     NET,
@@ -33,6 +36,7 @@ __all__ = [
     "SEEDED",
     "UNCERTAIN",
     "UNFINISHED",
+    "UNIDENTIFIED",
     "bound_notes",
     "caption",
     "column_name",
@@ -45,7 +49,9 @@ __all__ = [
     "noise_source",
     "privacy_notes",
     "promise",
+    "pvalue_cell",
     "rank_range",
+    "reading",
     "release_facts",
     "seed_notes",
     "spent",
@@ -64,12 +70,15 @@ UNCERTAIN = (
     "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
 )
 
+UNIDENTIFIED = "not identified"
+"""What is printed in place of a number that a release does not identify."""
+
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
 _SIDE_RELEASES = (
     (DEPENDENCE, "dependence of answers"),
     (PAIR_COUNTS, "pair counts"),
-    (GROUP_SIZES, "group sizes"),
+    (GROUP_ANSWERS, "answers of each group"),
     (ORDER_EFFECT, "order effect"),
 )
 
@@ -81,7 +90,7 @@ def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str
     """
     design = release.design
     counts = {
-        "observed": "observed, public" if design.kind == "public" else "observed (non-private)",
+        "observed": "observed",
         "declared": "declared",
         "equal": "assumed equal",
         "released": "released",
@@ -89,8 +98,7 @@ def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str
     return (
         ("Items:", str(len(design.items))),
         *units(release, "comparison"),
-        ("Design:", design.kind),
-        ("Pair counts:", counts),
+        ("Design:", f"{design.kind}, pair counts {counts}"),
         ("Mechanism:", _mechanism(release)),
         *([("Noise scale:", _scales(release))] if details else []),
         ("Noise source:", noise_source(release)),
@@ -219,9 +227,9 @@ def allowance(release: Release) -> str:
     noisy = "sampling" if release.source == "none" else "sampling, privacy noise"
     if DEPENDENCE in release.parts:
         where = (
-            "the strongest dependence found in any"
+            "the strongest dependence of any"
             if LARGEST in release.found
-            else ("the dependence found in each")
+            else "the dependence found in each"
         )
         return f"allowing for {noisy} and {where} difference"
     noisy = noisy.replace(", ", " and ")
@@ -230,14 +238,21 @@ def allowance(release: Release) -> str:
     return f"allowing for {noisy}, as if a respondent's answers were independent"
 
 
-def column_heads(release: Release) -> tuple[str, str]:
-    """Return what a fit calls its estimates over their errors, and its p-values.
+def column_heads(release: Release) -> tuple[str, ...]:
+    """Return what a fit calls its p-values, after the statistic that they are of.
 
-    With noise p-values are those of score tests, which intervals agree with; else of the first.
+    Those of score tests, and under noise by its distribution, are of none that is printed.
     """
-    if release.source != "none":
-        return "z", "score p"
+    if by_scores(release) or release.source != "none":
+        return ("p-value",)
     return ("t", "P>|t|") if MOMENTS[0] in release.parts else ("z", "P>|z|")
+
+
+def reading(release: Release) -> str:
+    """Return how the codes of outcomes were read, where a 0 is one of them."""
+    if not release.design.ties:
+        return ""
+    return "Outcome 1, 0, -1: first preferred, tie, second preferred. "
 
 
 def count_notes(release: Release, estimate: str) -> list[str]:
@@ -281,7 +296,7 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     """
     design = release.design
     what = (
-        "the answers; who compared which pairs, missing answers included, is taken as public"
+        "the answers, not who answered which pairs"
         if design.kind == "public"
         else "the answers and who compared which pairs"
     )
@@ -296,6 +311,12 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     ]
     if shares:
         notes.append(f"Epsilon includes {' and '.join(shares)}.")
+    if LARGEST in release.found:
+        notes.append(
+            f"The design effect was released with noise of standard error "
+            f"{effect_error(release):.2g}; it is taken to be at most "
+            f"{release.found[CEILING]:.2f}, the most that any answers bring about."
+        )
     return notes + _choice_notes(release) + seed_notes([release])
 
 
@@ -304,10 +325,9 @@ def bound_notes(design: Design) -> list[str]:
     if design.excess == "refuse":
         return []
     pairs = ", one of each pair" * design.distinct_pairs
-    groups = "" if design.covariates is None else "; groups are taken to answer equally often"
     return [
         f"Of every respondent a secret random draw kept at most {design.max_rows} "
-        f"answer{'s' * (design.max_rows > 1)}{pairs}; how many it left out is not told{groups}."
+        f"answer{'s' * (design.max_rows > 1)}{pairs}; how many it left out is not told."
     ]
 
 
@@ -347,10 +367,10 @@ def promise(release: Release, what: str, row: str = "row") -> str:
     if isinstance(survey, Design) and survey.excess == "sample":
         whom += " with all their rows, however many,"
     elif survey.unit == "respondent" and survey.max_rows > 1:
-        whom += f" with all their rows (at most {survey.max_rows})"
+        whom += f" (at most {survey.max_rows} rows)"
     return (
-        f"Privacy: replacing {whom} changes the probability of any output by a factor of at "
-        f"most {factor}{slack}. This protects {what}."
+        f"Privacy: replacing {whom} changes no output's probability by more than a factor "
+        f"{factor}{slack}. This protects {what}."
     )
 
 
@@ -411,6 +431,11 @@ def title(name: str, release: Release) -> str:
 def rank_range(low: int, high: int) -> str:
     """Return a rank set as it is printed."""
     return f"{low}" if low == high else f"{low}-{high}"
+
+
+def pvalue_cell(value: float) -> str:
+    """Return a p-value as it is printed in a table, where none is 0."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def format_pvalue(value: float) -> str:

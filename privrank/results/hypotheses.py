@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,28 +15,140 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.encode.formula import constraint
 from privrank.results import tables
+from privrank.results.guarantee import pvalue_cell
+from privrank.util.checks import check_alpha
 from privrank.util.solvers import pseudo_inverse, rank
 
-__all__ = ["t_test", "wald_test"]
+__all__ = ["ContrastTests", "t_test", "wald_test"]
 
 FloatArray = NDArray[np.float64]
+
+_LONGEST = 60
+"""Letters of the name of a contrast that are shown."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ContrastTests:
+    """Tests of linear hypotheses one by one, with the words of statsmodels.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The contrasts, as they are printed.
+    effect : ndarray, shape (rows,)
+        Their estimates.
+    sd : ndarray, shape (rows,)
+        Standard errors of these.
+    tvalue : ndarray, shape (rows,)
+        Distances of the estimates from the hypotheses, over their standard errors.
+    pvalue : ndarray, shape (rows,), or a number where there is one row
+        How probable so large a distance is, by the distribution of the errors: under noise this is
+        not the p-value of a normal `tvalue`, which is then not printed.
+    weights : ndarray, shape (rows, p)
+        The contrasts as weights of the coefficients.
+    errors : NoisyErrors
+        Errors of the coefficients.
+    """
+
+    names: tuple[str, ...]
+    effect: FloatArray
+    sd: FloatArray
+    tvalue: FloatArray
+    pvalue: FloatArray
+    weights: FloatArray
+    errors: NoisyErrors
+
+    @property
+    def statistic(self) -> FloatArray:
+        """Another name of `tvalue`."""
+        return self.tvalue
+
+    def conf_int(self, alpha: float = 0.05) -> FloatArray:
+        """Return confidence intervals of the contrasts, shape (rows, 2)."""
+        half = self.errors.half_widths(self.weights, check_alpha(alpha))
+        return np.column_stack((self.effect - half, self.effect + half))
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return the table of the summary as a data frame."""
+        lower, upper = self.conf_int(alpha).T
+        named = {"coef": self.effect, "std_err": self.sd}
+        named |= {name: self.tvalue for name in self._statistic}
+        frame = pd.DataFrame(named, index=pd.Index(self.names, name="contrast"))
+        return frame.assign(pvalue=np.atleast_1d(self.pvalue), lower=lower, upper=upper)
+
+    @property
+    def _statistic(self) -> tuple[str, ...]:
+        """The name of the statistic, where the p-value is of its normal or t distribution."""
+        if self.errors.noise is not None:
+            return ()
+        return ("z",) if math.isinf(self.errors.df) else ("t",)
+
+    def summary(self, alpha: float = 0.05) -> tables.Table:
+        """Return the tests as a table; `alpha` is one minus the level of its intervals."""
+        frame, named = self.summary_frame(alpha), self._statistic
+        numbers = [*frame.columns[: 2 + len(named)]]
+        rows = tuple(
+            (
+                str(name),
+                *(f"{row[number]:.4f}" for number in numbers[:1]),
+                *(f"{row[number]:.3f}" for number in numbers[1:]),
+                pvalue_cell(row["pvalue"]),
+                *(f"{row[end]:.3f}" for end in ("lower", "upper")),
+            )
+            for name, row in zip(frame.index, frame.to_dict("records"), strict=True)
+        )
+        heads = (*named, *(f"P>|{name}|" for name in named)) or ("p-value",)
+        limits = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]")
+        note = "P-values and intervals are by the distribution of sampling error plus noise."
+        return tables.Table(
+            title="Tests of Contrasts",
+            header=(),
+            columns=("", "coef", "std err", *heads, *limits),
+            rows=rows,
+            notes=() if named else (note,),
+        )
+
+    def __repr__(self) -> str:
+        """Show the table."""
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -> str:
+    """Return a contrast as a reader writes it, such as "a - b" or "0.5 a + 0.5 b - c = 1"."""
+    text = ""
+    for weight, name in zip(weights, names, strict=True):
+        if weight != 0:
+            sign = (" - " if weight < 0 else " + ") if text else "-" * bool(weight < 0)
+            text += sign + (name if abs(weight) == 1 else f"{abs(weight):g} {name}")
+    text += f" = {constant:g}" * bool(constant)
+    return textwrap.shorten(text, _LONGEST, placeholder=" ...")
 
 
 def t_test(
     params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
-) -> Any:
+) -> ContrastTests:
     """Test linear hypotheses one by one; see :func:`privrank.encode.formula.constraint`.
 
-    Statistics are those of statsmodels; p-values and intervals are by the distribution of the
-    errors.
+    P-values and intervals are by the distribution of the errors.
     """
-    weights, constants = constraint(hypothesis, [str(name) for name in params.index])
-    result = tables.wald_results(params, covariance.to_numpy()).t_test((weights, constants))
-    if not errors.normal_alone:
-        away = weights @ params.to_numpy() - constants.ravel()
-        result.pvalue = np.squeeze(errors.pvalues(weights, away))
-        result.dist = _Quantiles(weights, errors, np.ravel(result.sd))
-    return result
+    known = [str(name) for name in params.index]
+    weights, constants = constraint(hypothesis, known)
+    constants, effect = constants.ravel(), weights @ params.to_numpy()
+    variance = np.einsum("rp,pq,rq->r", weights, covariance.to_numpy(), weights, optimize=True)
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    away = effect - constants
+    return ContrastTests(
+        tuple(_contrast_name(*row, known) for row in zip(weights, constants, strict=True)),
+        effect,
+        sd,
+        np.divide(away, sd, np.full_like(away, np.nan), where=sd > 0),
+        np.squeeze(errors.pvalues(weights, away)),
+        weights,
+        errors,
+    )
 
 
 def wald_test(
@@ -55,16 +170,3 @@ def wald_test(
         result.pvalue = np.asarray(pvalue)
         result.distribution = "Monte Carlo"
     return result
-
-
-@dataclass(frozen=True, slots=True)
-class _Quantiles:
-    """Quantiles of t statistics, as ``conf_int`` of statsmodels asks for them."""
-
-    weights: FloatArray
-    errors: NoisyErrors
-    sd: FloatArray
-
-    def ppf(self, probability: float) -> FloatArray:
-        """Return the quantile of each statistic for a probability above one half."""
-        return self.errors.half_widths(self.weights, 2.0 * (1.0 - probability)) / self.sd

@@ -180,7 +180,7 @@ def latex_table(table: Table) -> str:
     height = _PAGE - _FOOT[2] * (notes + len(table.header) / 2.0)
     specification, size, page = _specification(columns, height)
     facts = max(size, "footnotesize", key=[name for name, *_ in _SIZES].index)
-    parts, made = _parts(table, page), []
+    parts, made = _parts(table, page), [r"% in the preamble: \usepackage{booktabs,tabularx}"]
     for place, rows in enumerate(parts):
         header = table.header if place == 0 else ()
         title = _escaped(table.title) + (" (continued)" if place else "")

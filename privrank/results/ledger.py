@@ -38,16 +38,14 @@ class Budget(Ledger):
     ------
     ValueError, TypeError, OSError
         If a number is out of its range or `unit` is unknown; if the file is not a ledger, is
-        another one, has been changed or cut short, or cannot be read, locked or written.
-    RuntimeError
-        If the file is replaced while it is opened.
+        another one, has been damaged or cut short, or cannot be read, locked or written.
 
     Notes
     -----
-    A line of the file says when what was released, by which model, and what it cost. Beside it is
-    its seal, a second file that shows if lines are missing: keep the two together. What is in a
-    ledger cannot be taken back, and an older copy of the two files put in their place would forget
-    what was spent since. A local disk is safer than a network folder.
+    The file is an SQLite database, to whose one table lines are only added: each says when what was
+    released, by which model, and what it cost. What is in a ledger cannot be taken back. An open
+    ledger refuses a file that was put back to an earlier state; one that is opened after that knows
+    only what it finds, since the analyst is trusted. A local disk is safer than a network folder.
 
     Examples
     --------

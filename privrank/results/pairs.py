@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,27 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.inversion import intervals
 from privrank.bradley_terry.worths import Worths, pair_predictors, standard_errors
 from privrank.distributions.links import Link
+from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.checks import check_flag
 
-__all__ = ["pair_table", "predictions", "predictors_of", "quasi_table", "worth_table"]
+__all__ = [
+    "chance_name",
+    "pair_table",
+    "predictions",
+    "predictors_of",
+    "quasi_table",
+    "worth_table",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+def chance_name(releases: Sequence[Release]) -> str:
+    """Return what the link's probability is called: a tie counts as half a preference."""
+    tied = any(release.design.ties for release in releases)
+    return "preferred_plus_half_ties" if tied else "probability"
 
 
 def pair_table(
@@ -36,15 +51,16 @@ def pair_table(
     """
     first, second = np.triu_indices(len(items), 1)
     names = np.array(items, dtype=object)
-    difference = worths.values[first] - worths.values[second]
-    count = len(first) if check_flag("simultaneous", simultaneous) else 1
+    together = worths.together
+    difference = np.where(together, worths.values[first] - worths.values[second], np.nan)
+    count = max(int(together.sum()), 1) if check_flag("simultaneous", simultaneous) else 1
     lower, upper = worths.intervals(alpha / count)
     return {
         "item1": names[first],
         "item2": names[second],
         "difference": difference,
-        "std_err": worths.contrast_errors[first, second],
-        "probability": link.probability(difference),
+        "std_err": np.where(together, worths.contrast_errors[first, second], np.nan),
+        chance_name([worths.inference.release]): link.probability(difference),
         "lower": link.probability(lower),
         "upper": link.probability(upper),
         "pvalue": np.minimum(count * worths.pvalues, 1.0),
@@ -91,8 +107,9 @@ def predictions(
 ) -> pd.DataFrame:
     """Return the probabilities that go with predictors, shape (rows, p), and their limits."""
     t, link = shown @ inference.fitted.coefficients, inference.release.link
+    t = np.where(inference.equations.identifies(shown), t, np.nan)
     lower, upper = intervals(inference, shown, alpha)
-    sides = {"probability": t, "lower": lower, "upper": upper}
+    sides = {chance_name([inference.release]): t, "lower": lower, "upper": upper}
     chances = {name: link.probability(side) for name, side in sides.items()}
     return pd.DataFrame(chances, index=index)
 
@@ -104,11 +121,13 @@ def worth_table(
     groups: list[dict[str, Any]],
 ) -> pd.DataFrame:
     """Return the worths of groups with their errors, by the map from coefficients to them."""
-    lower, upper = intervals(inference, shown, alpha)
+    inside = inference.equations.within(shown)
+    lower, upper = intervals(inference, inside, alpha)
+    known = np.where(np.isnan(lower) & ~inside.any(axis=1), np.nan, 1.0)
     rows = [group | {"item": item} for group in groups for item in inference.release.design.items]
     return pd.DataFrame(rows).assign(
-        worth=shown @ inference.fitted.coefficients,
-        std_err=standard_errors(shown, inference.errors.total),
+        worth=known * (inside @ inference.fitted.coefficients),
+        std_err=known * standard_errors(inside, inference.errors.total),
         lower=lower,
         upper=upper,
     )
@@ -118,13 +137,14 @@ def quasi_table(worths: Worths, items: tuple[str, ...]) -> pd.DataFrame:
     """Return worths with their standard and quasi standard errors, as a frame by item."""
     if len(items) < 3:
         raise ValueError("quasi standard errors need at least three items.")
-    q, off = quasi_variances(worths.covariance)
-    return pd.DataFrame(
-        {
-            "worth": worths.values,
-            "std_err": np.sqrt(np.maximum(np.diag(worths.covariance), 0.0)),
-            "quasi_se": np.sqrt(np.where(q > 0, q, np.nan)),
-            "largest_error": np.abs(off).max(axis=1),
-        },
-        index=pd.Index(items, name="item"),
-    )
+    table, index = np.full((len(items), 4), np.nan), pd.Index(items, name="item")
+    for part in worths.inference.equations.components:
+        inside = worths.covariance[np.ix_(part, part)]
+        if len(part) > 1:
+            table[part, 0] = worths.values[part]
+            table[part, 1] = np.sqrt(np.maximum(np.diag(inside), 0.0))
+        if len(part) > 2:
+            q, off = quasi_variances(inside)
+            table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
+            table[part, 3] = np.abs(off).max(axis=1)
+    return pd.DataFrame(table, index, ["worth", "std_err", "quasi_se", "largest_error"])

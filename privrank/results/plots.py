@@ -3,10 +3,13 @@
 Released numbers only. Every function is given a table or numbers of a result (`frame` is that of
 its ``to_frame()`` unless it says otherwise), the significance level `alpha` of its bars, and a
 `caption`, the guarantee, which becomes the title; it draws into ``ax=`` and returns the figure.
+Titles and labels are broken where the axes end. The title is the one that ``ax.set_title`` sets: a
+user's takes its place, and axes that have one keep it.
 """
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,10 +61,21 @@ def _rows(m: int) -> tuple[tuple[float, float], int]:
     return ((6.4, 0.42 * m + 1.5), 32) if m <= 20 else ((6.4, 0.24 * m + 1.5), 16)
 
 
-def _finish(ax: Any, caption: str, sides: tuple[str, ...] = ("top", "right")) -> None:
+def _broken(ax: Any, text: str) -> str:
+    """Return a text broken into lines of the width of the axes, at 12 letters an inch."""
+    width = ax.get_position().width * ax.figure.figure.get_figwidth()
+    return textwrap.fill(text, max(24, int(12 * width)))
+
+
+def _finish(
+    ax: Any, caption: str, label: str = "", sides: tuple[str, ...] = ("top", "right")
+) -> None:
     for side in sides:
         ax.spines[side].set_visible(False)
-    ax.set_title(caption, fontsize="medium", loc="left", parse_math=False)
+    if label:
+        ax.set_xlabel(_broken(ax, label))
+    if not ax.get_title():
+        ax.set_title(_broken(ax, caption), fontsize="medium", parse_math=False)
 
 
 def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
@@ -90,7 +104,7 @@ def _caterpillar(
     ax.set_yticks(rows, [str(item) for item in frame.index], parse_math=False)
     ax.set_ylim(-0.6, len(frame) - 0.4)
     words = [
-        f"{low}" if low == high else f"{low}–{high}"
+        "not identified" if np.isnan(low) else f"{low:.0f}" + f"–{high:.0f}" * (low < high)
         for low, high in zip(frame["rank_lower"], frame["rank_upper"], strict=True)
     ]
     margin = {"xycoords": ("axes fraction", "data"), "color": "0.35", "annotation_clip": False}
@@ -112,11 +126,11 @@ def worth(
     ax.hlines(
         rows, frame["worth"] - half, frame["worth"] + half, color=_INK, lw=5, alpha=0.55, zorder=2
     )
-    ax.set_xlabel(
-        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals:\n"
-        f"dark, sampling error alone; light, privacy noise included"
+    label = (
+        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals: dark, sampling error "
+        f"alone; light, privacy noise included"
     )
-    _finish(ax, caption)
+    _finish(ax, caption, label)
     return figure
 
 
@@ -125,11 +139,14 @@ def group_worths(
     factors: list[str],
     alpha: float,
     caption: str,
-    link: str,
+    what: str,
     *,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the worths of the groups that `factors` name side by side; `frame` is ``worths()``."""
+    """Draw the worths of the groups that `factors` name side by side; `frame` is ``worths()``.
+
+    `what` says what the horizontal axis shows.
+    """
     items = list(dict.fromkeys(frame["item"]))
     groups = [", ".join(str(row[name]) for name in factors) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(groups))
@@ -146,14 +163,11 @@ def group_worths(
         ax.scatter(part["worth"], at, color=colours[place], s=26, zorder=3, label=label or "all")
     ax.set_yticks(rows, items, parse_math=False)
     ax.set_ylim(-0.6, len(items) - 0.4)
-    ax.set_xlabel(
-        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals, privacy noise included"
-    )
     if factors:
         ax.legend(
             title=", ".join(factors), frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left"
         )
-    _finish(ax, caption)
+    _finish(ax, caption, f"{what}; {100 * (1 - alpha):g} % intervals, privacy noise included")
     return figure
 
 
@@ -162,8 +176,8 @@ def win_rates(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
     figure, ax = _axes(ax, _rows(len(frame))[0])
     colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
     _caterpillar(ax, frame, "win_rate", colours, 0.5)
-    ax.set_xlabel(f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included")
-    _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}")
+    label = f"win rate; {100 * (1 - alpha):g} % intervals, privacy noise included"
+    _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
     return figure
 
 
@@ -194,7 +208,7 @@ def pairwise(
                 ink = "white" if abs(value - 0.5) > 0.3 else "0.15"
                 ax.text(column, row, f"{value:.2f}", color=ink, **place)
     figure.colorbar(image, ax=ax, label=label, shrink=0.8)
-    _finish(ax, f"{heading}, {caption}", ())
+    _finish(ax, f"{heading}, {caption}", sides=())
     return figure
 
 
@@ -212,14 +226,14 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
     if "rank_lower" in frame:
         low, high = frame["rank_lower"] - 0.3, frame["rank_upper"] + 0.3
         ax.hlines(rows, low, high, color=_FULL, lw=4.0 if m <= 20 else 2.5, zorder=1)
-        ax.set_xlabel(
-            f"dots: place in the consensus; bars: rank by Borda score,\n"
+        label = (
+            f"dots: place in the consensus; bars: rank by Borda score, "
             f"{100 * (1 - alpha):g} % for all items at once, privacy noise included"
         )
     else:
-        ax.set_xlabel("place in the consensus; the order alone was released")
+        label = "place in the consensus; the order alone was released"
     ax.locator_params(axis="x", integer=True)
-    _finish(ax, f"Consensus, {caption}")
+    _finish(ax, f"Consensus, {caption}", label)
     return figure
 
 
@@ -239,11 +253,11 @@ def neighbours(
     shown, between = frame[known], rows[known] - 0.5
     _bars(ax, between, shown, "over_next", color=_FULL, lw=2.5, zorder=1)
     ax.scatter(shown["over_next"], between, color=_INK, s=dots, zorder=3)
-    ax.set_xlabel(
-        f"fraction that places an item before the one below it, where they were\n"
-        f"compared; {100 * (1 - alpha):g} % intervals that hold at once"
+    label = (
+        f"fraction that places an item before the one below it, where they were compared; "
+        f"{100 * (1 - alpha):g} % intervals that hold at once"
     )
-    _finish(ax, f"Order, {caption}")
+    _finish(ax, f"Order, {caption}", label)
     return figure
 
 
@@ -263,8 +277,8 @@ def effect(
     ax.set_yticks([])
     ax.set_ylim(-1, 1)
     ax.set_xlim(0.0, 1.08 * max(interval[1], estimate, 1e-9))
-    ax.set_xlabel(f"{label}; {100 * level:g} % interval, privacy noise included")
-    _finish(ax, caption, ("top", "right", "left"))
+    label = f"{label}; {100 * level:g} % interval, privacy noise included"
+    _finish(ax, caption, label, ("top", "right", "left"))
     return figure
 
 
@@ -303,8 +317,7 @@ def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | Non
                 parse_math=False,
             )
     heading = comparisons[0] if each == 1 else f"{each} comparisons"
-    ax.set_xlabel(label)
-    _finish(ax, f"{heading}, {caption}")
+    _finish(ax, f"{heading}, {caption}", label)
     return figure
 
 
@@ -328,11 +341,10 @@ def null_law(
     if threshold is not None:
         ax.axvline(threshold, color="0.35", lw=1.2, ls="--", label=f"threshold {threshold:.4g}")
     ax.axvline(statistic, color=_CHOSEN, lw=2.2, label=f"released {statistic:.4g}")
-    ax.set_xlabel(label)
     ax.set_ylabel("density under H0")
     ax.set_ylim(bottom=0.0)
     ax.legend(frameon=False, fontsize="small")
-    _finish(ax, caption)
+    _finish(ax, caption, label)
     return figure
 
 
@@ -351,9 +363,9 @@ def power(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = 
     ax.axhline(alpha, color="0.35", lw=1.0, ls="--")
     ax.annotate(f"level {alpha:g}", (effect.iloc[-1], alpha), ha="right", va="bottom", color="0.35")
     ax.set_ylim(0.0, 1.02)
-    ax.set_xlabel("1 - phi of the Mallows model" if rankings else "total variation from H0")
     ax.set_ylabel("power")
-    _finish(ax, caption)
+    label = "1 - phi of the Mallows model" if rankings else "total variation from H0"
+    _finish(ax, caption, label)
     return figure
 
 
@@ -397,10 +409,9 @@ def planned(
         ax.set_xscale("log")
         ax.set_xticks(at, [f"{epsilon:g}" for epsilon in at])
         ax.set_xticks([], minor=True)
-    ax.set_xlabel(words if across == "effect" and words else _AXES[across])
     ax.set_ylabel(_AXES.get(outcome, outcome))
     ax.set_ylim(bottom=0.0)
     if other or plain is not None:
         ax.legend(frameon=False)
-    _finish(ax, caption)
+    _finish(ax, caption, words if across == "effect" and words else _AXES[across])
     return figure

@@ -16,7 +16,7 @@ from privrank import __version__
 from privrank.bradley_terry.contrasts import rank_sets
 from privrank.bradley_terry.pooledtests import intervals, pvalues
 from privrank.bradley_terry.pooling import Pooled, pool
-from privrank.bradley_terry.worths import standard_errors
+from privrank.bradley_terry.randomeffects import RandomEffects, random_effects
 from privrank.bradley_terry.worthsource import contrast_basis, worth_source
 from privrank.consensus.votesource import fraction_source, score_source
 from privrank.release.archived import archive
@@ -24,7 +24,8 @@ from privrank.results import broom
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
-from privrank.results.poolable import Survey, check_reports, check_scores
+from privrank.results.pairs import chance_name
+from privrank.results.poolable import Effects, Survey, check_reports, check_scores
 from privrank.results.tables import Column, Table
 from privrank.util.checks import check_alpha
 
@@ -35,35 +36,49 @@ if TYPE_CHECKING:
 __all__ = ["PooledResult", "pooled"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 def pooled(
-    results: Sequence[BTLResult | AggregationResult], survey: Survey, alpha: float
+    results: Sequence[BTLResult | AggregationResult],
+    survey: Survey,
+    alpha: float,
+    effects: Effects = "common",
+    names: tuple[str, ...] = (),
 ) -> PooledResult:
     """Return results as pooled: the same numbers of several releases, checked to be the same."""
     same, m = survey == "same", len(results[0].items)
     fits = [each for each in results if isinstance(each, BTLResult)]
     votes = [each for each in results if isinstance(each, AggregationResult)]
+    by_pair = None
     if fits:
         inferences = [fit._inference() for fit in fits]
         check_scores(inferences, same)
         spread = min(each.equations.function.spread for each in inferences)
         sources = [worth_source(each) for each in inferences]
         by_item = pool(sources, np.zeros((1, m - 1)), same=same, spread=spread)
-        return PooledResult(results=tuple(fits), survey=survey, alpha=alpha, by_item=by_item)
-    stated = [(check_reports(each._scores()), each.target) for each in votes]
-    scores = [score_source(*each) for each in stated]
-    by_pair = None
-    if all(each.fractions is not None for each, _ in stated):
-        fractions = [fraction_source(*each) for each in stated]
-        by_pair = pool(fractions, np.full((m * (m - 1) // 2, 1), 0.5), same=same)
+    else:
+        stated = [(check_reports(each._scores()), each.target) for each in votes]
+        scores = [score_source(*each) for each in stated]
+        by_item = pool(scores, np.full((m, 1), 0.5 * (m - 1)), same=same)
+        if all(each.fractions is not None for each, _ in stated):
+            fractions = [fraction_source(*each) for each in stated]
+            by_pair = pool(fractions, np.full((m * (m - 1) // 2, 1), 0.5), same=same)
+    random = effects == "random"
     return PooledResult(
-        results=tuple(votes),
+        results=tuple(fits or votes),
         survey=survey,
         alpha=alpha,
-        by_item=pool(scores, np.full((m, 1), 0.5 * (m - 1)), same=same),
-        by_pair=by_pair,
+        names=names,
+        by_item=random_effects(by_item) if random else by_item,
+        by_pair=random_effects(by_pair) if random and by_pair is not None else by_pair,
     )
+
+
+def _deviations(covariances: FloatArray, rows: FloatArray, blocks: IntArray) -> FloatArray:
+    """Return standard deviations of combinations, of one block each."""
+    variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 @Result.register
@@ -82,10 +97,12 @@ class PooledResult:
         Whether all results are of the same respondents, or each of others.
     alpha : float
         Significance level of what it states.
-    by_item : Pooled
+    by_item : Pooled or RandomEffects
         Contrasts of the worths, or Borda scores.
-    by_pair : Pooled or None
+    by_pair : Pooled, RandomEffects or None
         Pair fractions, where all releases have them.
+    names : tuple of str
+        What the results are called; empty for release 1, release 2 and so on.
 
     Notes
     -----
@@ -100,8 +117,9 @@ class PooledResult:
     results: tuple[BTLResult | AggregationResult, ...]
     survey: Survey
     alpha: float
-    by_item: Pooled = field(repr=False)
-    by_pair: Pooled | None = field(default=None, repr=False)
+    by_item: Pooled | RandomEffects = field(repr=False)
+    by_pair: Pooled | RandomEffects | None = field(default=None, repr=False)
+    names: tuple[str, ...] = ()
 
     model: ClassVar[str] = "PooledResult"
     noisy_errors: ClassVar[bool] = True
@@ -115,7 +133,17 @@ class PooledResult:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what was pooled; it is pooled again when it is read."""
-        return pooled, (self.results, self.survey, self.alpha)
+        return pooled, (self.results, self.survey, self.alpha, self.effects, self.names)
+
+    @property
+    def effects(self) -> Effects:
+        """Whether all surveys are taken to have common values, or random ones about a mean."""
+        return "random" if isinstance(self.by_item, RandomEffects) else "common"
+
+    @property
+    def tau(self) -> float | None:
+        """Standard deviation between surveys of each worth or Borda score; None if common."""
+        return self.by_item.tau if isinstance(self.by_item, RandomEffects) else None
 
     @property
     def _same(self) -> bool:
@@ -175,9 +203,29 @@ class PooledResult:
         return np.asarray(rows[first] - rows[second])
 
     def _errors(self, covariances: FloatArray) -> FloatArray:
-        rows, blocks = self._shown
-        variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+        return _deviations(covariances, *self._shown)
+
+    def _limits(
+        self, found: Pooled | RandomEffects, rows: FloatArray, blocks: IntArray, alpha: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return limits of combinations; those of fractions and Borda scores have a range."""
+        largest = 1.0 if found is self.by_pair else len(self.items) - 1.0
+        if isinstance(found, RandomEffects):
+            low, high = found.limits(rows, blocks, alpha)
+            ends = (-np.inf, np.inf) if self._worths else (0.0, largest)
+            return np.clip(low, *ends), np.clip(high, *ends)
+        return intervals(found, rows, alpha) if self._worths else found.inverted(alpha, largest)
+
+    def _tests(
+        self, found: Pooled | RandomEffects, rows: FloatArray, blocks: IntArray, null: float
+    ) -> FloatArray:
+        """Return p-values of the hypotheses that combinations are `null`."""
+        if isinstance(found, RandomEffects):
+            return found.pvalues(rows, blocks, null)
+        if self._worths:
+            return pvalues(found, rows)
+        away = np.asarray(found.point[:, 0] - null)
+        return found.pvalues(found.along(rows, blocks), away, np.full_like(found.point, null))
 
     @property
     def params(self) -> pd.Series[float]:
@@ -189,11 +237,19 @@ class PooledResult:
     @property
     def bse(self) -> pd.Series[float]:
         """Standard errors, sampling and privacy noise together."""
+        if isinstance(self.by_item, RandomEffects):
+            return self._named(self.by_item.errors(*self._shown), "std err")
         return self._named(self._errors(self.by_item.covariance), "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
-        """Sampling part of the standard errors; of reports of rankings all of it."""
+        """Sampling part of the standard errors; of reports of rankings all of it.
+
+        With random effects all that is not privacy noise: which surveys were drawn, too.
+        """
+        if self.effects == "random":
+            rest = np.sqrt(np.maximum(self.bse**2 - self.bse_privacy**2, 0.0))
+            return self._named(rest, "sampling")
         return self._named(self._errors(self.by_item.parts[0]), "sampling")
 
     @property
@@ -208,12 +264,16 @@ class PooledResult:
         With the same estimates of sampling error and information, so that the pooled one is at most
         the least of them (:mod:`privrank.bradley_terry.pooling`).
         """
-        each = [self._errors(covariance) for covariance in self.by_item.single]
+        each = [self._errors(covariance) for covariance in self._common(self.by_item).single]
         return pd.DataFrame(dict(zip(self._releases, each, strict=True)), index=self.params.index)
+
+    @staticmethod
+    def _common(found: Pooled | RandomEffects) -> Pooled:
+        return found.common if isinstance(found, RandomEffects) else found
 
     @property
     def _releases(self) -> list[str]:
-        return [f"release {k + 1}" for k in range(len(self.results))]
+        return list(self.names) or [f"release {k + 1}" for k in range(len(self.results))]
 
     @property
     def weights(self) -> pd.Series[float]:
@@ -223,7 +283,7 @@ class PooledResult:
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Distances from an average item over their standard errors."""
+        """Distances from an average item over their errors; p-values are not of these."""
         return ((self.params - self._middle) / self.bse).rename("z")
 
     @property
@@ -233,18 +293,14 @@ class PooledResult:
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values for an average item: a worth of 0, or the middle Borda score."""
-        rows, blocks = self._shown
-        if self._worths:
-            name = "score p" if self.by_item.scored else "P>|z|"
-            return self._named(pvalues(self.by_item, rows), name)
-        null, away = np.full_like(self.by_item.point, self._middle), self.params - self._middle
-        found = self.by_item.pvalues(self.by_item.along(rows, blocks), np.asarray(away), null)
-        return self._named(found, "P>|z|")
+        return self._named(self._tests(self.by_item, *self._shown, self._middle), "p-value")
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance matrix of the worths."""
         if not self._worths:
             raise ValueError("the covariances between Borda scores are not known: use bse.")
+        if isinstance(self.by_item, RandomEffects):
+            raise ValueError("random effects give each worth an error of its own: use bse.")
         rows, names = self._shown[0], list(self.items)
         return pd.DataFrame(rows @ self.by_item.covariance[0] @ rows.T, names, names)
 
@@ -256,10 +312,7 @@ class PooledResult:
         alpha : float, optional
             One minus the confidence level; by default the result's own, as in all methods.
         """
-        if self._worths:
-            limits = intervals(self.by_item, self._shown[0], self._level(alpha))
-        else:
-            limits = self.by_item.inverted(self._level(alpha), len(self.items) - 1.0)
+        limits = self._limits(self.by_item, *self._shown, self._level(alpha))
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
 
     def ranks(self) -> pd.Series[Any]:
@@ -283,7 +336,7 @@ class PooledResult:
         low, high = rank_sets(np.asarray(self.params), beyond)
         return pd.DataFrame({"lower": low, "upper": high}, index=self.params.index)
 
-    def _about_pairs(self) -> Pooled:
+    def _about_pairs(self) -> Pooled | RandomEffects:
         if self.by_pair is None:
             raise ValueError(
                 "results must all have pair fractions for statements about pairs: fit with "
@@ -299,43 +352,31 @@ class PooledResult:
         DataFrame
             One row per pair, ``item1`` and ``item2``. Of worths their ``difference`` and the
             ``probability`` that item1 is preferred, of which ``lower`` and ``upper`` are the
-            interval; of rankings the ``fraction`` that places item1 before item2. ``std_err``, and
+            interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added);
+            of rankings the ``fraction`` that places item1 before item2. ``std_err``, and
             ``pvalue`` for equal items.
         """
         level, (first, second) = self._level(alpha), np.triu_indices(len(self.items), 1)
         names = np.array(self.items, dtype=object)
         pair = {"item1": names[first], "item2": names[second]}
+        found, blocks = self.by_item, np.zeros(len(first), dtype=np.int64)
+        rows = self._pair_rows if self._worths else np.ones((len(first), 1))
+        if not self._worths:
+            found, blocks = self._about_pairs(), np.arange(len(first))
+        value = np.einsum("rp,rp->r", rows, found.point[blocks])
+        lower, upper = self._limits(found, rows, blocks, level)
+        if isinstance(found, RandomEffects):
+            errors = found.errors(rows, blocks)
+        else:
+            errors = _deviations(found.covariance, rows, blocks)
+        about = {"fraction": value, "std_err": errors, "lower": lower, "upper": upper}
         if isinstance(self.results[0], BTLResult):
-            link, rows = self.results[0].link, self._pair_rows
-            away, (lower, upper) = (
-                rows @ self.by_item.point[0],
-                intervals(self.by_item, rows, level),
-            )
-            return pd.DataFrame(
-                pair
-                | {
-                    "difference": away,
-                    "std_err": standard_errors(rows, self.by_item.covariance[0]),
-                    "probability": link.probability(away),
-                    "lower": link.probability(lower),
-                    "upper": link.probability(upper),
-                    "pvalue": pvalues(self.by_item, rows),
-                }
-            )
-        found = self._about_pairs()
-        lower, upper = found.inverted(level, 1.0)
-        even = np.full_like(found.point, 0.5)
-        shown = found.along(np.ones((len(first), 1)), np.arange(len(first)))
-        return pd.DataFrame(
-            pair
-            | {
-                "fraction": found.point[:, 0],
-                "std_err": np.sqrt(found.covariance[:, 0, 0]),
-                "lower": lower,
-                "upper": upper,
-                "pvalue": found.pvalues(shown, found.point[:, 0] - 0.5, even),
-            }
-        )
+            chance = self.results[0].link.probability
+            name = chance_name([each.release for each in self.results])
+            about = {"difference": value, "std_err": errors, name: chance(value)}
+            about |= {"lower": chance(lower), "upper": chance(upper)}
+        even = 0.0 if self._worths else 0.5
+        return pd.DataFrame(pair | about | {"pvalue": self._tests(found, rows, blocks, even)})
 
     def test_heterogeneity(self) -> pd.Series[Any]:
         """Test that all releases are about the same numbers.
@@ -352,7 +393,7 @@ class PooledResult:
             the item, in which surveys differ most surely, the p-value is adjusted for their number
             (Bonferroni), as nothing is known of how pairs go together, and I2 is that of the sum.
         """
-        found = self.by_item if self.by_pair is None else self.by_pair
+        found = self._common(self.by_item if self.by_pair is None else self.by_pair)
         statistics, pvalues = found.heterogeneity()
         worst = int(np.argmin(pvalues))
         value, df, total = float(statistics[worst]), found.freedom, float(statistics.sum())
@@ -368,8 +409,8 @@ class PooledResult:
         """Return the table of the summary as a data frame, best item first.
 
         Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``best_single``,
-        the least standard error of one release by itself, ``z`` and ``pvalue``, the interval, the
-        rank and, of worths, its confidence set.
+        the least standard error of one release by itself, ``pvalue``, the interval, the rank and,
+        of worths, its confidence set.
         """
         named = {
             "worth" if self._worths else "borda": self.params,
@@ -377,9 +418,10 @@ class PooledResult:
             "sampling": self.bse_sampling,
             "privacy": self.bse_privacy,
             "best_single": self.bse_single.min(axis=1),
-            "z": self.tvalues,
             "pvalue": self.pvalues,
         }
+        if self.effects == "random":  # one survey says nothing of how much they differ
+            del named["best_single"]
         frame = pd.DataFrame(named).join(self.conf_int()).assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
@@ -407,20 +449,20 @@ class PooledResult:
         seeded = any(each.release.source == "seeded" for each in self.results)
         caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} {spent}"
         caption += ", seeded noise" if seeded else ""
-        link = self.results[0].link.name if isinstance(self.results[0], BTLResult) else "Borda"
-        figure = plots.group_worths(pd.concat(parts), ["release"], self.alpha, caption, link, ax=ax)
-        if not self._worths:
-            level = f"{100 * (1 - self.alpha):g} % intervals, privacy noise included"
-            (ax or figure.axes[0]).set_xlabel(f"Borda score; {level}")
-        return figure
+        what = "Borda score"
+        if isinstance(self.results[0], BTLResult):
+            what = f"worth ({self.results[0].link.name} scale, centred)"
+        return plots.group_worths(pd.concat(parts), ["release"], self.alpha, caption, what, ax=ax)
 
     def to_json(self) -> str:
         """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it."""
+        settings: dict[str, object] = {"survey": self.survey, "effects": self.effects}
+        settings |= {"alpha": self.alpha, "names": list(self.names) or None}
         return archive(
             {
                 "privrank": __version__,
                 "result": self.model,
-                "settings": {"survey": self.survey, "alpha": self.alpha},
+                "settings": settings,
                 "estimates": {"params": dict(self.params)},
                 "results": [json.loads(each.to_json()) for each in self.results],
             }

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.btl import BTLResult
 from privrank.results.guarantee import (
     format_pvalue,
     noise_source,
+    pvalue_cell,
     rank_range,
+    reading,
     release_facts,
     seed_notes,
 )
@@ -26,33 +29,40 @@ def pooled_table(result: PooledResult, details: bool) -> Table:
     check_flag("details", details)
     frame, test, same = result.to_frame(), result.test_heterogeneity(), result.survey == "same"
     first, count = result.results[0], len(result.results)
-    unit = first.release.survey.unit
+    units = sorted({each.release.survey.unit for each in result.results})
+    unit = units[0] if len(units) == 1 else "unit"
     epsilons = " + ".join(f"{each.epsilon:g}" for each in result.results)
     sources = dict.fromkeys(noise_source(each.release) for each in result.results)
     worths = isinstance(first, BTLResult)
     name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
-    numbers = ["std_err", "sampling", "privacy", "best_single", "pvalue", "lower", "upper"]
+    random = result.tau is not None
+    numbers = ["std_err", "sampling", "privacy", *(["best_single"] * (not random))]
     limits = (f"[{result.alpha / 2:.3g}", f"{1 - result.alpha / 2:.4g}]")
+    pooled = f"{count} releases of one survey" if same else f"{count} surveys"
+    pooled += ", random effects" * random
     rows = []
     for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
         estimate = f"{row['worth' if worths else 'borda']:.4f}"
         place = str(row["rank"])
         if worths:
             place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-        rows.append((str(item), estimate, *(f"{row[each]:.3f}" for each in numbers), place))
-    heads = ("sampling", "privacy", "best alone", str(result.pvalues.name))
+        shown = [f"{row[each]:.3f}" for each in numbers]
+        shown += [pvalue_cell(row["pvalue"]), *(f"{row[end]:.3f}" for end in ("lower", "upper"))]
+        rows.append((str(item), estimate, *shown, place))
+    heads = ("sampling", "privacy", *(["best alone"] * (not random)), "p-value")
     return Table(
         title=f"Pooled Private {name}",
         header=(
-            ("Pooled:", f"{count} releases of one survey" if same else f"{count} surveys"),
+            ("Pooled:", pooled),
             ("Items:", str(len(frame))),
             (f"No. {unit.capitalize()}s:", str(result.nobs)),
-            ("Neighbours:", f"replace one {unit}"),
+            ("Neighbours:", f"replace one {' or '.join(units)}"),
             ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
             ("Delta:", f"{result.delta:g}"),
             ("Noise source:", "; ".join(sources)),
-            ("Q (df):", f"{test['statistic']:.2f} ({test['df']}), {format_pvalue(test['pvalue'])}"),
+            ("Q:", f"{test['statistic']:.2f}, {format_pvalue(test['pvalue'])} (Monte Carlo)"),
             ("I-squared:", f"{test['I2']:.0%}"),
+            *((("Tau:", f"{result.tau:.3g} between surveys"),) if random else ()),
         ),
         columns=("", "coef" if worths else "Borda", "std err", *heads, *limits, "rank"),
         rows=tuple(rows),
@@ -67,14 +77,27 @@ def _notes(result: PooledResult) -> list[str]:
     what = "centred worth" if worths else "Borda score"
     once = "the one sampling error of the survey" if same else "the sampling of every survey"
     once, of = f"{once} and ", ""
-    if getattr(result.results[0], "target", "") == "sample":
+    sampled = getattr(result.results[0], "target", "") == "sample"
+    if sampled:
         once, of = "", " among these units"
+    if result.tau is not None:
+        what, of = f"mean of the item's {what}", " over all surveys that these stand for"
+        once = f"which surveys they are (Student's t, {len(result.results) - 1} df), {once}"
+    else:
+        what = f"item's {what}"
+    said = "".join(dict.fromkeys(reading(each.release) for each in result.results if worths))
     notes = [
-        f"With {level} confidence each interval covers the item's {what}{of}, allowing for {once}"
-        f"privacy noise{'; the rank sets hold for all items at once' * worths}.",
-        "Best alone: the least standard error of one release by itself, with the same estimates of "
-        "sampling error.",
+        f"{said}With {level} confidence each interval covers the {what}{of}, allowing for {once}"
+        f"privacy noise{'; the rank sets hold for all items at once' * worths}."
     ]
+    if result.tau is not None:
+        noun = "worth" if worths else "Borda score"
+        notes.append(f"Tau: the standard deviation of an item's {noun} between surveys.")
+    else:
+        notes.append(
+            "Best alone: the least standard error of one release by itself, with the same "
+            "estimates of sampling error."
+        )
     where = ""
     if not worths:
         pairs = result.by_pair is not None
@@ -88,21 +111,27 @@ def _notes(result: PooledResult) -> list[str]:
             "Epsilon: the largest, if nobody answered in two surveys; who did is protected by the "
             "sum over theirs."
         )
-    return notes
+    if len({each.release.survey.unit for each in result.results}) > 1:
+        notes.append("Epsilon protects one row in releases of rows, else a respondent's rows.")
+    rests = {key for each in result.results for key in assumptions(each.release)}
+    rests |= {"model"} if worths else set()
+    rests |= set() if same else {"surveys" if result.tau is None else "drawn"}
+    return [*notes, holds_if({"sample"} if sampled else rests)]
 
 
 def _releases(result: PooledResult, details: bool) -> list[str]:
     """Return what was pooled, one sentence each."""
     notes = []
-    for weight, (k, each) in zip(result.weights, enumerate(result.results), strict=True):
+    for (name, weight), each in zip(result.weights.items(), result.results, strict=True):
         release = each.release
+        called = name if result.names else str(name).capitalize()
         text = (
-            f"Release {k + 1}: {release.mechanism}, epsilon {release.epsilon:g}, {each.nobs} "
+            f"{called}: {release.mechanism}, epsilon {release.epsilon:g}, {each.nobs} "
             f"{release.survey.unit}s, weight {weight:.2f}."
         )
         if details:
             header = each.summary(details=True).header
-            text += " " + " ".join(f"{name} {value}." for name, value in header)
+            text += " " + " ".join(f"{key} {value}." for key, value in header)
         notes.append(text)
     return notes + seed_notes([each.release for each in result.results])
 

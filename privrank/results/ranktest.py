@@ -26,6 +26,7 @@ from privrank.release.release import (
     Release,
 )
 from privrank.results import tables, testwords
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.guarantee import (
     caption,
@@ -328,6 +329,7 @@ class RankTestResult(Result):
                 *testwords.distance(self, self._interval()),
                 *self.notes,
                 *testwords.completion(self.release),
+                holds_if(assumptions(self.release, *["null"] * (self.test == "IdentityTest"))),
                 promise(self.release, f"the {what}s"),
                 *(seed_notes([self.release]) if details else []),
             ),
@@ -422,9 +424,19 @@ def read_test(
     exact null, else 1 / (draws + 1), as if the statistic were beyond all draws. H0 gives that event
     probability 0, so no level is spent.
     """
+    if isinstance(asked, Statistic):
+        part = release.parts[STATISTIC]
+        if (part.sensitivity, part.step) != (asked.sensitivity, asked.step):
+            raise ValueError("release must have the sensitivity of its statistic.")
     pvalue = threshold = used = None
     if found is not None:
         pvalue, threshold, used = found["pvalue"], found["threshold"], found["draws"]
+        if pvalue is not None and not 0 <= pvalue <= 1:
+            raise ValueError("pvalue must lie in [0, 1].")
+        if not (used is None or type(used) is int and used > 0) or isinstance(
+            threshold, str | list
+        ):
+            raise ValueError("draws must be a whole number, and threshold a number.")
     elif isinstance(asked, Statistic):
         part = release.parts[STATISTIC]
         null = asked.null(draws) if law is None else law

@@ -1,6 +1,6 @@
 """Rows first, rendering last: tables in the style of statsmodels.
 
-The only importer of statsmodels, of which it builds the objects that tests of hypotheses return.
+The only importer of statsmodels, of which it builds the result of a joint test.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.results.latextable import latex_table
 
-__all__ = ["RANK_OF", "Column", "Table", "chi_squared", "wald_results"]
+__all__ = ["RANK_OF", "Column", "Table", "chi_squared"]
 RANK_OF = "rank of "
 """How the line of a column starts that has the rank of a term."""
 
@@ -254,29 +251,3 @@ def chi_squared(statistic: float, df: int) -> Any:
     return ContrastResults(
         chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
     )
-
-
-def wald_results(params: pd.Series[float], covariance: NDArray[np.float64]) -> Any:
-    """Return a statsmodels results object for `t_test`, built on demand."""
-    from statsmodels.base.model import LikelihoodModelResults
-
-    names = [str(name) for name in params.index]
-    data = SimpleNamespace(
-        param_names=names,
-        cov_names=names,
-        xnames=names,
-        ynames="preference",
-        wrap_output=lambda obj, *args, **kwargs: obj,
-    )
-    model = SimpleNamespace(
-        data=data,
-        exog_names=names,
-        endog_names="preference",
-        df_model=len(names),
-        df_resid=np.inf,
-    )
-    results = LikelihoodModelResults(
-        model, params.to_numpy(), normalized_cov_params=covariance, scale=1.0, use_t=False
-    )
-    results.df_resid = np.inf
-    return results

@@ -18,7 +18,7 @@ _DISJOINT = (
 _CHOICES = {
     "auto": (
         "Half of the level is for small deviations of many categories, half for a large one of a "
-        "single category: every departure shows with enough choices."
+        "single category: the test is consistent against every departure."
     ),
     "tv": (
         "The statistic adds up all deviations: a large one of a single category among many "
@@ -60,8 +60,8 @@ _RANKINGS = {
         "on an order half way; method='auto' does."
     ),
     "omnibus": (
-        "Each order, all orders together and the pairs of items have a third of the level: every "
-        "departure shows with enough rankings; method='auto' has more power for mean ranks."
+        "Each order, all orders together and the pairs of items have a third of the level: the "
+        "test is consistent against every departure; method='auto' has more power for mean ranks."
     ),
 }
 _MALLOWS = {
@@ -101,7 +101,7 @@ def against_uniformity(method: str, sample: Sample) -> tuple[str, ...]:
         return (_RANKINGS[method],)
     shares = "Mean ranks have nine tenths of the level, other departures one tenth"
     if sees_everything(n, m):
-        return (f"{shares}: each shows with enough rankings.",)
+        return (f"{shares}: the test is consistent against every departure.",)
     return (
         f"{shares}: of these, items placed first or last, opposite camps and cycles of preferences "
         f"alone, as for {m} items other departures are looked for in at most {most_rankings(m)} "
@@ -162,7 +162,7 @@ def between_groups(asked: Comparison, sample: Sample) -> tuple[str, ...]:
             "If many categories may differ a little and none much, method='tv' has more power."
         )
     if asked.statistic == "tv" and asked.form != "cells" and len(sample.items) > FEW_CATEGORIES:
-        remedy = "" if sample.private_labels or not sample.one_each else ": method='auto' sees it"
+        remedy = "" if sample.private_labels else ": method='auto' sees it"
         notes.append(f"A difference in one rare category of many hardly shows{remedy}.")
     if asked.statistic == "kendall":
         notes.append(

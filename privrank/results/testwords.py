@@ -11,7 +11,16 @@ from privrank.results.guarantee import format_pvalue
 if TYPE_CHECKING:
     from privrank.results.ranktest import RankTestResult
 
-__all__ = ["completion", "distance", "mechanism", "null", "power", "scale", "verdict"]
+__all__ = [
+    "completion",
+    "distance",
+    "mechanism",
+    "null",
+    "power",
+    "redrawn",
+    "scale",
+    "verdict",
+]
 
 
 def null(result: RankTestResult) -> str:
@@ -51,26 +60,43 @@ def completion(release: Release) -> tuple[str, ...]:
     )
 
 
+def redrawn(release: Release, also: str = "") -> str:
+    """Return what a p-value accounts for, and that it is one of many; empty if nothing is drawn.
+
+    Given what `also` was drawn, as a clause.
+    """
+    sample = release.sample
+    noise = "random responses" if release.local else "privacy noise"
+    lots = sample.unit == "respondent" and sample.max_rows > 1
+    one = " One row of each respondent, drawn by lot, is used" * lots
+    if release.source == "none":
+        return f"{one}; another draw would give another p-value." if lots else ""
+    rows = ", or of the rows," * lots
+    return (
+        f"{one}{'.' * lots} The p-value accounts for the {noise}{also}; another draw of the "
+        f"{noise.split()[1]}{rows} would give another p-value."
+    )
+
+
 def verdict(result: RankTestResult) -> str:
     """Return what the test decides, and what its p-value accounts for."""
     verb = "is" if result.reject else "is not"
     if result.pvalue is None:
         return (
             f"H0 {verb} rejected at level {result.alpha:g}. This method releases the decision "
-            f"alone, so there is no p-value."
+            f"alone, so there is no p-value; another draw may decide otherwise."
         )
-    noise = "random responses" if result.release.local else "privacy noise"
-    noisy, error = f" The p-value accounts for the {noise}.", ""
+    also = error = ""
     if result.draws is not None and result.pvalue_error:
         error = f" (Monte Carlo standard error {result.pvalue_error:.1g})"
     if result.boundary is not None:
-        noisy = (
-            f" The p-value accounts for the privacy noise, and a public random number, "
-            f"U = {result.boundary:.3f}, decides at the boundary, so that the level is exact."
+        also = (
+            f", and a public random number, U = {result.boundary:.3f}, decides at the boundary, so "
+            f"that the level is exact"
         )
     return (
         f"H0 {verb} rejected at level {result.alpha:g}: {format_pvalue(result.pvalue)}{error}."
-        f"{noisy * (result.release.source != 'none')}"
+        f"{redrawn(result.release, also)}"
     )
 
 
@@ -80,8 +106,11 @@ def power(result: RankTestResult) -> tuple[str, ...]:
     if found is None:
         return ()
     probability, error, phi = found
-    falling = result.release.plan.settings.get("alternative") == "smaller"
-    model = f"the first categories {'less' if falling else 'more'} likely than under H0"
+    side = result.release.plan.settings.get("alternative", "two-sided")
+    two = len(result.release.sample.items) == 2
+    model = f"{'one' if two else 'half'} of the categories, either, more likely than under H0"
+    if side != "two-sided":
+        model = f"the first category {'less' if side == 'smaller' else 'more'} likely than under H0"
     if phi is not None:
         centred = " and the centre of H0" * bool(result.null_model.center)
         model = f"a Mallows model with phi = {phi:.3g}{centred}"

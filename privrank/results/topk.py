@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,8 +17,11 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.release import NET
 from privrank.results import tables
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
+from privrank.results.fitwarnings import lonely_note
 from privrank.results.guarantee import (
+    UNIDENTIFIED,
     allowance,
     caption,
     count_notes,
@@ -25,6 +29,7 @@ from privrank.results.guarantee import (
     guarantee,
     privacy_notes,
     rank_range,
+    reading,
     title,
 )
 from privrank.util.arrays import own
@@ -118,6 +123,11 @@ class TopKResult(Result):
         return replace(facts, score=own(facts.score, np.float64))
 
     @once
+    def _known(self) -> NDArray[np.bool_]:
+        """Return which items have comparisons beyond the noise on their number."""
+        return ~np.isnan(self.win_rate)
+
+    @once
     def _met(self) -> FloatArray:
         """Return how often items met, shape (m, m)."""
         return own(self._facts().pairs.table(len(self.items)), np.float64)
@@ -192,7 +202,7 @@ class TopKResult(Result):
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Distance of the win rates from one half over their standard errors."""
+        """Distance of the win rates from one half over their errors; p-values are not of these."""
         return self._series((self.win_rate - 0.5) / self.bse.to_numpy(), "z")
 
     @property
@@ -202,8 +212,9 @@ class TopKResult(Result):
 
     @property
     def selected(self) -> tuple[str, ...]:
-        """The top k items, best first."""
-        return tuple(self.items[place] for place in self._places()[: self.k])
+        """The top k items, best first, of those whose comparisons exceed their noise."""
+        places = self._places()[: min(self.k, int(self._known().sum()))]
+        return tuple(self.items[place] for place in places)
 
     def _gap_pvalues(self, inside: IntArray, outside: IntArray) -> FloatArray:
         """Return two-sided p-values that each item inside has the win rate of each outside."""
@@ -240,8 +251,8 @@ class TopKResult(Result):
 
     @once
     def _separation(self) -> float:
-        inside, outside = np.split(self._places(), [self.k])
-        return float(self._gap_pvalues(inside, outside).max())
+        inside, outside = np.split(self._places()[: self._known().sum()], [self.k])
+        return float(self._gap_pvalues(inside, outside).max()) if len(outside) else math.nan
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals of the win rates.
@@ -272,8 +283,9 @@ class TopKResult(Result):
         )
 
     def ranks(self) -> pd.Series[Any]:
-        """Return ranks, 1 = highest win rate."""
-        return self._series(1 + np.argsort(self._places()), "rank")
+        """Return ranks, 1 = highest win rate, among the items that are identified."""
+        ranks = self._series(1 + np.argsort(self._places()), "rank")
+        return ranks if self._known().all() else ranks.where(self._known())
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks (Bonferroni over all pairs).
@@ -283,16 +295,18 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        level, m = self.alpha if alpha is None else check_alpha(alpha), len(self.items)
-        certain = self._all_gap_pvalues() <= level / (m * (m - 1) / 2)
+        level, m = self.alpha if alpha is None else check_alpha(alpha), int(self._known().sum())
+        certain = self._all_gap_pvalues() <= level / max(m * (m - 1) / 2, 1)
         low, high = rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
-        return pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+        high -= len(self.items) - m
+        frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
+        return frame if self._known().all() else frame.where(pd.Series(self._known(), frame.index))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of win rates as a data frame, one row per item, best first."""
         sets = self.rank_conf_int()
         frame = pd.DataFrame({"win_rate": self.params, "std_err": self.bse})
-        frame["z"], frame["pvalue"] = self.tvalues, self.pvalues
+        frame["pvalue"] = self.pvalues
         frame[["lower", "upper"]] = self.conf_int()
         frame["net_wins"] = self.net_wins
         frame["rank"] = self.ranks()
@@ -314,39 +328,45 @@ class TopKResult(Result):
         Table
         """
         check_flag("details", details)
-        frame = self.to_frame()
-        rows = tuple(
-            (
-                str(item),
-                "*" if row["selected"] else "",
-                *(f"{row[name]:.4f}" for name in ("win_rate", "std_err")),
-                *(f"{row[name]:.3f}" for name in ("lower", "upper")),
-                f"{row['net_wins']:.0f}",
-                rank_range(row["rank_lower"], row["rank_upper"]),
-            )
-            for item, row in zip(frame.index, frame.to_dict("records"), strict=True)
-        )
+        frame, rows, known = self.to_frame(), [], int(self._known().sum())
+        among = f" of {known}" * (known < len(self.items))
+        for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
+            cells, place = [UNIDENTIFIED, "", "", ""], UNIDENTIFIED
+            if not np.isnan(row["win_rate"]):
+                cells = [f"{row[name]:.4f}" for name in ("win_rate", "std_err")]
+                cells += [f"{row[name]:.3f}" for name in ("lower", "upper")]
+                place = rank_range(int(row["rank_lower"]), int(row["rank_upper"])) + among
+            chosen = "*" if row["selected"] else ""
+            rows.append((str(item), chosen, *cells, f"{row['net_wins']:.0f}", place))
         limits = (f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]")
         return tables.Table(
             title=title(f"Top-{self.k} Results", self.release),
             header=guarantee(self.release, self.design_effect, details),
             columns=("", f"top {self.k}", "win rate", "std err", *limits, "net wins", "rank"),
-            rows=rows,
+            rows=tuple(rows),
             notes=tuple(self._notes(details)),
         )
 
     def _notes(self, details: bool) -> list[str]:
         verdict = "is" if self.pvalue <= self.alpha else "is not"
         other = " H1: the selected items have the k highest." if details else ""
-        return [
+        alone = lonely_note(self.items, self._facts().components)
+        separated = (
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
             f"rank {self.k + 1}, {format_pvalue(self.pvalue)} under H0, that one left out has at "
-            f"least the win rate of one selected.{other}",
-            f"With {100 * (1 - self.alpha):g}% confidence each interval covers the item's win rate "
-            f"against the opponents it met, {allowance(self.release)}; the rank sets hold for all "
-            f"items at once.",
+            f"least the win rate of one selected.{other}"
+        )
+        if math.isnan(self.pvalue):
+            separated = f"Nothing is left out: the release identifies at most {self.k} items."
+        return [
+            separated,
+            f"{reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself covers "
+            f"the win rate against the opponents met, {allowance(self.release)}; rank sets hold "
+            f"jointly.",
+            *([alone] if alone else []),
             *self._opponent_words(),
             *count_notes(self.release, "win rates towards one half"),
+            holds_if(assumptions(self.release)),
             *privacy_notes(self.release, details),
         ]
 
@@ -356,13 +376,14 @@ class TopKResult(Result):
         An item that met some opponents more often than others by a share s of its comparisons has
         a win rate that is off by s times the spread of its probabilities to win against them.
         """
-        met, m = self._met(), len(self.items)
+        known = self._known()
+        met, m = self._met()[np.ix_(known, known)], int(known.sum())
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
         even = (1.0 - np.eye(m)) / max(m - 1, 1)
         # noise on the counts makes them uneven by itself: an error of each, of mean size .8 sd
-        error = 0.8 * np.sqrt(self._facts().count_variance) * (m - 1) / self.degrees
+        error = 0.8 * np.sqrt(self._facts().count_variance) * (m - 1) / self.degrees[known]
         uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
-        errors = np.sqrt(self._variance_at(0.5) + self._noise())
+        errors = np.sqrt(self._variance_at(0.5) + self._noise())[known]
         if (TYPICAL_SPREAD * uneven <= errors).all():
             return []
         return [
@@ -383,8 +404,8 @@ class TopKResult(Result):
     def _estimates(self) -> dict[str, Any]:
         return {
             "selected": list(self.selected),
-            "win_rates": self.win_rate.tolist(),
-            "pvalue": self.pvalue,
+            "win_rates": [None if math.isnan(rate) else rate for rate in self.win_rate.tolist()],
+            "pvalue": None if math.isnan(self.pvalue) else self.pvalue,
         }
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:

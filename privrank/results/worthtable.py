@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.score import score_equations
 from privrank.release.release import Release
+from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.guarantee import (
     UNCERTAIN,
+    UNIDENTIFIED,
     allowance,
     column_heads,
     count_notes,
@@ -17,7 +22,9 @@ from privrank.results.guarantee import (
     guarantee,
     loss_notes,
     privacy_notes,
+    pvalue_cell,
     rank_range,
+    reading,
     title,
 )
 from privrank.results.tables import Table
@@ -27,6 +34,11 @@ __all__ = ["fit_table"]
 
 _LIKELIHOOD = "The log-likelihood takes answers as independent, and a tie as half a win to each."
 
+_ENDLESS = (
+    "An interval that ends in inf has no bound on that side: with this much noise no worth there, "
+    "however extreme, can be ruled out."
+)
+
 
 def fit_table(
     release: Release,
@@ -34,8 +46,10 @@ def fit_table(
     tests: HomogeneityResult | pd.DataFrame,
     *,
     alpha: float,
+    parts: tuple[tuple[str, ...], ...],
     estimator: str,
     effect: float,
+    fit_of_items: list[str],
     likelihood: tuple[tuple[str, str], ...],
     penalty: str,
     warnings: tuple[str, ...],
@@ -43,12 +57,13 @@ def fit_table(
 ) -> Table:
     """Return a fit as a table in the style of statsmodels.
 
-    Given its ``to_frame()``, the test of equal worths or those of the terms, the loss whose minimum
-    the estimates are, the design effect, and the header's lines on the likelihood and penalty.
+    Given its ``to_frame()``, the test of equal worths or those of the terms, items by component,
+    the loss whose minimum the estimates are, the design effect, what is said of the fit of item
+    covariates, and the header's lines on the likelihood and penalty.
     """
     check_flag("details", details)
     link, design = release.link, release.design
-    notes, counts = [_tests_note(release, tests)], count_notes(release, "worths towards zero")
+    notes, counts = [_tests_note(tests, parts)], count_notes(release, "worths towards zero")
     if design.covariates is None:
         known = design.pairs is not None and design.pairs.origin != "equal"
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
@@ -56,7 +71,7 @@ def fit_table(
         notes = counts + notes
     else:
         kind, second = "Regression Results", ("Formula:", f"~ {design.covariates.formula}")
-        notes += _zero_notes(release) + counts + _group_notes(release)
+        notes += fit_of_items + _zero_notes(release) + counts + _group_notes(release)
     limits = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]")
     ranks = ("rank",) if "rank" in frame else ()
     heads = column_heads(release)
@@ -70,45 +85,75 @@ def fit_table(
             *likelihood,
         ),
         columns=("", "coef", "std err", "sampling", "privacy", *heads, *limits, *ranks),
-        rows=_rows(frame),
+        rows=_rows(frame, {item: len(part) for part in parts for item in part}),
         notes=(
-            _coverage_note(release, alpha),
+            reading(release) + _coverage_note(release, alpha),
             *notes,
             *loss_notes(release, estimator),
             *([_LIKELIHOOD] if likelihood else []),
+            holds_if(assumptions(release, "model", *["linear"] * _by_items(release))),
             *privacy_notes(release, details),
             *warnings,
-            *([] if np.isfinite(frame["std_err"]).all() else [UNCERTAIN]),
+            *([] if np.isfinite(frame.loc[_known(frame), "std_err"]).all() else [UNCERTAIN]),
+            *([_ENDLESS] if np.isinf(frame[["lower", "upper"]]).any(axis=None) else []),
         ),
     )
 
 
-def _tests_note(release: Release, tests: HomogeneityResult | pd.DataFrame) -> str:
+def _by_items(release: Release) -> bool:
+    """Whether worths are functions of covariates of the items."""
+    facts = release.design.covariates
+    return facts is not None and bool(facts.item_columns)
+
+
+def _tests_note(tests: HomogeneityResult | pd.DataFrame, parts: tuple[tuple[str, ...], ...]) -> str:
     if isinstance(tests, pd.DataFrame):
         terms = "; ".join(
-            f"{name}: {row['statistic']:.2f} on {row['df']} df, {format_pvalue(row['pvalue'])}"
+            f"{name}: {row['statistic']:.2f}, {format_pvalue(row['pvalue'])}"
+            if row["df"]
+            else f"{name}: {UNIDENTIFIED}"
             for name, row in tests.to_dict("index").items()
         )
         return f"Wald tests of terms (Monte Carlo): {terms}."
+    if tests.df == 0:
+        return "Test of equal worths: none, as the release identifies no difference."
+    several = [part for part in parts if len(part) > 1]
+    among = f", of the {len(several[0])} items identified" if len(parts) > 1 else ""
+    among = ", within each component" if len(several) > 1 else among
     return (
-        f"Test of equal worths: statistic {tests.statistic:.2f} on {tests.df} df, "
+        f"Test of equal worths{among}: statistic {tests.statistic:.2f}, "
         f"{format_pvalue(tests.pvalue)} (Monte Carlo)."
     )
 
 
-def _rows(frame: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
-    """Return the cells of a fit's ``to_frame()``, as they are printed: ranks for worths only."""
-    numbers = ["std_err", "sampling", "privacy", "z", "pvalue", "lower", "upper"]
-    ranked = "rank_lower" in frame
-    return tuple(
-        (
-            str(name),
-            f"{row['worth' if ranked else 'coef']:.4f}",
-            *(f"{row[number]:.3f}" for number in numbers),
-            *([rank_range(int(row["rank_lower"]), int(row["rank_upper"]))] if ranked else []),
-        )
-        for name, row in zip(frame.index, frame.to_dict("records"), strict=True)
-    )
+def _known(frame: pd.DataFrame) -> pd.Series[Any]:
+    """Return which rows have an estimate."""
+    return frame["worth" if "rank_lower" in frame else "coef"].notna()
+
+
+def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
+    """Return the cells of a fit's ``to_frame()``, as they are printed: ranks for worths only.
+
+    Given how many items there are in the part of each: ranks are among these.
+    """
+    before = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
+    ranked, rows = "rank_lower" in frame, []
+    known = dict(zip(frame.index, _known(frame), strict=True))
+    for name, row in zip(frame.index, frame.to_dict("records"), strict=True):
+        if not known[name]:
+            blank = ("",) * (len(before) + 3)
+            rows.append((str(name), UNIDENTIFIED, *blank, *(UNIDENTIFIED,) * ranked))
+            continue
+        place = ""
+        if ranked:
+            place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
+            place += f" of {sizes[name]}" * (sizes[name] < len(frame))
+        cells = [f"{row['worth' if ranked else 'coef']:.4f}"]
+        cells += [f"{row[number]:.3f}" for number in before]
+        cells += [pvalue_cell(row["pvalue"])]
+        cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
+        rows.append((str(name), *cells, *(place,) * ranked))
+    return tuple(rows)
 
 
 def _coverage_note(release: Release, alpha: float) -> str:
@@ -116,15 +161,15 @@ def _coverage_note(release: Release, alpha: float) -> str:
     level, covariates = f"{100 * (1 - alpha):g}%", release.design.covariates
     if covariates is None:
         return (
-            f"With {level} confidence each interval covers the item's centred worth, "
-            f"{allowance(release)}; the rank sets hold for all items at once."
+            f"Each {level} interval by itself covers the centred worth (best-fitting for the pairs "
+            f"compared), {allowance(release)}; rank sets hold jointly."
         )
     scale = (
         "Item covariates are centred."
-        if covariates.item_columns
+        if _by_items(release)
         else "Coefficients of one column add up to zero over the items."
     )
-    covered = f"With {level} confidence each interval covers its coefficient"
+    covered = f"Each {level} interval by itself covers its coefficient"
     return f"{covered}, {allowance(release)}. {scale}"
 
 
@@ -138,20 +183,22 @@ def _zero_notes(release: Release) -> list[str]:
 
 
 def _group_notes(release: Release) -> list[str]:
-    """Return what is public about who has which covariates."""
+    """Return what is public about who has which covariates, and about the order of naming."""
     facts = release.design.covariates
-    if facts is None or release.source == "none" or not facts.names:
+    if facts is None or release.source == "none":
         return []
     if release.design.kind == "public":
-        return ["Who has which covariates is taken as public, as is who compared which pairs."]
-    released = score_equations(release).covariates
-    if facts.cells == 1 or released is None:
+        who = "Who has which covariates is taken as public, as is who compared which pairs."
+        order = "Which item was named first is taken as public, so no answer may have decided it."
+        return [who] * bool(facts.names) + [order] * facts.ordered
+    if facts.cells == 1:
         return []
+    released = score_equations(release).group_answers
     groups = "; ".join(
-        f"{', '.join(label.values())} {size:.0f}"
-        for label, size in zip(facts.cell_labels, released.units, strict=True)
+        f"{', '.join(label.values())} {answers:.0f}"
+        for label, answers in zip(facts.cell_labels, released, strict=True)
     )
     return [
-        f"Group sizes, released with noise: {groups}; every group is taken to have compared "
-        f"the pairs in the same proportions."
+        f"Answers of each group, released with noise: {groups}; every group is taken to have "
+        f"compared the pairs in the same proportions."
     ]

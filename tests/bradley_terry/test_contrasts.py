@@ -62,7 +62,10 @@ def test_simultaneous_inference_without_privacy_is_that_of_r(survey, kind, effec
     # Bonferroni's quantile of t or of the normal, a little above that of the largest |t|
     law = t(n - 1) if effect == "cluster" else norm
     critical = law.isf(0.05 / (2 * len(table)))
-    np.testing.assert_allclose(logit / table["std_err"], critical, rtol=1e-6)
+    # by scores where errors are cluster-robust, by the estimate over its error where not
+    np.testing.assert_allclose(
+        logit / table["std_err"], critical, rtol=0.1 if effect == "cluster" else 1e-6
+    )
     assert wanted["critical"] < critical < 1.06 * wanted["critical"]
     once = len(table) * result.pairwise()["pvalue"]
     np.testing.assert_allclose(table["pvalue"], np.minimum(once, 1))
@@ -113,7 +116,7 @@ def test_predictions_are_those_of_the_pairs():
     result = fit(1.0)
     table = result.pairwise()
     predicted = result.predict(table[["item1", "item2"]])
-    for name in ("probability", "lower", "upper"):
+    for name in ("preferred_plus_half_ties", "lower", "upper"):
         np.testing.assert_array_equal(predicted[name], table[name])
     for frame, error in (
         ([("London", "Paris")], TypeError),

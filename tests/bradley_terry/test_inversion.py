@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit, ndtr
+from scipy.stats import binom
 
 import privrank as pr
 from privrank.bradley_terry.inversion import intervals, pvalues
@@ -210,3 +211,44 @@ def test_an_interval_without_an_end_runs_out_of_the_figure():
     bars = np.array(axes.collections[2].get_segments())
     assert len(bars) == 6 and np.isfinite(bars).all()
     assert all(np.ptp(bar[:, 0]) > 1.0 for bar in bars)
+
+
+def test_intervals_without_noise_cover_outcomes_that_hardly_ever_occur():
+    # exact coverage over all numbers of losses; Wald's interval has .51 where one answer in 100 is
+    people, found = 80, {}
+    for lost in range(20):
+        frame = pd.DataFrame(
+            {
+                "respondent": range(people),
+                "item1": "a",
+                "item2": "b",
+                "outcome": [-1] * lost + [1] * (people - lost),
+            }
+        )
+        fit = pr.PrivateBTL(frame, items=["a", "b"], respondent="respondent", design="public").fit(
+            np.inf
+        )
+        found[lost] = 2.0 * fit.conf_int().loc["a"].to_numpy()
+        assert found[lost][0] > 0.0 and fit.pvalues["a"] < 0.002
+    for chance in (0.9, 0.95, 0.98, 0.99):
+        inside = [low <= logit(chance) <= high for low, high in found.values()]
+        assert binom.pmf(list(found), people, 1.0 - chance)[inside].sum() > 0.95
+
+
+def test_intervals_without_noise_allow_for_respondents_that_agree_with_themselves():
+    # ten answers of each say the same: the interval is that of 80 answers, not of 800
+    frame = pd.DataFrame({"respondent": np.repeat(range(80), 10), "item1": "a", "item2": "b"})
+    frame["outcome"] = np.repeat([-1] * 20 + [1] * 60, 10)
+    several = pr.PrivateBTL(
+        frame,
+        items=["a", "b"],
+        respondent="respondent",
+        max_rows=10,
+        distinct_pairs=False,
+        design="public",
+    )
+    single = pr.PrivateBTL(
+        frame.iloc[::10], items=["a", "b"], respondent="respondent", design="public"
+    )
+    wide, alone = (each.fit(np.inf, penalty=0).conf_int().loc["a"] for each in (several, single))
+    np.testing.assert_allclose(wide, alone, atol=0.02)

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import binom
 
 import privrank as pr
 from privrank.consensus import intervals
-from privrank.consensus.intervals import difference_variance, rank_threshold
+from privrank.consensus.intervals import difference_variance, rank_threshold, score_interval
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -157,3 +158,14 @@ def test_half_the_noise_is_noticed(monkeypatch):
     gap = rank_threshold(law, step, 6, 100, 0.05, "sample", pairs)
     intervals.rank_threshold.cache_clear()
     assert np.mean(np.ptp(honest, axis=1) > gap) > 0.2
+
+
+def test_scores_of_two_values_are_covered_without_noise():
+    """All values are 0 or the largest: the variance is its bound, and enumeration exact."""
+    n, hits, largest = 40, np.arange(41), 6.0
+    low, high = score_interval(largest * hits / n, 0.0, largest, n, 0.05, "population")
+    for share in np.arange(2, 39) / n:
+        inside = (low <= largest * share) & (largest * share <= high)
+        assert binom.pmf(hits, n, share)[inside].sum() >= 0.925
+    same = score_interval(3.0, 0.5, largest, n, 0.05, "sample")
+    assert same == pytest.approx((2.5, 3.5))

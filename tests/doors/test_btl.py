@@ -463,8 +463,9 @@ def test_pairwise_and_probabilities_agree(private):
         assert row.std_err == pytest.approx(float(np.squeeze(test.sd)))
         # the scores' answer, which is Wald's where worths are ordinary
         assert row.pvalue == pytest.approx(float(np.squeeze(test.pvalue)), rel=0.1, abs=1e-4)
-        assert row.probability == pytest.approx(matrix.loc[row.item1, row.item2])
-        assert row.probability == pytest.approx(1 / (1 + math.exp(-row.difference)))
+        share = row.preferred_plus_half_ties
+        assert share == pytest.approx(matrix.loc[row.item1, row.item2])
+        assert share == pytest.approx(1 / (1 + math.exp(-row.difference)))
         low, high = np.squeeze(test.conf_int(0.1))
         assert (row.lower, row.upper) == pytest.approx(
             (1 / (1 + math.exp(-low)), 1 / (1 + math.exp(-high))), abs=0.005
@@ -826,8 +827,10 @@ def test_shares_add_up_to_epsilon(unit):
 
 
 def test_auto_leaves_objective_perturbation_out_when_the_ridge_is_too_small():
-    rows = pr.datasets.load_university().comparisons
-    model = pr.PrivateBTL(rows, ties=True, pair_counts="equal", respondent=None)
+    cems = pr.datasets.load_university()
+    model = pr.PrivateBTL(
+        cems.comparisons, items=cems.items, ties=True, pair_counts="equal", respondent=None
+    )
     rng = np.random.default_rng(0)
     assert model.fit(1.0, rng=rng).release.mechanism == "objective perturbation"
     assert model.fit(1.0, penalty=0, rng=rng).release.mechanism == "net wins"

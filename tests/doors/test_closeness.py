@@ -38,7 +38,7 @@ def counts(*tables, **arguments):
     names = [f"g{k}" for k in range(len(tables))]
     letters = [f"c{k}" for k in range(len(tables[0]))]
     inner = [dict(zip(letters, map(int, table), strict=True)) for table in tables]
-    return pr.ClosenessTest.from_counts(dict(zip(names, inner, strict=True)), **arguments)
+    return pr.ClosenessTest.from_counts(dict(zip(names, inner, strict=True)), letters, **arguments)
 
 
 def test_the_line_of_the_quick_start_runs():
@@ -167,15 +167,15 @@ def test_all_ways_to_give_the_same_choices_agree():
         [(g, c) for g, row in table.items() for c, n in row.items() for _ in range(n)],
         columns=["group", "choice"],
     )
-    typed = frame.astype({"choice": pd.CategoricalDtype(list("abc")), "group": "category"})
+    typed, listed = frame.astype({"group": "category"}), list("abc")
     tests = [
-        pr.ClosenessTest.from_counts(table),
-        pr.ClosenessTest.from_counts(pd.DataFrame(table)),
-        pr.ClosenessTest.from_formula("choice ~ group", typed),
+        pr.ClosenessTest.from_counts(table, listed),
+        pr.ClosenessTest.from_counts(pd.DataFrame(table), listed),
+        pr.ClosenessTest.from_formula("choice ~ group", typed, categories=listed),
         pr.ClosenessTest.from_formula(
-            "choice ~ group", frame, levels=["x", "y"], categories=list("abc")
+            "choice ~ group", frame, levels=["x", "y"], categories=listed
         ),
-        pr.ClosenessTest(*[typed.loc[typed["group"] == g, "choice"] for g in "xy"]),
+        pr.ClosenessTest(*[frame.loc[frame["group"] == g, "choice"] for g in "xy"], items=listed),
     ]
     results = [test.fit(1.0, effect_epsilon=1.0, rng=seeded()) for test in tests]
     assert len({result.pvalue for result in results}) == 1
@@ -198,6 +198,56 @@ def test_respondents_with_several_rows_are_permuted_together():
         naive.append(rows.fit(5.0, permutations=49, rng=rng).pvalue)
     assert kstest(pvalues, "uniform").pvalue > 1e-3
     assert np.mean(np.array(naive) <= 0.05) > 0.1
+
+
+@pytest.mark.parametrize("kind", ["choices", "rankings"])
+@pytest.mark.parametrize(("few", "many"), [(1, 3), (3, 1)])
+def test_activity_alone_is_no_difference(kind, few, many):
+    # every row has the same distribution, and means of rows have not: they rejected in .36 and .67
+    rng, hits = seeded(9), []
+    rows = np.repeat([few, many], [50, 450])
+    who = np.repeat(np.arange(500), rows)
+    frame = pd.DataFrame({"who": who, "group": np.where(who < 50, "x", "y")})
+    options = {"levels": ["x", "y"], "respondent": "who", "max_rows": 3}
+    for _ in range(60):
+        if kind == "choices":
+            data = frame.assign(choice=rng.integers(0, 4, len(who)))
+            test = pr.ClosenessTest.from_formula(
+                "choice ~ group", data, categories=[0, 1, 2, 3], **options
+            )
+        else:
+            ranks = pr.Mallows(list("abc"), 0.8).rvs(len(who), rng)
+            data = frame.join(pd.DataFrame(ranks, columns=list("abc")))
+            test = pr.ClosenessTest.from_formula("a + b + c ~ group", data, **options)
+        hits.append(test.fit(math.inf, permutations=99, rng=rng).reject)
+    assert np.mean(hits) < 0.15  # .05 and three and a half standard errors
+
+
+def test_a_summary_says_what_its_p_value_is_worth():
+    alike, apart = counts([50, 50], [50, 50]), counts([90, 10], [10, 90])
+    kept, rejected = (test.fit(1.0, permutations=99, rng=seeded(4)) for test in (alike, apart))
+    assert rejected.reject and not kept.reject
+    line = "detectable_effect() of this result computes the smallest difference"
+    assert line in flat(kept) and line not in flat(rejected)
+    for result in (kept, rejected):
+        assert "another draw of the noise would give another p-value" in flat(result)
+        assert "idealised arithmetic in one step" in flat(result) and "2e-10" in flat(result)
+    plain = flat(alike.fit(math.inf, permutations=99, rng=seeded()))
+    assert "another" not in plain and "idealised" not in plain and line in plain
+    secret = pr.ClosenessTest(mallows(1.0, 60), mallows(1.0, 60, seed=2), labels="private")
+    assert "pr.power.ClosenessPower computes" in flat(secret.fit(0.2, rng=seeded(5)))
+
+
+def test_rows_that_are_drawn_are_told():
+    frame = pd.DataFrame({"who": np.repeat(np.arange(60), 2), "choice": [0, 1] * 60})
+    frame["group"] = np.where(frame["who"] < 30, "x", "y")
+    test = pr.ClosenessTest.from_formula(
+        "choice ~ group", frame, levels=["x", "y"], categories=[0, 1], respondent="who", max_rows=2
+    )
+    said = "One row of each respondent, drawn by lot, is used"
+    assert f"{said}. The p-value" in flat(test.fit(1.0, permutations=99, rng=seeded()))
+    assert "of the noise, or of the rows, would" in flat(test.fit(1.0, permutations=99))
+    assert f"{said}; another draw" in flat(test.fit(math.inf, permutations=99, rng=seeded()))
 
 
 def test_effect_has_a_budget_of_its_own_and_an_interval():
@@ -261,20 +311,12 @@ def flat(result):
 
 
 def test_intervals_stand_alone_where_zero_is_not_the_null():
-    several = pd.DataFrame({"who": np.repeat(np.arange(60), 2), "choice": [0, 1] * 60})
-    several["group"] = pd.Categorical(np.repeat(["x", "y"], [30, 90]))
-    test = pr.ClosenessTest.from_formula(
-        "choice ~ group", several, respondent="who", max_rows=2, categories=[0, 1]
-    )
-    kendall = pr.ClosenessTest(mallows(0.8, 90), mallows(0.8, 90, seed=2))
-    for result in (
-        test.fit(1.0, effect_epsilon=1.0, rng=seeded()),
-        kendall.fit(1.0, method="kendall", effect_epsilon=1.0, rng=seeded()),
-    ):
-        assert result.release.parts["statistic"].values.shape == (1,)
-        assert result.corrected_effect is None and "if and only if" not in flat(result)
-        low, high = result.conf_int()
-        assert 0 <= low <= high
+    test = pr.ClosenessTest(mallows(0.8, 90), mallows(0.8, 90, seed=2))
+    result = test.fit(1.0, method="kendall", effect_epsilon=1.0, rng=seeded())
+    assert result.release.parts["statistic"].values.shape == (1,)
+    assert result.corrected_effect is None and "if and only if" not in flat(result)
+    low, high = result.conf_int()
+    assert 0 <= low <= high
 
 
 def test_a_threshold_serves_its_own_level_and_larger_ones():
@@ -358,9 +400,9 @@ def test_private_labels_see_a_difference():
     rng = seeded(12)
     one, other = mallows(0.5, 150), mallows(0.9, 150, seed=2)
     assert pr.ClosenessTest(one, other, labels="private").fit(2.0, rng=rng).pvalue < 0.01
-    kind = pd.CategoricalDtype(["a", "b"])
-    first, second = (pd.Series(["a"] * n + ["b"] * (200 - n)).astype(kind) for n in (140, 70))
-    assert pr.ClosenessTest(first, second, labels="private").fit(2.0, rng=rng).pvalue < 0.01
+    first, second = (pd.Series(["a"] * n + ["b"] * (200 - n)) for n in (140, 70))
+    choices = pr.ClosenessTest(first, second, items=["a", "b"], labels="private")
+    assert choices.fit(2.0, rng=rng).pvalue < 0.01
 
 
 def test_results_archive_print_and_stand_side_by_side():
@@ -372,7 +414,7 @@ def test_results_archive_print_and_stand_side_by_side():
     for words in (
         "Private Test of Closeness", "Groups: 2", "replace one respondent", "Epsilon: 1.5",
         "H0: the rankings of all groups have the same distribution.", "SEEDED", "p-value accounts",
-        "taken as public", "commerce 111",
+        "not who is in which group", "commerce 111",
     ):  # fmt: skip
         assert words in text
     assert "p-value" in pr.summary_col([result, again]).as_text()
@@ -487,12 +529,12 @@ REFUSED = {
         ["same size"],
     ),
     "counts of one group": (
-        lambda: pr.ClosenessTest.from_counts({"x": {"a": 3, "b": 4}}),
+        lambda: pr.ClosenessTest.from_counts({"x": {"a": 3, "b": 4}}, ["a", "b"]),
         ["at least two groups"],
     ),
     "counts of an empty group": (
-        lambda: pr.ClosenessTest.from_counts({"x": {"a": 3, "b": 4}, "y": {"a": 0, "b": 0}}),
-        ["every group must have at least two units", "group 'y' has 0"],
+        lambda: counts([3, 4], [0, 0]),
+        ["every group must have at least two units", "group 'g1' has 0"],
     ),
     "one unit with many rows": (
         lambda: formula(
@@ -501,8 +543,10 @@ REFUSED = {
         ["group 'y' has 1"],
     ),
     "counts of other categories": (
-        lambda: pr.ClosenessTest.from_counts({"x": {"a": 3, "b": 4}, "y": {"a": 3, "c": 4}}),
-        ["same items, or categories"],
+        lambda: pr.ClosenessTest.from_counts(
+            {"x": {"a": 3, "b": 4}, "y": {"a": 3, "c": 4}}, ["a", "b"]
+        ),
+        ["counts must be of declared categories"],
     ),
     "too many rankings to compare": (
         lambda: pr.ClosenessTest(

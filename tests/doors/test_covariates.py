@@ -4,7 +4,7 @@ import json
 import math
 import warnings
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,12 @@ import pytest
 from searching import CANARY, check_refusal, has_canary, reachable
 
 import privrank as pr
+from privrank.bradley_terry.moments import released_effect
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import statistic
 from privrank.release.covariates import FINENESS, Covariates
-from privrank.release.release import GROUP_SIZES, NET, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.release import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
@@ -70,8 +71,8 @@ def test_replacing_a_respondent_moves_grouped_net_wins_by_the_sensitivity():
     ]
     reach = surveys[0].design.reach
     assert largest_move([statistic(survey, NET) for survey in surveys]) == reach.net_l1
-    sizes = [statistic(survey, GROUP_SIZES) for survey in surveys]
-    assert largest_move(sizes) == reach.group_sizes_l1 == 2
+    answers = [statistic(survey, GROUP_ANSWERS) for survey in surveys]
+    assert largest_move(answers) == reach.group_answers_l1 == 6
     counts = np.array([statistic(survey, PAIR_COUNTS) for survey in surveys])
     assert largest_move(counts) == reach.pair_counts_l1 == 3
     assert np.abs(counts[:, None] - counts[None]).max() == reach.pair_counts_linf == 1
@@ -149,6 +150,7 @@ def university(formula, **arguments):
         "respondent": "respondent",
         "max_rows": 15,
         "ties": True,
+        "levels": cems.levels,
         "design": "public",
     } | arguments
     return pr.PrivateBTL.from_formula(f"item1 + item2 + outcome ~ {formula}", frame, **options)
@@ -231,15 +233,15 @@ def test_standard_errors_cover_the_noise_that_is_drawn():
     assert np.abs(spread / stated - 1.0).mean() < 0.1
 
 
-def test_standard_errors_cover_the_noise_of_group_sizes():
-    # next to no epsilon for the sizes, so that their noise is what moves the coefficients
+def test_standard_errors_cover_the_noise_of_the_answers_of_each_group():
+    # next to no epsilon for these, so that their noise is what moves the coefficients
     model = university("english", design="private")
-    shares = {"group_sizes": 0.004, "dependence": 0.05}
+    shares = {"group_answers": 0.004, "dependence": 0.05}
     fits = [model.fit(20.0, shares=shares, rng=np.random.default_rng(k)) for k in range(120)]
     centre = np.mean([fit.params for fit in fits], axis=0)
     spread = np.sqrt(np.mean([(fit.params - centre) ** 2 for fit in fits], axis=0))
     stated = np.sqrt(np.mean([fit.bse_privacy**2 for fit in fits], axis=0))
-    # the larger group; the smaller is left without any units now and then
+    # the larger group; the smaller is left without any answers now and then
     assert (spread / stated)[:6].mean() == pytest.approx(1.0, abs=0.25)
 
 
@@ -251,6 +253,7 @@ def test_missing_answers_do_not_pull_the_coefficients_of_a_private_design():
     about = (frame["item1"] == "Paris") | (frame["item2"] == "Paris")
     frame["outcome"] = frame["outcome"].mask(about & (rng.random(len(frame)) < 0.5))
     options = {"items": cems.items, "respondent": "respondent", "max_rows": 15, "ties": True}
+    options["levels"] = cems.levels
     formula = "item1 + item2 + outcome ~ gender"
     public, private, equal = (
         pr.PrivateBTL.from_formula(formula, frame, **options, **more).fit(1e6, rng=rng).params
@@ -263,7 +266,7 @@ def test_missing_answers_do_not_pull_the_coefficients_of_a_private_design():
 @pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 def test_standard_errors_cover_the_noise_of_pair_counts_that_groups_share():
     model = university("gender", design="private")
-    shares = {"pair_counts": 0.006, "group_sizes": 0.4, "dependence": 0.05}
+    shares = {"pair_counts": 0.006, "group_answers": 0.4, "dependence": 0.05}
     fits = [model.fit(30.0, shares=shares, rng=np.random.default_rng(k)) for k in range(100)]
     centre = np.mean([fit.params for fit in fits], axis=0)
     spread = np.sqrt(np.mean([(fit.params - centre) ** 2 for fit in fits], axis=0))
@@ -272,7 +275,7 @@ def test_standard_errors_cover_the_noise_of_pair_counts_that_groups_share():
     assert (spread / stated)[:6].mean() == pytest.approx(1.0, abs=0.25)
 
 
-def test_levels_too_rare_for_the_noise_of_group_sizes_are_named():
+def test_levels_too_rare_for_the_noise_of_their_answers_are_named():
     rng = np.random.default_rng(1)
     frame = pd.concat(
         [
@@ -285,20 +288,75 @@ def test_levels_too_rare_for_the_noise_of_group_sizes_are_named():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fit_of("group", frame, levels=LEVELS).fit(epsilon, rng=np.random.default_rng(1))
-        return [text for each in caught if "group sizes" in (text := str(each.message))]
+        return [text for each in caught if "answers of each group" in (text := str(each.message))]
 
     (text,) = warned(0.5)
     assert "group y" in text and "group x" not in text and "merge rare levels" in text
     assert not warned(30.0)
 
 
-def test_group_sizes_are_in_the_errors_of_a_private_design():
+def test_answers_of_each_group_are_in_the_errors_of_a_private_design():
     fit = university("gender", design="private").fit(2.0, rng=np.random.default_rng(1))
     facts = score_equations(fit.release)
-    assert facts.size_variance > 0
-    assert facts.covariates.units.sum() == pytest.approx(303)
+    assert facts.group_variance > 0
     silent = score_equations(university("gender").fit(2.0, rng=np.random.default_rng(1)).release)
-    assert silent.size_variance == 0.0
+    assert silent.group_variance == 0.0
+
+
+@pytest.mark.parametrize("unit", ["respondent", "row"])
+def test_groups_may_answer_different_numbers_of_pairs_under_a_private_design(unit):
+    # women leave out half of the questionnaire, whatever their answers; noise is as good as none
+    rng = np.random.default_rng(4)
+    cems = pr.datasets.load_university()
+    frame = cems.comparisons.merge(cems.students.reset_index(), on="respondent")
+    left_out = (frame["gender"] == "female") & (rng.random(len(frame)) < 0.5)
+    frame["outcome"] = frame["outcome"].mask(left_out)
+    options = {"items": cems.items, "ties": True}
+    options |= (
+        {"respondent": "respondent", "max_rows": 15}
+        if unit == "respondent"
+        else {"respondent": None}
+    )
+    public, private = (
+        pr.PrivateBTL.from_formula(
+            "item1 + item2 + outcome ~ gender",
+            frame.dropna(),
+            levels={"gender": ["female", "male"]},
+            design=design,
+            **options,
+        ).fit(1e6, rng=rng)
+        for design in ("public", "private")
+    )
+    np.testing.assert_allclose(private.params, public.params, atol=0.06)
+    answers = score_equations(private.release).group_answers
+    counted = frame.dropna().groupby("gender", observed=True).size()
+    assert list(answers) == [counted["female"], counted["male"]]
+    assert f"female {counted['female']}" in str(private.summary())
+
+
+def test_errors_of_rows_allow_for_which_pairs_each_group_compared():
+    # pairs are drawn by lot, and worths far apart: what is known is one number for both groups
+    rng = np.random.default_rng(11)
+    worths = np.linspace(-3.0, 3.0, 6)
+    first, second = np.array(list(combinations(range(6), 2))).T
+    found = []
+    for _ in range(60):
+        pair = rng.integers(0, 15, 2000)
+        apart = worths[first[pair]] - worths[second[pair]]
+        frame = pd.DataFrame({"item1": first[pair], "item2": second[pair]})
+        frame["outcome"] = np.where(rng.random(2000) < 1 / (1 + np.exp(-apart)), 1, -1)
+        frame["group"] = np.where(rng.random(2000) < 0.5, "x", "y")
+        model = pr.PrivateBTL.from_formula(
+            "item1 + item2 + outcome ~ group",
+            frame,
+            items=range(6),
+            respondent=None,
+            ties=False,
+            levels=LEVELS,
+        )
+        lower, upper = model.fit(4.0, rng=rng).conf_int().iloc[6:].to_numpy().T
+        found.append((lower <= 0) & (upper >= 0))
+    assert np.mean(found) > 0.93
 
 
 @pytest.mark.parametrize(
@@ -371,8 +429,8 @@ def test_tables_and_predictions_agree():
     worths = fit.worths({"gender": "male"}).set_index("item")["worth"]
     t = worths["London"] - worths["Paris"] + fit.params["first"]
     predicted = fit.predict(asked).iloc[0]
-    assert predicted["probability"] == pytest.approx(1 / (1 + np.exp(-t)))
-    assert predicted["lower"] < predicted["probability"] < predicted["upper"]
+    assert predicted["preferred_plus_half_ties"] == pytest.approx(1 / (1 + np.exp(-t)))
+    assert predicted["lower"] < predicted["preferred_plus_half_ties"] < predicted["upper"]
     tests = fit.wald_test_terms()
     assert list(tests.index) == ["Intercept", "gender", "first"]
     assert list(tests["df"]) == [5, 5, 1]
@@ -635,7 +693,7 @@ def test_item_covariates_are_those_of_r():
         for name, value in wanted["coefficients"].items():
             assert fit.params[name] == pytest.approx(value, abs=1e-6)
             error = math.sqrt(factor) * wanted["bse"][kind][name]
-            assert fit.bse[name] == pytest.approx(error, abs=1e-6)
+            assert fit.bse_sampling[name] == pytest.approx(error, abs=1e-6)
         np.testing.assert_allclose(fit.worths()["worth"], wanted["worth"], atol=1e-6)
         rest = fit.test_lack_of_fit()
         lack = wanted["lack_of_fit"][f"wald_{kind}"] / factor
@@ -659,7 +717,7 @@ def test_methods_about_items_agree_at_every_profile(epsilon):
     np.testing.assert_allclose(quasi["std_err"], worths["std_err"], atol=1e-12)
     table = fit.probabilities({"gender": "male"})
     cells = [table.loc[one, two] for one, two in zip(frame["item1"], frame["item2"], strict=True)]
-    np.testing.assert_allclose(cells, frame["probability"], atol=1e-12)
+    np.testing.assert_allclose(cells, frame["preferred_plus_half_ties"], atol=1e-12)
     sets = fit.rank_conf_int(at={"gender": "male"})
     assert ((sets["lower"] <= ranks) & (ranks <= sets["upper"])).all()
     wider = fit.pairwise(at={"gender": "male"}, simultaneous=True)
@@ -719,3 +777,58 @@ def test_a_plain_fit_is_the_model_of_an_intercept_only(epsilon):
     np.testing.assert_allclose(fit.bse_privacy, plain.bse_privacy, atol=1e-9)
     assert fit.design_effect == pytest.approx(plain.design_effect)
     np.testing.assert_allclose(fit.conf_int(), plain.conf_int(), atol=0.01)
+
+
+def test_the_released_design_effect_is_at_most_what_answers_can_bring_about():
+    # of a rare combination of levels the noise alone can look like any dependence
+    rng = np.random.default_rng(3)
+    first, second = np.array(list(combinations(range(4), 2))).T
+    people, found, raw = 300, [], []
+    frame = pd.DataFrame({"item1": np.tile(first, people), "item2": np.tile(second, people)})
+    frame["respondent"] = np.repeat(range(people), 6)
+    for name in ("g", "h"):
+        frame[name] = np.repeat(rng.choice(["x", "y"], people, p=[0.8, 0.2]), 6)
+    frame["outcome"] = rng.choice([1, -1], len(frame))
+    levels = {name: ["x", "y"] for name in "gh"}
+    options = {"items": range(4), "max_rows": 6, "design": "public"}
+    model = fit_of("g * h", frame, levels=levels, **options)
+    for seed in range(10):
+        fit = model.fit(0.5, rng=np.random.default_rng(seed))
+        release, part = fit.release, fit.release.parts["dependence"]
+        raw.append(release.found["largest design effect"] * part.values[0] * part.step / people)
+        found.append(released_effect(release))
+        stated = release.found["largest design effect of any answers"]
+        assert 1.0 <= found[-1] <= stated
+        note = f"it is taken to be at most {stated:.2f}, the most that any answers bring about"
+        assert note in " ".join(str(fit.summary(details=True)).split())
+    # twice the square of 3 over 4 for a difference of two equal worths, a little more for others
+    assert max(raw) > 15.0 and 4.5 <= max(found) < 9.0
+
+
+def test_errors_of_item_covariates_hold_the_scatter_of_the_items_about_them():
+    # z has no effect; taking items to be exactly on the line finds it in .6 of surveys
+    rng = np.random.default_rng(8)
+    first, second = np.array(list(combinations(range(6), 2))).T
+    frame = pd.DataFrame({"item1": np.tile(first, 60), "item2": np.tile(second, 60)})
+    frame["respondent"] = np.repeat(range(60), 15)
+    found = []
+    for _ in range(30):
+        table = pd.DataFrame(rng.standard_normal((6, 2)), columns=["x", "z"])
+        worths = 0.5 * table["x"].to_numpy() + 0.7 * rng.standard_normal(6)
+        chance = 1.0 / (1.0 + np.exp(worths[second] - worths[first]))
+        frame["outcome"] = np.where(rng.random(900) < np.tile(chance, 60), 1, -1)
+        options = {"items": range(6), "max_rows": 15, "design": "public"}
+        model = fit_of("1", frame, item_formula="x + z", item_data=table, **options)
+        fit = model.fit(np.inf)
+        found.append(fit.pvalues["z"] <= 0.05)
+        assert (fit.bse >= fit.bse_sampling).all()
+    assert np.mean(found) <= 0.2
+    text = " ".join(str(fit.summary()).split())
+    assert "Lack of fit of the item covariates (Monte Carlo): p" in text
+    assert "estimated scatter of the items about them: Intercept 0." in text
+    # as many covariates as contrasts leave no item beside the line
+    table = pd.DataFrame({f"d{k}": np.eye(6)[k] for k in range(5)})
+    every = " + ".join(table.columns)
+    whole = fit_of("1", frame, item_formula=every, item_data=table, **options).fit(np.inf)
+    assert "scatter of the items" not in str(whole.summary())
+    np.testing.assert_allclose(whole.bse, whole.bse_sampling, rtol=1e-9)

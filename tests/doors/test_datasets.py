@@ -219,7 +219,7 @@ def test_ties_are_broken_uniformly() -> None:
     comparisons.insert(0, "respondent", np.repeat(np.arange(n), 3))
     comparisons["outcome"] = 0.0
     students = pd.DataFrame(index=pd.RangeIndex(n, name="respondent"))
-    survey = Survey("undecided", comparisons, students, items, "", "", "")
+    survey = Survey("undecided", comparisons, students, items, {}, "", "", "")
     frequency = survey.rankings(np.random.default_rng(2)).value_counts()
     # Chi-squared with 5 degrees of freedom: 20.5 is exceeded once in a thousand.
     assert len(frequency) == 6

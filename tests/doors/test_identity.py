@@ -23,7 +23,8 @@ def seeded(seed=7):
 def choices(n=300, shares=SHARES, null=SHARES, seed=1):
     rng = seeded(seed)
     counts = rng.multinomial(n, list(shares.values()))
-    return pr.IdentityTest.from_counts(dict(zip(shares, map(int, counts), strict=True)), null)
+    table = dict(zip(shares, map(int, counts), strict=True))
+    return pr.IdentityTest.from_counts(table, null, list(shares) if null == "uniform" else None)
 
 
 def rankings(phi=0.8, null=0.8, n=200, m=5, seed=1, center=None):
@@ -83,16 +84,21 @@ def test_two_categories_are_a_binomial_test():
 
 def test_a_uniform_null_is_the_test_of_uniformity():
     counts = {"a": 30, "b": 50, "c": 20}
-    one = pr.IdentityTest.from_counts(counts, "uniform").fit(1.0, method="tv", rng=seeded())
-    two = pr.UniformityTest.from_counts(counts).fit(1.0, method="tv", rng=seeded())
+    listed = list(counts)
+    one = pr.IdentityTest.from_counts(counts, "uniform", listed)
+    two = pr.UniformityTest.from_counts(counts, listed)
+    one, two = (test.fit(1.0, method="tv", rng=seeded()) for test in (one, two))
     assert one.pvalue == two.pvalue and one.conf_int() == two.conf_int()
     ranks = pr.Mallows(5, 0.9).rvs(80, seeded())
     for epsilon in (1.0, np.inf):
-        for build in (pr.IdentityTest.from_counts, pr.IdentityTest):
-            data = counts if build == pr.IdentityTest.from_counts else ranks
-            same = pr.UniformityTest if data is ranks else pr.UniformityTest.from_counts
-            one = build(data, "uniform").fit(epsilon, draws=499, rng=seeded())
-            two = same(data).fit(epsilon, draws=499, rng=seeded())
+        for one, two in (
+            (
+                pr.IdentityTest.from_counts(counts, "uniform", listed),
+                pr.UniformityTest.from_counts(counts, listed),
+            ),
+            (pr.IdentityTest(ranks, "uniform"), pr.UniformityTest(ranks)),
+        ):
+            one, two = (test.fit(epsilon, draws=499, rng=seeded()) for test in (one, two))
             assert (one.statistic, one.pvalue) == (two.statistic, two.pvalue)
             assert one.threshold == two.threshold
     borda = [test.fit(1.0, method="borda", draws=99, rng=seeded()).statistic
@@ -129,7 +135,7 @@ def test_intervals_cover_and_names_are_matched():
     # a null's labels decide, not their order; a centre's as well
     turned = dict(reversed(SHARES.items()))
     one, two = (choices(null=null).fit(1.0, draws=99, rng=seeded()) for null in (SHARES, turned))
-    assert one.to_json() == two.to_json()
+    assert one.pvalue == two.pvalue
     frame = pd.DataFrame(pr.Mallows(["x", "y", "z"], 0.3).rvs(200, seeded()), columns=list("xyz"))
     fits = [
         pr.IdentityTest(frame[list(order)], pr.Mallows(list(names), 0.3, center)).fit(
@@ -190,7 +196,8 @@ def test_nothing_of_the_data_gets_out():
 
 
 def refuse(null, data=None):
-    return pr.IdentityTest.from_counts({"a": 5, "b": 6, "c": 7} if data is None else data, null)
+    data = {"a": 5, "b": 6, "c": 7} if data is None else data
+    return pr.IdentityTest.from_counts(data, null, list(data))
 
 
 REFUSED = {
@@ -235,11 +242,75 @@ REFUSED = {
         lambda: refuse("uniform").fit(np.inf, method="sigmoid", tolerance=0.1),
         ["finite epsilon"],
     ),
+    "answers behind a model": (
+        lambda: pr.IdentityTest(np.array([[1, 2, 3], [3, 1, 2]]), pr.Mallows(3, 0.5), null_nobs=50),
+        ["null_nobs=", "Mallows model"],
+    ),
+    "no answers behind a null": (lambda: estimated(0), ["null_nobs must be at least 2"]),
+    "half an answer": (lambda: estimated(10.5), ["null_nobs must be an integer"]),
+    "a method of an exact null": (
+        lambda: estimated(50).fit(1.0, method="omnibus"),
+        ["'auto', 'tv'", "null_nobs="],
+    ),
+    "a tolerance of an exact null": (
+        lambda: estimated(50).fit(1.0, draws=99),
+        ["draws=", "null_nobs="],
+    ),
+    "answers behind a null of lists": (
+        lambda: pr.IdentityTest(
+            pd.DataFrame({"a": [1, 1], "b": [1, 2]}),
+            pd.DataFrame({"a": [1, 2], "b": [2, 1], "probability": [0.5, 0.5]}),
+            ties="complete",
+            null_nobs=50,
+        ),
+        ["ties= and missing="],
+    ),
     "categories of rankings": (
         lambda: pr.IdentityTest(np.array([[1, 2], [2, 1]]), "uniform", categories=["a"]),
         ["categories= is for choices"],
     ),
 }
+
+
+def estimated(number, counts=(5, 6, 7), null=(0.25, 0.25, 0.5)):
+    names = "abcdef"[: len(counts)]
+    table, shares = (dict(zip(names, each, strict=True)) for each in (counts, null))
+    return pr.IdentityTest.from_counts(table, shares, null_nobs=number)
+
+
+def test_an_estimated_null_keeps_its_level_and_an_exact_one_does_not():
+    rng, p = seeded(3), np.array([0.4, 0.3, 0.2, 0.1])
+    exact, told = [], []
+    for _ in range(120):
+        before, now = rng.multinomial(400, p) / 400, rng.multinomial(400, p)
+        told.append(estimated(400, now, before).fit(2.0, rng=rng).reject)
+        test = estimated(None, now, before)
+        exact.append(test.fit(2.0, draws=499, rng=rng).reject)
+    assert np.mean(told) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 120) and np.mean(exact) > 0.15
+    other = rng.multinomial(400, p[::-1])
+    assert estimated(400, other, before).fit(2.0, rng=rng).pvalue < 0.01
+
+
+def test_the_answers_behind_a_null_are_a_second_sample():
+    shares, rounded = np.array([137, 202, 61]) / 400, (0.343, 0.505, 0.152)
+    one, two = (estimated(400, (90, 60, 50), null)._two._encoded for null in (shares, rounded))
+    assert [part._rows.tolist() for part in one._parts] == [[90, 60, 50], [137, 202, 61]]
+    assert two._parts[1]._rows.sum() == 400 and abs(two._parts[1]._rows - 400 * shares).max() < 1
+    counts = {"data": [90, 60, 50], "answers behind the null": [137, 202, 61]}
+    expected = pr.ClosenessTest.from_counts(counts, list("abc")).fit(1.0, rng=seeded())
+    result = estimated(400, (90, 60, 50), shares).fit(1.0, rng=seeded())
+    assert result.pvalue == expected.pvalue
+    assert str(pr.from_json(result.to_json()).summary()) == str(result.summary())
+    assert "data 200, answers behind the null 400" in " ".join(str(result.summary()).split())
+    ranks = np.array([[1, 2], [2, 1], [1, 2]])
+    table = pd.DataFrame({"a": [1, 2], "b": [2, 1], "probability": [0.25, 0.75]})
+    test = pr.IdentityTest(ranks, table, items=["a", "b"], null_nobs=8)
+    assert test._two._encoded._parts[1]._rows.tolist() == [[1, 2]] * 2 + [[2, 1]] * 6
+    people = pd.DataFrame({"who": [0, 0, 1, 2], "choice": list("aabb")})
+    known = {"categories": ["a", "b"], "respondent": "who", "max_rows": 2, "null_nobs": 10}
+    test = pr.IdentityTest.from_formula("choice ~ 1", people, {"a": 0.5, "b": 0.5}, **known)
+    assert test.fit(1.0, effect_epsilon=1.0, rng=seeded()).nobs == 13
+    assert test._two._encoded.sample.unit == "respondent"
 
 
 @pytest.mark.parametrize("case", REFUSED)

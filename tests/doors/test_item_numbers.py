@@ -131,8 +131,9 @@ def ranked_groups(unit):
 
 def counted(kind, *position):
     def build(items):
-        table = dict.fromkeys(names(items), 1)
-        return kind.from_counts(table, *(make(items) for make in position))
+        listed = names(items)
+        table = dict.fromkeys(listed, 1)
+        return kind.from_counts(table, *(make(items) for make in position), categories=listed)
 
     return build
 

@@ -3,12 +3,14 @@
 import copy
 import json
 import pickle
+import warnings
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.special import expit
 
 import privrank as pr
@@ -233,7 +235,8 @@ def test_json_rebuilds_the_result(kind, sites):
     pd.testing.assert_series_equal(shared.params, found.params)
     record = json.loads(text)
     del record["check"]
-    assert record["settings"] == {"survey": "different", "alpha": 0.1}
+    settings = {"survey": "different", "effects": "common", "alpha": 0.1, "names": None}
+    assert record["settings"] == settings
     with pytest.raises(ValueError, match="must be JSON"):
         pr.from_json(archive(record | {"results": [{}]}))
 
@@ -333,7 +336,6 @@ def refusals():
         "finite epsilon": ([one, worths(np.inf)], "same"),
         "leave one of them out": ([one, other, pr.from_json(one.to_json())], "same"),
         "same items": ([one, worths(seed=2, items=ITEMS[::-1])], "different"),
-        "one unit": ([one, worths(seed=2, respondent=None, max_rows=1)], "different"),
         "no covariates": ([one, grouped], "same"),
         "one link": ([one, worths(seed=2, link="probit")], "different"),
         "same public facts": ([one, worths(seed=2, people=100)], "same"),
@@ -405,7 +407,9 @@ def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
     results = twice if kind == "worths" else [consensus(fit_seed=k) for k in (1, 2)]
     found = pr.pool(results, survey="same")
     tidy, glance = found.tidy(), found.glance()
-    assert list(tidy) == list(results[0].tidy()) and tidy.notna().all(axis=None)
+    assert list(tidy) == list(results[0].tidy())
+    # the p-value is of no statistic that would stand beside it
+    assert tidy.drop(columns="statistic").notna().all(axis=None)
     assert tidy["p_value"].to_numpy() == pytest.approx(found.to_frame()["pvalue"].to_numpy())
     assert glance.loc[0, "model"] == "PooledResult" and glance.loc[0, "epsilon"] == found.epsilon
     assert glance.loc[0, "p_value"] == found.test_heterogeneity()["pvalue"]
@@ -430,3 +434,139 @@ def test_what_cannot_be_pooled_is_said_of_archives_too(sites):
     for wrong in ({"results": [1, 2]}, {"settings": record["settings"] | {"survey": "same"}}):
         with pytest.raises(ValueError, match="text must be JSON"):
             pr.from_json(json.dumps(record | wrong | {"check": check}))
+
+
+def test_releases_of_rows_are_pooled_with_reports():
+    ranks = rankings(300, 1).reset_index(drop=True)
+    rows = pr.PrivateRankAggregation(ranks).fit(1.0, releases="pairs", rng=np.random.default_rng(1))
+    found = pr.pool([rows, reports(2)], survey="different")
+    text = str(found.summary())
+    assert "replace one respondent or row" in text and "No. Units" in text
+    assert "Epsilon protects one row in releases of rows" in text
+    assert found.nobs == 900 and (found.bse <= found.bse_single.min(axis=1)).all()
+    by_row = worths(seed=2, respondent=None, max_rows=1)
+    assert "respondent or row" in str(pr.pool([worths(), by_row], survey="different").summary())
+
+
+def _warned(*results, **given):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pr.pool(results, **({"survey": "different"} | given))
+    return [str(each.message) for each in caught if "count twice" in str(each.message)]
+
+
+def test_one_survey_called_different_is_warned_of():
+    assert (
+        "releases 1 and 2 have the same public facts"
+        in _warned(worths(fit_seed=1), worths(fit_seed=2))[0]
+    )
+    other = [consensus(seed=1, people=149), consensus(seed=2)]
+    assert _warned(*other) == [] == _warned(worths(fit_seed=1), worths(fit_seed=2), survey="same")
+    [message] = _warned(*other, consensus(fit_seed=9))
+    assert "releases 2 and 3" in message and "150 respondents" in message
+
+
+@pytest.mark.parametrize("kind", ["SubRanking", "Comparisons", "CapBorda"])
+def test_a_tally_and_its_part_are_warned_of(kind):
+    protocol = getattr(pr.local, kind)(ITEMS, 2.0)
+    read = pr.PrivateBTL if kind == "Comparisons" else pr.PrivateRankAggregation
+
+    def site(seed, people):
+        rng = np.random.default_rng(seed)
+        return protocol.simulate(rankings(people, seed).to_numpy(), rng)
+
+    whole = site(0, 1200)
+    part = {name: column[:600] for name, column in whole.items()}
+    both, half, away = (read.from_reports(protocol.tally(e)) for e in (whole, part, site(5, 1200)))
+    [message] = _warned(both, half)
+    assert "tally1 + tally2" in message
+    # other votes show that they are others, and directions do not show votes
+    assert len(_warned(both, away)) == (kind == "CapBorda")
+
+
+@pytest.mark.parametrize("kind", ["worths", "Borda", "fractions"])
+def test_random_effects_of_one_number_are_those_of_hartung_and_knapp(kind):
+    if kind == "worths":
+        results = [worths(2.0, seed=k, people=150, gap=0.3 * k) for k in range(4)]
+    else:
+        results = [consensus(1.0, seed=k, people=80 + 20 * k) for k in range(4)]
+    found = pr.pool(results, survey="different", effects="random")
+    effects = found.by_pair if kind == "fractions" else found.by_item
+    here = effects._here
+    # one number: the variance of each survey and its value, by one step from the start
+    block = 0
+    back = np.linalg.inv(here.information[:, block])
+    values = effects.start[block] + np.einsum("kpq,kq->kp", back, here.residual[:, block])
+    covariances = back @ here.apart[:, block] @ back
+    p = values.shape[1]
+    weights = np.linalg.inv(covariances + effects.tau**2 * np.eye(p))
+    mean = np.linalg.solve(weights.sum(axis=0), np.einsum("kpq,kq->p", weights, values))
+    assert effects.point[block] == pytest.approx(mean)
+    if kind != "worths":
+        w = weights[:, 0, 0]
+        ratio = w @ (values[:, 0] - mean) ** 2 / 3
+        error = np.sqrt(max(ratio / w.sum(), found._common(effects).covariance[block, 0, 0]))
+        assert effects.errors(np.ones((1, 1)), np.array([block])) == pytest.approx(error)
+        low, high = effects.limits(np.ones((1, 1)), np.array([block]), 0.05)
+        assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, 3) * error)
+    left = found.test_heterogeneity()
+    # tau is where Q is its degrees of freedom, or 0
+    total = effects._found.statistic
+    freedom = 3 * here.residual[0].size
+    assert total == pytest.approx(freedom) if effects.tau > 0 else total <= freedom
+    if kind == "worths":
+        assert effects.tau > 0 and left["pvalue"] < 0.05
+
+
+def test_random_effects_are_used_as_all_others(sites):
+    found = pr.pool(sites, survey="different", effects="random")
+    assert found.effects == "random" and found.tau is not None and found.tau >= 0
+    common = pr.pool(sites, survey="different")
+    assert common.effects == "common" and common.tau is None
+    assert (found.bse >= common.bse - 1e-9).all()
+    assert pr.from_json(found.to_json()).bse.to_numpy() == pytest.approx(found.bse.to_numpy())
+    assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
+    text = str(found.summary())
+    assert "3 surveys, random effects" in text and "between surveys" in text
+    assert "best alone" not in text and "P>|t|" in text
+    assert np.allclose(found.bse**2, found.bse_sampling**2 + found.bse_privacy**2)
+    assert found.weights.sum() == pytest.approx(1.0)
+    # an interval holds 1/2 exactly where the p-value says so
+    pairs = found.pairwise()
+    kept = (pairs["lower"] <= 0.5) & (0.5 <= pairs["upper"])
+    assert (kept == (pairs["pvalue"] >= 0.05)).all()
+    with pytest.raises(ValueError, match="use bse"):
+        found.cov_params()
+    with pytest.raises(ValueError, match="effects='random' is for surveys that differ"):
+        pr.pool(sites, survey="same", effects="random")
+    found.plot()
+
+
+def test_sites_have_names_in_tables_figures_and_archives():
+    rankings = [pr.datasets.load_university().rankings(np.random.default_rng(k)) for k in (1, 2)]
+    fits = [
+        pr.PrivateRankAggregation(each, respondent="respondent").fit(
+            2.0, rng=np.random.default_rng(k)
+        )
+        for k, each in enumerate(rankings)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pr.PrivrankWarning)
+        plain = pr.pool(fits, survey="different")
+        named = pr.pool(fits, survey="different", names=["Bern", "basel"])
+        again = pr.from_json(named.to_json())
+    assert list(named.weights.index) == list(named.bse_single.columns) == ["Bern", "basel"]
+    text = str(named.summary())
+    assert "Bern: " in text and "basel: " in text and "Release 1" not in text
+    assert "Release 1: " in str(plain.summary())
+    assert str(again.summary()) == text and again.names == ("Bern", "basel")
+    legend = named.plot().axes[0].get_legend()
+    assert [label.get_text() for label in legend.get_texts()] == ["pooled", "Bern", "basel"]
+    for wrong, words in (
+        (["a"], "at least two"),
+        (["a", "a"], "distinct"),
+        (["a", "b", "c"], "one for each of the 2 results"),
+        ("ab", "sequence"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            pr.pool(fits, survey="different", names=wrong)

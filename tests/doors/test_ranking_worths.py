@@ -23,8 +23,9 @@ def lists(listed):
 
 
 def fit(listed, **arguments):
-    pairs = pr.as_comparisons(lists(listed), "rankings", missing="bottom")
-    design = "public" if listed == len(ITEMS) else "private"
+    whole = listed == len(ITEMS)
+    missing, design = ("refuse", "public") if whole else ("bottom", "private")
+    pairs = pr.as_comparisons(lists(listed), "rankings", missing=missing)
     rows = listed * (2 * len(ITEMS) - listed - 1) // 2
     model = pr.PrivateBTL(pairs, respondent="respondent", max_rows=rows, design=design)
     return model.fit(np.inf, penalty=0, **arguments)

@@ -28,9 +28,7 @@ GOOD = pd.DataFrame(
         "c": [3, 1, 2, 3],
     }
 )
-CHOICES = pd.DataFrame(
-    {"who": GOOD["who"], "choice": pd.Categorical(["x", "y", "x", "z"], list("xyzw"))}
-)
+CHOICES = pd.DataFrame({"who": GOOD["who"], "choice": ["x", "y", "x", "z"]})
 
 
 def ranks(frame=GOOD, **arguments):
@@ -42,11 +40,13 @@ def people(frame=GOOD, **arguments):
 
 
 def formula(text="choice ~ 1", frame=CHOICES, **arguments):
+    if "choice" in text:
+        arguments = {"categories": list("xyzw")} | arguments
     return pr.UniformityTest.from_formula(text, frame, **arguments)
 
 
-def counts(*arguments):
-    return pr.UniformityTest.from_counts(*arguments)
+def counts(table, categories=("x", "y")):
+    return pr.UniformityTest.from_counts(table, categories)
 
 
 def cell(value, column="a"):
@@ -106,7 +106,7 @@ BAD = {
         ["2 columns", "got 3 names"],
     ),
     "undeclared categories": (
-        lambda: formula(frame=CHOICES.astype({"choice": str})),
+        lambda: formula(categories=None),
         ValueError,
         ["categories must be declared"],
     ),
@@ -131,7 +131,11 @@ BAD = {
     "negative counts": (lambda: counts({"x": 3, "y": -1}), ValueError, ["counts", "at least 0"]),
     "half counts": (lambda: counts({"x": 3.5, "y": 1}), ValueError, ["whole numbers"]),
     "missing counts": (lambda: counts({"x": 3, "y": np.nan}), ValueError, ["whole numbers"]),
-    "counts of what": (lambda: counts([1, 2]), TypeError, ["categories"]),
+    "counts of what": (
+        lambda: counts({"x": 1, "y": 2}, None),
+        ValueError,
+        ["categories must be declared"],
+    ),
     "counts too short": (lambda: counts([1, 2], list("xyz")), ValueError, ["2 counts for 3"]),
     "counts beyond whole numbers": (
         lambda: counts({"x": 10**20, "y": 3}),
@@ -193,15 +197,15 @@ def test_every_engine_encodes_alike():
 
 
 def test_choices_and_counts_agree():
-    column = encode_choices(CHOICES, "choice")
-    table = encode_counts({"x": 2, "y": 1, "z": 1, "w": 0})
+    column = encode_choices(CHOICES, "choice", categories=list("xyzw"))
+    table = encode_counts({"x": 2, "y": 1, "z": 1, "w": 0}, list("xyzw"))
     assert column.sample == table.sample
     np.testing.assert_array_equal(column._rows, table._rows)
     listed = encode_counts([2, 1, 1, 0], list("xyzw"))
     part = encode_counts({"z": 1, "x": 2, "y": 1}, list("xyzw"))
     np.testing.assert_array_equal(listed._rows, table._rows)
     np.testing.assert_array_equal(part._rows, table._rows)
-    series = encode_counts(CHOICES["choice"].value_counts(sort=False))
+    series = encode_counts(CHOICES["choice"].value_counts(), list("xyzw"))
     np.testing.assert_array_equal(series._rows, table._rows)
     # what nobody chose may be left out, even if that is all but one
     np.testing.assert_array_equal(encode_counts({"z": 4}, list("xyzw"))._rows, [0, 0, 4, 0])
@@ -239,16 +243,21 @@ def test_one_row_per_respondent_is_drawn_uniformly_and_independently(rng):
     frame.loc[4, ["a", "b", "c"]] = [3, 2, 1]
     encoded = encode_rankings(frame, items=list("abc"), respondent="who", max_rows=3)
     kept = Counter(
-        tuple(map(tuple, mechanism.one_row_per_unit(encoded, rng).tolist())) for _ in range(6000)
+        tuple(map(tuple, mechanism.tabulated(mechanism.one_row_each(encoded, rng)).tolist()))
+        for _ in range(6000)
     )
     assert len(kept) == 6
     assert chisquare(list(kept.values())).pvalue > 1e-5
 
 
 def test_choices_of_respondents_are_counted_once_each():
-    encoded = encode_choices(CHOICES, "choice", respondent="who", max_rows=2)
+    encoded = encode_choices(
+        CHOICES, "choice", categories=list("xyzw"), respondent="who", max_rows=2
+    )
     tables = Counter(
-        tuple(mechanism.one_row_per_unit(encoded, np.random.default_rng(k)).tolist())
+        tuple(
+            mechanism.tabulated(mechanism.one_row_each(encoded, np.random.default_rng(k))).tolist()
+        )
         for k in range(400)
     )
     assert tables.keys() == {(2, 0, 1, 0), (1, 1, 1, 0)}

@@ -390,7 +390,7 @@ def test_unequal_opponents_are_warned_of_from_public_counts(opponents, warned):
     frame = strong_and_weak(opponents)
     model = pr.PrivateTopK(frame, 2, items=range(4), respondent=None, ties=False, design="public")
     text = str(model.fit(1.0, rng=seeded()).summary())
-    assert "against the opponents it met" in " ".join(text.split())
+    assert "against the opponents met" in " ".join(text.split())
     assert ("did not meet all opponents equally often" in text) == warned
 
 

@@ -11,7 +11,7 @@ import privrank as pr
 
 ANSWERS = pd.DataFrame(
     {
-        "tech.equip": pd.Categorical([1, 2, 1, 2, 3], [1, 2, 3]),
+        "tech.equip": [1, 2, 1, 2, 3],
         "who.asked": pd.Categorical(list("abaab")),
         "smokes": [True, False, True, True, False],
     }
@@ -27,7 +27,9 @@ def pvalue(test):
 @pytest.mark.parametrize("respondent", [None, "name.of"])
 def test_names_with_dots_need_no_quotes(respondent):
     data = ANSWERS.assign(**{"name.of": range(5)})
-    unit = {} if respondent is None else {"respondent": respondent}
+    unit = {"categories": [1, 2, 3]}
+    if respondent is not None:
+        unit["respondent"] = respondent
     plain = pr.UniformityTest.from_formula("tech.equip ~ 1", data, **unit)
     quoted = pr.UniformityTest.from_formula("Q('tech.equip') ~ 1", data, **unit)
     assert pvalue(plain) == pvalue(quoted)
@@ -86,10 +88,12 @@ def test_flags_declare_their_two_values(kind):
     test = pr.IdentityTest.from_formula("smokes ~ 1", data, {"False": 0.5, "True": 0.5})
     assert test.fit(np.inf).release.sample.items == ("False", "True")
     if kind != "polars":
-        assert "False 2, True 3" in repr(pr.ClosenessTest.from_formula("tech.equip ~ smokes", data))
+        assert "False 2, True 3" in repr(
+            pr.ClosenessTest.from_formula("tech.equip ~ smokes", data, categories=[1, 2, 3])
+        )
 
 
-def test_coded_categories_are_ranks_or_choices():
+def test_coded_categories_are_ranks():
     same = pr.UniformityTest(RANKS).fit(np.inf, draws=99)
     for data in (
         RANKS.astype("category"),
@@ -99,7 +103,6 @@ def test_coded_categories_are_ranks_or_choices():
         tuple(map(tuple, RANKS.to_numpy())),
     ):
         assert pr.UniformityTest(data).fit(np.inf, draws=99).statistic == same.statistic
-    assert pvalue(pr.UniformityTest(ANSWERS["tech.equip"])) > 0.5
     with pytest.raises(TypeError, match="must hold ranks"):
         pr.UniformityTest(RANKS.astype(str))
     with pytest.raises(ValueError, match="incomplete"):
@@ -146,4 +149,4 @@ def test_too_few_draws_are_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         test.fit(1.0, draws=19)
-        pr.UniformityTest.from_counts({"a": 3, "b": 9}).fit(1.0, draws=19, alpha=0.01)
+        pr.UniformityTest.from_counts([3, 9], ["a", "b"]).fit(1.0, draws=19, alpha=0.01)

@@ -20,6 +20,7 @@ ITEMS = ("tea", "coffee", "juice", "water")
 PAIRS = tuple(combinations(ITEMS, 2))
 # Respondents and wrong names carry a canary, so that messages are searched for a cell of the data.
 CANARY = "CANARY"
+MARKS = ("order_from", "pairs_from")
 
 
 def survey(respondents=40, *, ties=True, seed=0):
@@ -205,7 +206,8 @@ def test_counts_of_each_respondent():
 
 
 def plain(frame):
-    """Rows as tuples, a missing outcome as None."""
+    """Rows as tuples, a missing outcome as None, without what is said of the whole frame."""
+    frame = frame.drop(columns=[name for name in MARKS if name in frame])
     rows = frame.astype({"item1": object, "item2": object, "outcome": object})
     return list(rows.where(rows.notna(), None).itertuples(index=False, name=None))
 
@@ -217,7 +219,7 @@ def test_the_frame_declares_what_models_ask_for():
         assert tuple(result[name].cat.categories) == ITEMS
     assert result["outcome"].dtype == np.float64
     counted = convert(COUNTS, "counts", ties="ties")
-    assert list(counted.columns) == ["item1", "item2", "outcome", "count"]
+    assert list(counted.columns) == ["item1", "item2", "outcome", "count", "order_from"]
     assert counted["count"].dtype == np.int64
 
 
@@ -228,7 +230,7 @@ def test_the_bundled_survey_from_its_wide_file():
     result = pr.as_comparisons(
         answers, "wide", items=survey.items, sep=":", codes={"first": 1, "second": 2, "tie": 0}
     )
-    options = {"respondent": "respondent", "max_rows": 6}
+    options = {"items": survey.items, "respondent": "respondent", "max_rows": 6}
     assert release(result, **options) == release(survey.comparisons, **options)
 
 

@@ -146,3 +146,35 @@ def test_a_word_of_the_glossary_has_one_meaning():
         r"^\| (\*\*.+?) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), flags=re.M
     )
     assert len(words) == len(set(words)) > 50
+
+
+def stray_numbers(text):
+    """Lines that begin with a number and a point in the middle of a sentence: they become lists."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+    found = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        expected = re.match(r"\s*(\d+)[.)] ", block)
+        after = int(expected[1]) if expected else -1
+        for number, line in re.findall(r"\n( *\d+[.)] )(.*)", block):
+            after += 1
+            if int(number.strip(" .)")) != after or after == 0:
+                found.append(number + line)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("- furthest off at epsilon\n  1. Who can, declares it.", 1),
+        ("at epsilon\n2) and so on", 1),
+        ("1. one,\n   more\n2. two\n", 0),
+        ("before\n\n1. one\n\n2. two", 0),
+    ],
+)
+def test_a_stray_number_is_found(text, found):
+    assert len(stray_numbers(text)) == found
+
+
+def test_no_line_becomes_a_list_by_accident():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        assert stray_numbers(path.read_text(encoding="utf-8")) == [], path

@@ -100,7 +100,7 @@ MANY, MORE = (tuple(f"i{k:02d}" for k in range(m)) for m in (12, 24))
 PUBLIC = {"design": "public"}
 CASES = {
     "BTL, counts": btl(method="counts", **PUBLIC),
-    "BTL, released counts": btl(method="counts"),
+    "BTL, released counts": btl(method="counts", epsilon=8.0),
     "BTL, objective": btl(method="objective", **PUBLIC),
     "BTL, objective by lbfgs": btl(method="objective", solver="lbfgs", **PUBLIC),
     "BTL, objective by cvxpy": btl(method="objective", solver="cvxpy", **PUBLIC),

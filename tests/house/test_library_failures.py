@@ -70,7 +70,7 @@ def test_parts_of_a_graph_are_checked_before_they_are_named(monkeypatch):
         comparisons()
     monkeypatch.undo()
     apart = pd.DataFrame([("a", "b", 1), ("c", "d", 1)], columns=["item1", "item2", "outcome"])
-    with pytest.raises(ValueError, match="a, b are never compared with the other items"):
+    with pytest.raises(ValueError, match="c, d are never compared with the others"):
         pr.PrivateBTL(apart, **ARGUMENTS | {"items": [*ITEMS, "d"]})
 
 

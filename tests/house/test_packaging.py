@@ -57,6 +57,57 @@ def test_every_package_of_the_tree_is_listed():
     assert set(listed) == in_tree
 
 
+def imported(code):
+    """The packages that a script imports, wherever in it."""
+    nodes = list(ast.walk(ast.parse(code)))
+    names = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"privrank"}
+
+
+def declared(extra):
+    """The packages that are declared for an extra, those of the package itself included."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    extras = config["options.extras_require"]
+    lines = config["options"]["install_requires"] + extras[extra]
+    for other in re.findall(r"^privrank\[(\w+)\]", extras[extra], flags=re.M):
+        lines += extras[other]
+    names = re.findall(r"^([A-Za-z][\w-]*)(?=[\[>])", lines, flags=re.M)
+    return {name.replace("-", "_") for name in names} - {"privrank"}
+
+
+ALONG = {"jupyter_client": "nbclient", "pygments": "nbconvert", "docutils": "sphinx"}
+"""What a declared package brings along."""
+
+
+@pytest.mark.parametrize(
+    ("extra", "pattern"),
+    [
+        ("docs", "vignettes/*.py"),
+        ("docs", "tools/vignettes.py"),
+        ("docs", "tools/latex.py"),
+        ("bench", "validation/*.py"),
+        ("site", "tools/website.py"),
+        ("site", "docs/conf.py"),
+    ],
+)
+def test_every_import_of_a_page_and_its_builder_is_in_its_extra(extra, pattern):
+    scripts = sorted(ROOT.glob(pattern))
+    assert scripts
+    for script in scripts:
+        beside = {path.stem for path in script.parent.glob("*.py")}
+        wanted = imported(script.read_text(encoding="utf-8")) - beside
+        lacking = {ALONG.get(name, name) for name in wanted} - declared(extra)
+        assert not lacking, f"{script.name} imports them: add them to [{extra}]"
+
+
+def test_code_of_the_pages_imports_what_the_package_needs():
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for block in re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.S | re.M):
+            assert imported(block) <= declared("docs"), page
+
+
 def test_every_module_is_in_a_package():
     folders = {path.parent for path in (ROOT / "privrank").rglob("*.py")}
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []

@@ -37,9 +37,8 @@ def by_formula(frame, unit, **arguments):
 
 
 def by_samples(frame, unit, **arguments):
-    kind = pd.CategoricalDtype(CATEGORIES)
-    samples = [frame.loc[frame["group"] == name, "choice"].astype(kind) for name in GROUPS]
-    return pr.ClosenessTest(*samples, labels="private", **arguments)
+    samples = [frame.loc[frame["group"] == name, "choice"] for name in GROUPS]
+    return pr.ClosenessTest(*samples, items=CATEGORIES, labels="private", **arguments)
 
 
 def by_rankings(frame, unit, **arguments):
@@ -111,7 +110,7 @@ def test_more_counts_than_can_be_permuted_are_refused_before_anything_is_spent()
     half = LARGEST_DEAL // 2
     for table, taken in (((half, half - 1), True), ((half, half), False)):
         test = pr.ClosenessTest.from_counts(
-            {"x": {"a": table[0] - 5, "b": 5}, "y": {"a": table[1] - 9, "b": 9}}
+            {"x": {"a": table[0] - 5, "b": 5}, "y": {"a": table[1] - 9, "b": 9}}, ["a", "b"]
         )
         if taken:
             assert test.fit(0.5, permutations=19, budget=budget).nobs == LARGEST_DEAL - 1
@@ -126,10 +125,11 @@ def test_the_largest_counts_give_a_result(kind):
     counts = {"a": 10**12 - 10**6, "b": 10**6}
     null = [] if kind is pr.UniformityTest else [{"a": 0.25, "b": 0.75}]
     budget = pr.Budget(epsilon=1.0)
-    result = kind.from_counts(counts, *null).fit(1.0, budget=budget)
+    declared = {"categories": ["a", "b"]}
+    result = kind.from_counts(counts, *null, **declared).fit(1.0, budget=budget)
     assert result.reject and str(result.summary()) and budget.spent == (1.0, 0.0)
     with pytest.raises(ValueError, match="at most 1,000,000,000,000"):
-        kind.from_counts({"a": 10**12, "b": 1}, *null)
+        kind.from_counts({"a": 10**12, "b": 1}, *null, **declared)
 
 
 @pytest.mark.parametrize("design", ["public", "private"])

@@ -28,7 +28,7 @@ def frame_with_canaries():
     frame = pd.DataFrame(rng.permuted(np.tile([1, 2, 3, 4], (2 * PEOPLE, 1)), axis=1))
     frame.columns = list("abcd")
     frame["who"] = np.repeat([f"{CANARY}-{k}" for k in range(PEOPLE)], 2)
-    frame["choice"] = pd.Categorical(rng.choice(list("wxyz"), len(frame)), list("wxyz"))
+    frame["choice"] = rng.choice(list("wxyz"), len(frame))
     frame["remark"], frame["number"] = f"{CANARY}-remark", ODD
     frame.index = pd.Index([f"{CANARY}-row-{k}" for k in range(len(frame))], name="secret_index")
     frame.attrs["note"] = f"{CANARY}-attribute"
@@ -37,8 +37,10 @@ def frame_with_canaries():
 
 def fitted(kind, method, frame=None, *, rng=True, epsilon=2.0, **options):
     frame = frame_with_canaries() if frame is None else frame
-    formula = "a + b + c + d ~ 1" if kind == "rankings" else "choice ~ 1"
-    test = pr.UniformityTest.from_formula(formula, frame, respondent="who", max_rows=2)
+    formula, listed = "a + b + c + d ~ 1", {}
+    if kind != "rankings":
+        formula, listed = "choice ~ 1", {"categories": list("wxyz")}
+    test = pr.UniformityTest.from_formula(formula, frame, respondent="who", max_rows=2, **listed)
     if rng:
         options["rng"] = np.random.default_rng(ODD)
     return test, test.fit(epsilon, 1e-6, method=method, **options)
@@ -178,8 +180,10 @@ def test_a_respondent_with_several_rows_is_protected_as_one():
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
 def test_the_noise_is_as_wide_as_epsilon_asks(kind, method, epsilon):
     frame = frame_with_canaries()
-    formula = "a + b + c + d ~ 1" if kind == "rankings" else "choice ~ 1"
-    test = pr.UniformityTest.from_formula(formula, frame, respondent="who", max_rows=2)
+    formula, listed = "a + b + c + d ~ 1", {}
+    if kind != "rankings":
+        formula, listed = "choice ~ 1", {"categories": list("wxyz")}
+    test = pr.UniformityTest.from_formula(formula, frame, respondent="who", max_rows=2, **listed)
     part = test.fit(epsilon, method=method, draws=99).release.parts["statistic"]
     assert epsilon * 0.999 < part.sensitivity / part.law.scale <= epsilon
 

@@ -3,10 +3,12 @@
 `make docs` builds it, and follows every link of what was built.
 """
 
+import os
 import posixpath
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import figures  # noqa: E402
 import website  # noqa: E402
+
+import vignettes  # noqa: E402
 
 TREE = re.compile(r"(?:```\{toctree\}|\.\. toctree::)\n(.*?)(?:```|\Z)", flags=re.S)
 
@@ -62,6 +66,33 @@ def test_every_link_between_pages_leads_somewhere(site):
             if path and not re.match(r"\w+:", path):
                 place = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), path))
                 assert re.sub(r"^/|\.(md|rst)$", "", place) in site, f"{name}: {target}"
+
+
+def test_a_tutorial_that_fails_leaves_no_page_and_no_link(tmp_path, monkeypatch):
+    def execute(script):
+        if script.stem == "leaderboard":
+            raise vignettes.Failure(f"{script}: a cell raised ValueError: no bread")
+        return SimpleNamespace(cells=[])
+
+    monkeypatch.setattr(website, "execute", execute)
+    made = tmp_path / "made"
+    made.mkdir()
+    for old in ("leaderboard", "gone"):
+        (made / f"{old}.md").write_text("of an earlier run")
+        os.utime(made / f"{old}.md", (0, 0))
+    (line,) = website.tutorials(made)
+    assert line.endswith("vignettes/leaderboard.py: a cell raised ValueError: no bread")
+    count = len(list((ROOT / "vignettes").glob("*.py")))
+    assert len(list(made.glob("*.md"))) == count - 1 and not (made / "gone.md").exists()
+    website.assemble(tmp_path / "source", made)
+    for path in (tmp_path / "source").rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\(\S*tutorials/leaderboard|^/tutorials/leaderboard$", text, re.M), (
+            path
+        )
+    assert "/tutorials/local" in (tmp_path / "source/tutorials/index.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_names_of_files_become_links():

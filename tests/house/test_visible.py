@@ -26,7 +26,7 @@ from privrank import btl, closeness, identity, privacy, uniformity
 from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
-from privrank.encode import paircounts, ranks
+from privrank.encode import counting, paircounts, ranks
 from privrank.encode.encoded import Encoded
 from privrank.planning import aggregation as rankplan
 from privrank.planning import comparisons as plan
@@ -180,6 +180,14 @@ def certain_bit(patch):
     patch.setattr("privrank.published.bfz21.Buckets.reject_probability", probability)
 
 
+def values_met(patch):
+    def met(frame, column, **public):
+        values = counting.collect(counting.open_frame(frame, "data"), [column])[column]
+        return tuple(sorted(set(values)))
+
+    patch.setattr(counting, "declared_categories", met)
+
+
 PLANTED = {
     "standard errors from raw pair counts": (raw_counts, "BTL of rows, defaults"),
     "a warning from raw answers": (raw_warning, "BTL of rows, method objective"),
@@ -188,11 +196,16 @@ PLANTED = {
     "an order of items from the first row": (first_row, UNIFORM),
     "respondents counted by rows": (rows_as_respondents, "BTL of people, defaults"),
     "a model that prints the pairs it met": (pairs_met, "BTL of people, defaults"),
-    "group sizes without noise": (
+    "answers of groups without noise": (
         forgotten_noise,
         "groups of rows, method counts, noise zero-sum-laplace",
     ),
     "a p-value without noise": (forgotten_smoothing, "two samples, method mmd, permutations 39"),
+    "categories that are the values met": (
+        values_met,
+        "secret Enums, method auto, permutations 39",
+    ),
+    "levels that are the values met": (values_met, "groups of Enums, defaults"),
     "a bit that is certain": (certain_bit, "uniform rankings, bits, method bucket, epsilon 4.0"),
 }
 

@@ -121,7 +121,7 @@ def test_tests_and_intervals_agree_in_every_fit(method):
 
 def test_an_effect_has_a_budget_of_its_own():
     counts = {"a": 60, "b": 90, "c": 50, "d": 70}
-    test, rng = pr.UniformityTest.from_counts(counts), np.random.default_rng(4)
+    test, rng = pr.UniformityTest.from_counts(counts, list(counts)), np.random.default_rng(4)
     budget = pr.Budget(epsilon=2.0)
     result = test.fit(1.0, method="max-count", effect_epsilon=0.5, budget=budget, rng=rng)
     assert budget.spent == (1.5, 0.0) and result.epsilon == 1.5
@@ -164,7 +164,7 @@ def test_the_boundary_gives_every_level_exactly():
 
 
 def test_the_public_number_is_archived():
-    test = pr.IdentityTest.from_counts({"a": 30, "b": 12}, [0.5, 0.5])
+    test = pr.IdentityTest.from_counts([30, 12], [0.5, 0.5], ["a", "b"])
     seen = []
     for seed in range(200):
         result = test.fit(1.0, rng=np.random.default_rng(seed))

@@ -4,10 +4,12 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import kstest, laplace
 
+from privrank.encode.samples import encode_choices
 from privrank.hypotheses.smoothing import (
     RELEASED_STEPS,
     noise_cell,
@@ -15,6 +17,7 @@ from privrank.hypotheses.smoothing import (
     smoothed_pvalue,
     smoothing_scale,
 )
+from privrank.mechanisms import samples
 from privrank.mechanisms.statistics.gram import gram_blocks
 from privrank.mechanisms.statistics.permutation import (
     kernel_distance,
@@ -126,8 +129,11 @@ def all_labellings(sizes):
     ]
 
 
-def pvalue_loss(sizes, kinds, epsilon, labellings=None, scale=None):
-    """Largest log ratio of the densities of p over all data, all neighbours and a grid of u."""
+def pvalue_loss(sizes, kinds, epsilon, labellings=None, scale=None, lots=None):
+    """Largest log ratio of the densities of p over all data, all neighbours and a grid of u.
+
+    With `lots`, what a respondent may give: the probabilities of the kinds of the row drawn.
+    """
     total = sum(sizes)
     data = np.array(list(itertools.product(range(kinds), repeat=total)))
     orders = np.array([range(total), *(labellings or all_labellings(sizes))])
@@ -140,6 +146,10 @@ def pvalue_loss(sizes, kinds, epsilon, labellings=None, scale=None):
     levels = np.linspace(0.005, 0.995, 67)
     logs = log_densities(statistics, levels, scale or smoothing_scale(1 / min(sizes), epsilon))
     cube = logs.reshape((kinds,) * total + (len(levels),))
+    if lots is not None:
+        for axis in range(total):
+            mixed = np.tensordot(lots, np.exp(cube), axes=(1, axis))
+            cube = np.log(np.moveaxis(mixed, 0, axis))
     return max(float(np.ptp(cube, axis=axis).max()) for axis in range(total))
 
 
@@ -159,6 +169,25 @@ def test_pvalue_is_private_on_all_small_data_sets(epsilon, loss):
     # half the noise passes epsilon: the enumeration sees the fault
     half = smoothing_scale(1 / 3, epsilon) / 2
     assert pvalue_loss((3, 3), 2, epsilon, scale=half) > epsilon
+
+
+def test_pvalue_of_one_row_each_is_private_whatever_the_others_are():
+    # up to two rows: every distribution of the row that is drawn, by the mechanism's own lot
+    frames = [rows for n in (1, 2) for rows in itertools.product(range(3), repeat=n)]
+    lots = np.zeros((len(frames), 3))
+    for place, rows in enumerate(frames):
+        frame = pd.DataFrame({"who": [0] * len(rows), "choice": rows})
+        encoded = encode_choices(
+            frame, "choice", categories=[0, 1, 2], respondent="who", max_rows=2, least=0
+        )
+        for drawn in range(len(rows)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(samples, "draw_one_each", lambda sizes, rng, k=drawn: np.array([k]))
+                lots[place] += samples.tabulated(samples.one_row_each(encoded, None)) / len(rows)
+    assert (lots.sum(axis=1) == 1).all() and (np.unique(lots, axis=0).shape == (6, 3))
+    for sizes in ((1, 2), (2, 2)):
+        loss = pvalue_loss(sizes, 3, 1.0, lots=lots)
+        assert 0.1 < loss <= 1.0 and loss == pytest.approx(pvalue_loss(sizes, 3, 1.0))
 
 
 def two_clusters(eta, span=3.0, above=1500, below=500):

@@ -1,6 +1,7 @@
 """The respondent's device: what it needs and refuses, and faults that enumeration finds."""
 
 import copy
+import dataclasses
 import json
 import math
 import pickle
@@ -91,6 +92,32 @@ def test_a_client_asks_and_answers_once():
 def test_a_client_that_could_answer_twice_is_not_made(again):
     with pytest.raises(TypeError, match="neither copied nor pickled"):
         again(Client(SubRanking(ITEMS, 2.5, 2)))
+
+
+def test_replacing_parts_of_a_client_makes_no_second_one():
+    with pytest.raises(TypeError, match="dataclass"):
+        dataclasses.replace(Client(SubRanking(ITEMS, 2.5, 2)))
+
+
+def test_a_device_refuses_a_protocol_beyond_its_limit():
+    """At epsilon 100 all of 200 reports equalled the ranking."""
+    for epsilon, limit in ((100.0, {}), (8.1, {}), (2.0, {"max_epsilon": 1.0})):
+        text = SubRanking(ITEMS, epsilon, 2).to_json()
+        with pytest.raises(ValueError, match=f"at epsilon {epsilon:g}, .* max_epsilon=.*: ask"):
+            Client.from_json(text, **limit)
+    assert Client.from_json(SubRanking(ITEMS, 8.0, 2).to_json()).protocol.epsilon == 8.0
+    Client.from_json(SubRanking(ITEMS, 9.0, 2).to_json(), max_epsilon=9)
+    for wrong in (0, -1, math.nan, math.inf, "8", None, True):
+        with pytest.raises(ValueError, match="max_epsilon must be a positive finite number"):
+            Client.from_json(text, max_epsilon=wrong)
+
+
+def test_a_client_says_what_a_report_may_show():
+    said = Client(SubRanking(ITEMS, math.log(9.0), 2)).explain()
+    assert "with probability 0.90 it agrees with your ranking" in said
+    assert "more than 9 times as probable under your ranking as under any other" in said
+    said = Client(RandomPairs(ITEMS, 2 * math.log(9.0), 2)).explain()
+    assert "with probability 0.90 each of its 2 parts agrees" in said and "than 81 times" in said
 
 
 def test_ranks_of_what_is_asked_are_enough():

@@ -195,7 +195,7 @@ def test_intervals_cover_with_ties_and_gaps():
             1.0, method="kemeny", rng=rng
         )
         pairs = fit.pairwise()
-        first, second = (pairs.index.get_level_values(k).astype(int) for k in (0, 1))
+        first, second = (pairs[name].astype(int) for name in ("item1", "item2"))
         p = truth[first, second]
         hits.append(np.mean((pairs["lower"] <= p) & (p <= pairs["upper"])))
     # votes of 0, 1/2 and 1 vary less than p (1 - p), so intervals are on the wide side

@@ -120,9 +120,9 @@ def test_what_cannot_be_completed_is_refused():
         pr.IdentityTest(frame, pr.Mallows(list("abcdefg"), 0.8), missing="complete")
     pr.IdentityTest(frame, pr.Mallows(list("abcdefg"), 1.0), missing="complete")
     with pytest.raises(ValueError, match="for rankings"):
-        pr.UniformityTest(pd.Series(pd.Categorical(["a", "b"])), ties="complete")
+        pr.UniformityTest(pd.Series(["a", "b"]), items=["a", "b"], ties="complete")
     with pytest.raises(ValueError, match="for rankings"):
-        choices = pd.DataFrame({"choice": pd.Categorical(["a", "b"])})
+        choices = pd.DataFrame({"choice": ["a", "b"]})
         pr.UniformityTest.from_formula("choice ~ 1", choices, missing="bottom")
     with pytest.raises(ValueError, match="ties must be one of"):
         pr.UniformityTest(frame, ties="random")

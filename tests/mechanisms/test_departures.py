@@ -176,17 +176,6 @@ def test_kernel_departures_are_those_of_the_means(sizes):
         np.testing.assert_allclose(each, norm * np.array(sizes) / len(ranks), atol=1e-6)
 
 
-def test_respondents_with_one_row_are_categories():
-    rng = np.random.default_rng(7)
-    category = rng.integers(0, 4, 20)
-    counts = np.zeros((3, 20), dtype=np.int64)
-    counts[np.repeat([0, 1, 2], (4, 7, 9)), np.arange(20)] = 1
-    tables = deal(counts, 30, rng)
-    by_category = np.stack([tables[:, :, category == c].sum(axis=2) for c in range(4)], axis=2)
-    found = share_departures(tables, np.eye(4)[category])
-    np.testing.assert_allclose(found, share_departures(by_category.astype(np.int32)), atol=1e-14)
-
-
 def test_batches_and_large_counts_do_no_harm(monkeypatch):
     rng = np.random.default_rng(3)
     tables = np.stack([rng.multinomial(n, np.ones(9) / 9, 40) for n in (30, 50, 9)], axis=1)

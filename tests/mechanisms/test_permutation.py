@@ -276,13 +276,6 @@ def test_gram_blocks_fill_the_kernel_matrix(monkeypatch, kernel, rows, bits):
     ranks = random_ranks(np.random.default_rng(3), 23, 17)  # three words each
     expected = plain_gram(ranks, kernel)
     np.testing.assert_allclose(filled(gram_blocks(ranks, kernel), 23), expected, atol=1e-15)
-    # respondents with 1 to 6 rows: means over their rows
-    starts = np.array([0, 1, 4, 9, 10, 16, 22])
-    means = np.zeros((7, 23))
-    for i, (start, stop) in enumerate(itertools.pairwise([*starts, 23])):
-        means[i, start:stop] = 1 / (stop - start)
-    found = filled(gram_blocks(ranks, kernel, starts), 7)
-    np.testing.assert_allclose(found, means @ expected @ means.T, atol=1e-15)
 
 
 @pytest.mark.parametrize("sizes", [(9, 14), (4, 6, 13), (3, 5, 7, 8)], ids=str)
@@ -314,31 +307,6 @@ def test_kernel_distance_of_equal_samples_is_nearly_none():
     assert kernel_distance(tables, gram_blocks(ranks, "mallows"))[0] == pytest.approx(
         1e-6, rel=1e-3
     )
-
-
-def test_features_of_single_rows_are_categories():
-    rng = np.random.default_rng(7)
-    category = rng.integers(0, 4, 20)
-    counts = np.zeros((3, 20), dtype=np.int64)
-    counts[np.repeat([0, 1, 2], (4, 7, 9)), np.arange(20)] = 1
-    tables = deal(counts, 40, rng)
-    by_category = np.zeros((40, 3, 4), dtype=np.int32)
-    np.add.at(by_category, (slice(None), slice(None), category), tables)
-    found = total_variation(tables, np.eye(4)[category])
-    np.testing.assert_allclose(found, total_variation(by_category), atol=1e-15)
-
-
-def test_respondents_with_several_rows_have_the_reach_of_one():
-    # every share of two rows among three categories; replaced in samples of two and three
-    features = np.array([(a, b, 2 - a - b) for a in range(3) for b in range(3 - a)]) / 2
-    change = largest_change(lambda tables: total_variation(tables, features), (2, 3), 6)
-    assert change == pytest.approx(1 / 2)
-    gram = np.array([filled(gram_blocks(S3, "mallows"), 6)])[0]
-    pairs = np.array(list(itertools.combinations_with_replacement(range(6), 2)))
-    means = (np.eye(6)[pairs[:, 0]] + np.eye(6)[pairs[:, 1]]) / 2
-    between = means @ gram @ means.T
-    square = between.diagonal()[:, None] + between.diagonal() - 2 * between
-    assert math.sqrt(square.max()) == pytest.approx(DIAMETER["mallows"])
 
 
 def test_large_counts_do_not_overflow():

@@ -44,12 +44,12 @@ RANKINGS = pd.DataFrame(
 PAIRS = pd.DataFrame({"a": [1, 2, 1, 2, 2], "b": [2, 1, 2, 1, 1], "who": WHO})
 SAME = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 TWELVE = pd.DataFrame([SAME, SAME[::-1], SAME[3:] + SAME[:3]], columns=list("abcdefghijkl"))
-CHOICES = pd.DataFrame({"choice": pd.Categorical(list("xxyzy"), list("xyz")), "who": WHO})
-SIDES = pd.DataFrame({"choice": pd.Categorical(list("xxyxy"), list("xy")), "who": WHO})
+CHOICES = pd.DataFrame({"choice": list("xxyzy"), "who": WHO})
+SIDES = pd.DataFrame({"choice": list("xxyxy"), "who": WHO})
 COMPARED = pd.DataFrame(
     {
-        "item1": pd.Categorical(list("abcabca"), ITEMS),
-        "item2": pd.Categorical(list("bcabaac"), ITEMS),
+        "item1": list("abcabca"),
+        "item2": list("bcabaac"),
         "outcome": [1, -1, 1, 0, 1, 1, -1],
         "who": [0, 1, 2, 3, 2, 0, 1],
     }
@@ -73,13 +73,14 @@ def sample_test(make, formula, **extra):
     return build
 
 
-def closeness_test(formula):
+def closeness_test(formula, **extra):
     def build(frame, people, options):
         most = int(frame["who"].value_counts().max())
         unit = {"respondent": "who", "max_rows": most} if people else {}
         options |= {"permutations": 19}
         frame = frame.assign(group=np.where(frame["who"] % 2 == 1, "odd", "even"))
-        return pr.ClosenessTest.from_formula(formula, frame, levels=["even", "odd"], **unit)
+        extra["levels"] = ["even", "odd"]
+        return pr.ClosenessTest.from_formula(formula, frame, **extra, **unit)
 
     return build
 
@@ -97,7 +98,7 @@ def partial_consensus(frame, people, options):
 def compared(make, given=MappingProxyType({}), **extra):
     def build(frame, people, options):
         unit = {"respondent": "who", "max_rows": 2} if people else {"respondent": None}
-        declared = {"ties": True, "distinct_pairs": False}
+        declared = {"items": ITEMS, "ties": True, "distinct_pairs": False}
         return make(frame, **{**unit, **declared, **(given if people else {})}, **extra)
 
     return build
@@ -106,14 +107,16 @@ def compared(make, given=MappingProxyType({}), **extra):
 uniformity = sample_test(pr.UniformityTest, "a + b + c ~ 1")
 uniformity_two = sample_test(pr.UniformityTest, "a + b ~ 1")
 uniformity_twelve = sample_test(pr.UniformityTest, " + ".join("abcdefghijkl") + " ~ 1")
-uniformity_choices = sample_test(pr.UniformityTest, "choice ~ 1")
+uniformity_choices = sample_test(pr.UniformityTest, "choice ~ 1", categories=list("xyz"))
 identity = sample_test(pr.IdentityTest, "choice ~ 1", null=SHARES)
-identity_uniform = sample_test(pr.IdentityTest, "choice ~ 1", null="uniform")
-identity_sides = sample_test(pr.IdentityTest, "choice ~ 1", null=[0.25, 0.75])
+identity_uniform = sample_test(
+    pr.IdentityTest, "choice ~ 1", null="uniform", categories=list("xyz")
+)
+identity_sides = sample_test(pr.IdentityTest, "choice ~ 1", null={"x": 0.25, "y": 0.75})
 identity_mallows = sample_test(pr.IdentityTest, "a + b + c ~ 1", null=MALLOWS)
 identity_rankings = sample_test(pr.IdentityTest, "a + b + c ~ 1", null="uniform")
 identity_table = sample_test(pr.IdentityTest, "a + b + c ~ 1", null=TABLE)
-closeness_choices = closeness_test("choice ~ group")
+closeness_choices = closeness_test("choice ~ group", categories=list("xyz"))
 closeness_rankings = closeness_test("a + b + c ~ group")
 bradley_terry = compared(pr.PrivateBTL)
 sampled = compared(pr.PrivateBTL, {"max_rows": 1, "excess": "sample"})

@@ -147,17 +147,18 @@ def test_those_who_never_change_their_mind_give_no_evidence():
 @pytest.mark.parametrize("index", [True, False])
 def test_choices_of_the_same_people(index):
     who, choice = np.tile(np.arange(30), 2), ["x"] * 30 + ["y"] * 20 + ["x"] * 10
-    frame = pd.DataFrame({"who": who, "choice": pd.Categorical(choice, ["x", "y", "z"])})
+    frame, listed = pd.DataFrame({"who": who, "choice": choice}), ["x", "y", "z"]
     if index:
         waves = [frame.iloc[rows].set_index("who")["choice"] for rows in (range(30), range(30, 60))]
-        test = pr.ClosenessTest(*waves, respondent="who", paired=True)
+        test = pr.ClosenessTest(*waves, items=listed, respondent="who", paired=True)
     else:
         frame["wave"] = pd.Categorical(["one"] * 30 + ["two"] * 30)
-        test = pr.ClosenessTest.from_formula("choice ~ wave", frame, respondent="who", paired=True)
+        asked = {"categories": listed, "respondent": "who", "paired": True}
+        test = pr.ClosenessTest.from_formula("choice ~ wave", frame, **asked)
     result = test.fit(np.inf, permutations=99, rng=np.random.default_rng(1))
     assert result.reject and result.nobs == 30 and result.groups.tolist() == [30, 30]
     text = " ".join(result.summary().as_text().split())
-    assert "the two choices of a respondent are exchangeable" in text
+    assert "the two choices of a respondent are exchangeable. H1: they are not" in text
     again = pr.from_json(result.to_json())
     assert again.summary().as_text() == result.summary().as_text()
 

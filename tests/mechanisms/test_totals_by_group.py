@@ -130,10 +130,7 @@ def test_every_respondent_counts_once(formula):
 
 
 def test_counting_all_rows_is_found(monkeypatch):
-    def every(part, rng):
-        return np.bincount(part._rows, minlength=3)
-
-    monkeypatch.setattr(module, "one_row_per_unit", every)
+    monkeypatch.setattr("privrank.mechanisms.closeness.one_row_each", lambda part, rng: part)
     parts = fitted(people(np.random.default_rng(1)), "choice ~ group").release.parts
     assert parts[f"{DETAILS} 0"].values.sum() > 4
 

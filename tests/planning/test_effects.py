@@ -39,7 +39,7 @@ def test_of_many_counts_not_each_is_asked(scale, monkeypatch):
         asked.append(counts)
         return float(noise.tail(np.array(1500 - abs(counts - 500_000))))
 
-    curve = Enumerated(reject, lambda effect: 0.5 + effect, lambda a, b: a, 10**6)
+    curve = Enumerated(reject, lambda effect: (0.5 + effect,), lambda a, b: a, 10**6)
     exact = curve.at(0.001)[0]
     each = len(asked)
     monkeypatch.setattr("privrank.planning.simulation._EVERY", 0)
@@ -51,17 +51,17 @@ def test_of_many_counts_not_each_is_asked(scale, monkeypatch):
 def test_a_comparison_of_groups_says_what_it_detects():
     counts = {"x": {"a": 60, "b": 60}, "y": {"a": 90, "b": 90}, "z": {"a": 40, "b": 40}}
     rng = np.random.default_rng(3)
-    result = pr.ClosenessTest.from_counts(counts).fit(2.0, permutations=99, rng=rng)
+    result = pr.ClosenessTest.from_counts(counts, ["a", "b"]).fit(2.0, permutations=99, rng=rng)
     effect = result.detectable_effect(0.8, replicates=40)
     assert 0.1 < effect.total_variation < 0.5 and 0 < effect.error < 0.1
     assert "of the smallest group from the others" in str(effect)
     assert "Monte Carlo standard error" in str(effect) and effect.phi is None
     small = {group: {k: v // 2 for k, v in each.items()} for group, each in counts.items()}
-    less = pr.ClosenessTest.from_counts(small).fit(2.0, permutations=99, rng=rng)
+    less = pr.ClosenessTest.from_counts(small, ["a", "b"]).fit(2.0, permutations=99, rng=rng)
     assert less.detectable_effect(0.8, replicates=40).total_variation > effect.total_variation
     # public numbers alone: another sample of the same sizes detects the same
     other = {group: {"a": sum(each.values()), "b": 0} for group, each in counts.items()}
-    again = pr.ClosenessTest.from_counts(other).fit(2.0, permutations=99, rng=rng)
+    again = pr.ClosenessTest.from_counts(other, ["a", "b"]).fit(2.0, permutations=99, rng=rng)
     assert again.detectable_effect(0.8, replicates=40) == effect
 
 
@@ -79,7 +79,7 @@ NULL = {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1}
 
 def of_counts(counts, null=None, epsilon=1.0, **options):
     counts = dict(zip("abcdefgh", counts, strict=False))
-    test = pr.IdentityTest.from_counts(counts, NULL if null is None else null)
+    test = pr.IdentityTest.from_counts(counts, NULL if null is None else null, list(counts))
     return test.fit(epsilon, **{"draws": 999, "rng": np.random.default_rng(1), **options})
 
 
@@ -88,15 +88,42 @@ def test_a_summary_states_the_power_that_fits_have():
     power, error, phi = result.standard_power()
     assert phi is None and 0.005 < error < 0.05
     rng = np.random.default_rng(2)
-    # a distance of .1, with more of the first categories
-    drawn = rng.multinomial(180, [0.5, 0.25, 1 / 6, 1 / 12], 150)
+    # a distance of .1, with more of half of the categories, the first ones of a random order
+    drawn = []
+    for _ in range(150):
+        order, cells = rng.permutation(4), np.array(list(NULL.values()))
+        raised = order[: max(1, (np.cumsum(cells[order]) <= 0.5 + 1e-9).sum())]
+        share, more = cells[raised].sum(), np.isin(np.arange(4), raised)
+        drawn.append(
+            rng.multinomial(180, cells * np.where(more, 1 + 0.1 / share, 1 - 0.1 / (1 - share)))
+        )
     rejected = np.mean([of_counts(each, rng=rng).reject for each in drawn])
     assert abs(rejected - power) < 3 * np.hypot(error, 0.5 / np.sqrt(150))
     text = " ".join(result.summary().as_text().split())
-    assert "Power at a total variation distance of 0.1 from H0 (the first categories more" in text
+    assert "Power at a total variation distance of 0.1 from H0 (half of the categories" in text
     assert f"{power:.2f} (Monte Carlo standard error {error:.1g})" in text
     # public numbers alone
     assert of_counts([0, 0, 0, 180]).standard_power() == result.standard_power()
+
+
+@pytest.mark.parametrize("shares", [(0.4, 0.3, 0.2, 0.1), (0.7, 0.1, 0.1, 0.1), (0.8, 0.2)])
+def test_stated_power_does_not_depend_on_the_order_of_categories(shares):
+    found = []
+    for order in (shares, shares[::-1]):
+        null = dict(zip("abcd", order, strict=False))
+        found.append(of_counts([45] * len(shares), null).standard_power()[:2])
+    (one, error), (other, again) = found
+    assert abs(one - other) <= 4 * np.hypot(error, again) + 1e-9
+    # least and most favourable halves lie far apart: .27 and .39 were printed
+    detected = [
+        of_counts([45] * len(each), dict(zip("abcd", each, strict=False))).detectable_effect(
+            0.8, replicates=100
+        )
+        for each in (shares, shares[::-1])
+    ]
+    errors = np.hypot(detected[0].error or 0, detected[1].error or 0)
+    apart = detected[0].total_variation - detected[1].total_variation
+    assert abs(apart) <= 4 * errors + 1e-6
 
 
 def test_of_rankings_it_is_for_a_mallows_model():

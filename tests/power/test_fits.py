@@ -21,7 +21,7 @@ NAMES = tuple("0123")
 
 
 def fits_of(nobs, epsilon, contrast, **settings):
-    plan = pr.power.BTLPower(items=4, **settings)
+    plan = pr.power.BTLPower(items=4, **{"answers": "independent", **settings})
     at = plan._checked({"nobs": nobs, "epsilon": epsilon, "effect": contrast})
     return plan._fits(at)
 
@@ -75,7 +75,7 @@ def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
 
 def test_small_surveys_are_simulated_answer_by_answer():
     for settings in ({"mode": "local"}, {"max_rows": 5}, {"max_rows": 4, "design": "public"}):
-        plan = pr.power.BTLPower(items=30, worths=2.0, **settings)
+        plan = pr.power.BTLPower(items=30, worths=2.0, answers="independent", **settings)
         fits = plan._fits(plan._checked({"nobs": 500, "epsilon": 2.0, "effect": 1.0}))
         for number in range(5):
             answers = fits._simulated(number)
@@ -158,7 +158,7 @@ def test_selections_without_noise_keep_the_moments_of_respondents():
 
 @pytest.mark.parametrize("rows", [2, 6])
 def test_sums_of_large_surveys_vary_as_they_should(rows):
-    fits = fits_of(40_000, 1.0, 1.0, max_rows=rows, worths=2.0, design_effect=1.7)
+    fits = fits_of(40_000, 1.0, 1.0, max_rows=rows, worths=2.0, answers=1.7)
     drawn = [fits._simulated(number) for number in range(300)]
     share, mean = rows / 6, drawn[0].mean
     count = np.array([each.count for each in drawn])
@@ -185,7 +185,7 @@ def test_sums_of_large_surveys_vary_as_they_should(rows):
         (1500, 1.0, 0.6, {"mode": "local"}),
         (1500, 1.0, 0.6, {"mode": "local", "ties": True}),
         (25, math.inf, 2.5, {"max_rows": 2}),
-        (300, 1.0, 0.6, {"max_rows": 6, "design_effect": 2.0}),
+        (300, 1.0, 0.6, {"max_rows": 6, "answers": 2.0}),
     ],
 )
 def test_first_order_estimates_are_distributed_as_the_others(nobs, epsilon, contrast, settings):

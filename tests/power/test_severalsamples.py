@@ -40,7 +40,7 @@ def test_a_plan_says_what_fits_do():
             group: dict(zip("abc", each.tolist(), strict=True))
             for group, each in zip("xy", drawn, strict=True)
         }
-        test = pr.ClosenessTest.from_counts(counts)
+        test = pr.ClosenessTest.from_counts(counts, list("abc"))
         rejected.append(test.fit(1.0, permutations=99, rng=rng).reject)
     assert abs(np.mean(rejected) - planned) < 3 * math.hypot(planned.error, 0.046)
 

@@ -145,11 +145,17 @@ def test_page_can_be_reproduced(tiny):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_cell_that_raises_stops_the_builder(tmp_path):
-    script = tmp_path / "broken.py"
-    script.write_text("# %%\nprint(1)\n\n# %%\nraise ValueError('no bread')\n", encoding="utf-8")
-    process = build(script, tmp_path / "out")
+def test_a_script_that_fails_is_named_and_the_others_are_built(tmp_path):
+    scripts = [tmp_path / "broken.py", tmp_path / "whole.py"]
+    scripts[0].write_text(
+        "# %%\nprint(1)\n\n# %%\nraise ValueError('no bread')\n", encoding="utf-8"
+    )
+    scripts[1].write_text("# %%\nprint(1)\n", encoding="utf-8")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "broken.html").write_text("of an earlier run")
+    process = python(ROOT / "tools" / "vignettes.py", *scripts, "--out", out)
     assert process.returncode == 1
-    assert process.stderr.splitlines()[-1] == f"{script}: a cell raised ValueError: no bread"
+    assert process.stderr.splitlines()[-1] == f"{scripts[0]}: a cell raised ValueError: no bread"
     assert "raise ValueError('no bread')" in process.stderr
-    assert not (tmp_path / "out" / "broken.html").exists()
+    assert not (out / "broken.html").exists() and (out / "whole.html").exists()

@@ -42,6 +42,7 @@ def kinds(specification):
 
 def test_facts_and_rows_are_as_wide_as_a_line():
     text = table().as_latex()
+    assert text.startswith("% in the preamble: \\usepackage{booktabs,tabularx}\n")
     facts, rows = columns(text)
     # names of facts keep their width, values and the names of rows take what is left and break
     assert kinds(facts) == "lXlX" and kinds(rows) == "Xrrr"

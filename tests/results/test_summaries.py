@@ -25,8 +25,7 @@ def fits():
     consensus = pr.PrivateRankAggregation(ranks, respondent="respondent")
     yield "consensus", consensus.fit(1.0, rng=rng)
     yield "uniformity", pr.UniformityTest(ranks, respondent="respondent").fit(0.5, rng=rng)
-    shares = {"a": 30, "b": 20, "c": 50}
-    identity = pr.IdentityTest.from_counts(shares, [0.3, 0.3, 0.4])
+    identity = pr.IdentityTest.from_counts([30, 20, 50], [0.3, 0.3, 0.4], list("abc"))
     yield "identity", identity.fit(1.0, draws=199, rng=rng)
     halves = ranks.iloc[:150], ranks.iloc[150:]
     closeness = pr.ClosenessTest(*halves, respondent="respondent")

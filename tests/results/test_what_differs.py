@@ -32,7 +32,7 @@ def choices():
         {"north": [150, 100, 50], "south": [50, 100, 150], "west": [50, 30, 20]},
         index=["tea", "coffee", "water"],
     )
-    test = pr.ClosenessTest.from_counts(table)
+    test = pr.ClosenessTest.from_counts(table, list(table.index))
     return test.fit(1.0, details_epsilon=2.0, permutations=19, rng=np.random.default_rng(2))
 
 
@@ -103,7 +103,7 @@ def test_figures(rankings, choices):
 
 def test_nothing_clear_is_said():
     counts = {"x": {"p": 20, "q": 20}, "y": {"p": 20, "q": 20}}
-    result = pr.ClosenessTest.from_counts(counts).fit(np.inf, permutations=19)
+    result = pr.ClosenessTest.from_counts(counts, ["p", "q"]).fit(np.inf, permutations=19)
     assert "no difference is clear" in " ".join(result.summary().as_text().split())
     assert result.to_frame()["clear"].item() == 0
 

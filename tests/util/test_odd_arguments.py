@@ -125,7 +125,7 @@ CALLS = {
     "fit of a consensus": (pr.PrivateRankAggregation(ranks()).fit, FIT),
     "UniformityTest": (pr.UniformityTest, {"rankings": ranks()}),
     "fit of a test": (
-        pr.UniformityTest.from_counts({"a": 30, "b": 40}).fit,
+        pr.UniformityTest.from_counts([30, 40], ["a", "b"]).fit,
         FIT,
         ["epsilon", "delta", "method", "alpha", "tolerance", "effect_epsilon", "budget", "rng"],
     ),
@@ -178,7 +178,7 @@ def results():
     model = pr.PrivateBTL(comparisons(), **MODEL, design="public")
     worths, again = (model.fit(1.0, rng=np.random.default_rng(seed)) for seed in range(2))
     pairs = pr.PrivateRankAggregation(ranks()).fit(1.0, releases="pairs", rng=seeded())
-    test = pr.UniformityTest.from_counts({"a": 30, "b": 40}).fit(1.0, rng=seeded())
+    test = pr.UniformityTest.from_counts([30, 40], ["a", "b"]).fit(1.0, rng=seeded())
     return [worths, pairs, test, pr.pool([worths, again], survey="different")]
 
 
@@ -245,7 +245,7 @@ def test_what_is_no_name_is_not_printed_as_one(name, results):
         lambda: pr.UniformityTest(columns),
         lambda: pr.ClosenessTest(columns, columns),
         lambda: pr.as_rankings(columns),
-        lambda: pr.ClosenessTest.from_counts(counts),
+        lambda: pr.ClosenessTest.from_counts(counts, ["x", "y"]),
         lambda: pr.simulate.bradley_terry(worths),
         lambda: pr.summary_col(results[:2], names=["first", name]),
         lambda: pr.summary_col(results[:1], rows=["a", name]),

@@ -2,8 +2,10 @@
 
 A conversion releases nothing and protects nothing: frame in, frame out. The rows of a respondent
 are made from that respondent's own rows alone, and every respondent keeps at least one. So frames
-that differ in one respondent become comparisons frames that differ in the same one. Messages name
-arguments, columns and rules, never a cell's value.
+that differ in one respondent become comparisons frames that differ in the same one. What may become
+public of a frame, which pairs were compared and which item was named first, is what the
+questionnaire fixed, or a column says that it is not. Messages name arguments, columns and rules,
+never a cell's value.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from privrank.encode import counting
 from privrank.encode.forms.pairforms import (
     Compared,
     answered,
@@ -31,7 +34,15 @@ from privrank.encode.forms.rankingforms import (
     read_ratings,
 )
 from privrank.encode.forms.winmatrix import read_matrix
-from privrank.encode.frames import COUNT, check_name, only_for, repeated
+from privrank.encode.frames import (
+    COUNT,
+    DECLARED,
+    ORDER_FROM,
+    PAIRS_FROM,
+    check_name,
+    only_for,
+    repeated,
+)
 from privrank.util.checks import check_choice, check_flag
 
 __all__ = ["Form", "Missing", "as_comparisons"]
@@ -40,6 +51,7 @@ Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "
 Missing = Literal["refuse", "bottom", "unknown"]
 
 _RANKED = ("rankings", "ratings", "orders")
+_UNORDERED = ("winner-loser", "matrix", *_RANKED)
 _UNKNOWN = "missing='unknown'"
 
 
@@ -86,8 +98,9 @@ def as_comparisons(
           name of the item there; or one column of texts such as ``"tea > milk = juice"``.
     items : sequence of str or int, optional
         The items, in the order of the report. By default those that names of columns give
-        (``"wide"``, ``"matrix"``, ``"rankings"``), else the declared categories of the columns that
-        hold names; for ratings and texts they must be given.
+        (``"wide"``, ``"matrix"``, ``"rankings"``), or those of columns of polars Enums; else they
+        must be given. Names of columns are public: give `items` for a cross table of answers, which
+        has columns for those that occur.
     respondent : str, optional
         Column, or level of a pandas index, that says whose answers these are. Forms with one row
         per respondent number the rows 0, 1, ... without it; ``"matrix"`` has none.
@@ -126,7 +139,8 @@ def as_comparisons(
         the column with how often they did; for ``"matrix"`` the symmetric matrix of these counts.
     missing : {"refuse", "bottom", "unknown"}
         What an item means that a ranking leaves out: the frame is refused; every item listed is
-        preferred to it, and two such items are not compared; or it is not compared at all.
+        preferred to it, and two such items are not compared; or it is not compared at all. Which
+        pairs are compared is then part of the answer, and needs ``design="private"``.
     distinct_pairs : bool, default True
         Forms ``"wide"`` and ``"counts"``: whether each pair has one column, or one row (of each
         respondent). False takes what is said of it more than once, or in both orders, as
@@ -135,14 +149,20 @@ def as_comparisons(
     Returns
     -------
     pandas.DataFrame
-        One row per comparison with ``item1`` and ``item2`` (categoricals that declare the items),
+        One row per comparison with ``item1`` and ``item2`` (categoricals of the items),
         ``outcome`` (1: item1 preferred, 0: tie, -1: item2 preferred, missing: not answered),
         ``respondent`` where there are respondents, and ``count`` where a row stands for several
-        comparisons; rows are never repeated. In the forms with one row per respondent questions
-        not answered have no row, but who has nothing to compare keeps one with a missing outcome,
-        so that the number of respondents stays what it was. The ``max_rows=`` of a model is the
-        number of comparisons a respondent can have: m (m - 1) / 2 for rankings, ratings and orders
-        of m items, k (k - 1) / 2 + k (m - k) for lists of the leading k with ``missing="bottom"``.
+        comparisons; rows are never repeated. Two columns say what no questionnaire has fixed.
+        ``order_from``: items come in the order of `items`, as the form does not say which was
+        named first, and models refuse an order effect. ``pairs_from``: lists tell which pairs
+        there are, with `missing` other than ``"refuse"``; models ask for ``design="private"`` and
+        for respondents. Models take the items from its ``attrs``, which pandas keeps where rows are
+        selected; after a merge give them ``items=``. In the forms with one row per respondent
+        questions not answered have no row, but who has nothing to compare keeps one with a missing
+        outcome, so that the number of respondents stays what it was. The ``max_rows=`` of a model
+        is the number of comparisons a respondent can have: m (m - 1) / 2 for rankings, ratings and
+        orders of m items, k (k - 1) / 2 + k (m - k) for lists of the leading k with
+        ``missing="bottom"``.
 
     Raises
     ------
@@ -174,22 +194,22 @@ def as_comparisons(
 
     >>> wins = pd.DataFrame([[0, 30], [12, 0]], index=["tea", "milk"], columns=["tea", "milk"])
     >>> pr.as_comparisons(wins, "matrix")
-      item1 item2  outcome  count
-    0   tea  milk      1.0     30
-    1   tea  milk     -1.0     12
+      item1 item2  outcome  count order_from
+    0   tea  milk      1.0     30      items
+    1   tea  milk     -1.0     12      items
 
     The leading two of three items, as text; what is left out comes after them:
 
     >>> texts = pd.DataFrame({"answer": ["tea > milk", "juice > tea"]})
     >>> drinks = ["tea", "milk", "juice"]
     >>> pr.as_comparisons(texts, "orders", order="answer", items=drinks, missing="bottom")
-       respondent item1  item2  outcome
-    0           0   tea   milk      1.0
-    1           0   tea  juice      1.0
-    2           0  milk  juice      1.0
-    3           1   tea   milk      1.0
-    4           1   tea  juice     -1.0
-    5           1  milk  juice     -1.0
+       respondent item1  item2  outcome pairs_from
+    0           0   tea   milk      1.0      lists
+    1           0   tea  juice      1.0      lists
+    2           0  milk  juice      1.0      lists
+    3           1   tea   milk      1.0      lists
+    4           1   tea  juice     -1.0      lists
+    5           1  milk  juice     -1.0      lists
     """
     form = check_choice("form", form, Form)
     missing = check_choice("missing", missing, Missing)
@@ -233,7 +253,21 @@ def as_comparisons(
         read = read_decided(frame, items, respondent, (winner, loser), ties, counts)
     else:
         read = read_long(frame, items, respondent, (item1, item2), outcome, codes, counts)
-    return _frame(read)
+    unordered = form in _UNORDERED or (form == "counts" and distinct)
+    return _frame(read, _not_fixed(frame, unordered, missing))
+
+
+def _not_fixed(frame: object, unordered: bool, missing: Missing) -> dict[str, str]:
+    """Return what no questionnaire has fixed of a frame's comparisons, by column that says so.
+
+    By arguments and names of columns alone: what a list happens to leave out is part of an answer.
+    """
+    view = None if isinstance(frame, np.ndarray) else counting.open_frame(frame, "frame")
+    before = [] if view is None else counting.column_names(view)
+    lists = missing != "refuse" or PAIRS_FROM in before
+    if lists:
+        return {PAIRS_FROM: "lists"}
+    return {ORDER_FROM: "items"} if unordered or ORDER_FROM in before else {}
 
 
 def _ranked(
@@ -265,7 +299,7 @@ def _ranked(
     return answered(outcome, first, second, labels, index, respondent)
 
 
-def _frame(read: Compared) -> pd.DataFrame:
+def _frame(read: Compared, not_fixed: Mapping[str, str]) -> pd.DataFrame:
     """Return a comparisons frame with columns of the names that the models expect."""
     kind = pd.CategoricalDtype(list(read.labels))
     columns: dict[str, Any] = {} if read.person is None else {"respondent": read.person.array}
@@ -274,4 +308,8 @@ def _frame(read: Compared) -> pd.DataFrame:
     columns["outcome"] = read.outcome
     if read.counts is not None:
         columns[COUNT] = read.counts
-    return pd.DataFrame(columns)
+    for name, source in not_fixed.items():
+        columns[name] = pd.Categorical([source]).repeat(len(read.first))
+    frame = pd.DataFrame(columns)
+    frame.attrs[DECLARED] = pd.Index(read.labels).tolist()
+    return frame

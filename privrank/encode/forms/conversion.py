@@ -67,7 +67,7 @@ def as_rankings(
         - ``"long"``: one row per ranking and item, holding the item's name and its rank.
     items : sequence of str or int, optional
         The items, in the order of the result's columns. By default, for ``"ranks"`` all columns but
-        the respondent's, for the other forms the declared categories of the columns with names.
+        the respondent's; the other forms need them, unless columns of polars Enums name them.
     respondent : str, optional
         Column, or level of a pandas index, that says who gave the ranking.
     ranking : str, optional

@@ -138,7 +138,11 @@ def read_decided(
     ties: object,
     counts: str | None,
 ) -> Compared:
-    """Read one row per comparison, with the item preferred and the other one."""
+    """Read one row per comparison, with the item preferred and the other one.
+
+    The items come in the order of `labels`: with the winner in front, which item a row names first,
+    a public fact under a public design, would be the answer.
+    """
     tied = _tie_column(ties)
     roles = {"winner": names[0], "loser": names[1], "ties": tied, "counts": counts}
     rows = _read_rows(frame, items, respondent, roles)
@@ -153,7 +157,9 @@ def read_decided(
                 f"or 1 and 0: recode it, and give rows without an answer as form='long'."
             )
     number = None if counts is None else rows.whole(counts)
-    return Compared(rows.labels, rows.first, rows.second, outcome, rows.person, number)
+    low, high = np.minimum(rows.first, rows.second), np.maximum(rows.first, rows.second)
+    outcome = np.where(rows.first == low, outcome, 0.0 - outcome)
+    return Compared(rows.labels, low, high, outcome, rows.person, number)
 
 
 def read_counts(
@@ -179,11 +185,14 @@ def read_counts(
         )
     outcomes = {1.0: wins[0], -1.0: wins[1]} | ({} if tied is None else {0.0: tied})
     every = np.repeat(np.arange(len(low)), len(outcomes))
+    # where a pair has one row, its first item may be the one that won
+    turned = distinct & (rows.first > low)[every]
+    outcome = np.tile(list(outcomes), len(low))
     return Compared(
         rows.labels,
-        rows.first[every],
-        rows.second[every],
-        np.tile(list(outcomes), len(low)),
+        np.where(turned, rows.second[every], rows.first[every]),
+        np.where(turned, rows.first[every], rows.second[every]),
+        np.where(turned, 0.0 - outcome, outcome),
         None if rows.person is None else rows.person.take(every),
         np.column_stack([rows.whole(name) for name in outcomes.values()]).ravel(),
     )
@@ -336,7 +345,7 @@ def _separated(
         if known is not None and sep and sep in column and not splits:
             raise ValueError(
                 f"column {column!r} must name two of items= around sep={sep!r}, or not contain it: "
-                f"rename the column, or drop it if it asks for no pair."
+                f"check the names in items=, and rename a column that asks for no pair."
             )
     if not found:
         raise ValueError(

@@ -1,8 +1,8 @@
 r"""Statistics of any number of groups: how far each group is from all units together.
 
-Let phi_i be the features of unit i, one of N: the indicator of its category (or the shares of its
-rows by category) with half the l1 norm, whose diameter is 1, or its ranking in the space of a
-kernel (:mod:`privrank.mechanisms.statistics.gram` has the diameters). With mu the mean over all
+Let phi_i be the features of unit i, one of N: the indicator of its category with half the
+l1 norm, whose diameter is 1, or its ranking in the space of a kernel
+(:mod:`privrank.mechanisms.statistics.gram` has the diameters). With mu the mean over all
 units and w_g = n_g / N the share of group g,
 
     D_g = |sum of phi_i - mu over the units i of g| / N = w_g |mean of g - mu|
@@ -79,15 +79,13 @@ def private_label_sensitivity(total: int, diameter: float) -> float:
     return 4.0 * diameter / total
 
 
-def share_departures(tables: TableArray, features: FloatArray | None = None) -> FloatArray:
+def share_departures(tables: TableArray) -> FloatArray:
     """Return the departures D_g of shares by category, in total variation, by table.
 
     Parameters
     ----------
     tables : ndarray of int32, shape (t, G, k)
-        Counts by group and kind.
-    features : ndarray of float64, shape (k, c), optional
-        Where kinds are respondents with several rows, the shares of each one's rows by category.
+        Counts by group and category.
 
     Returns
     -------
@@ -96,10 +94,6 @@ def share_departures(tables: TableArray, features: FloatArray | None = None) -> 
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     total = int(sizes.sum())
-    if features is not None:
-        sums = tables @ features
-        away = sums - sizes[:, None] * (sums.sum(axis=1, keepdims=True) / total)
-        return np.asarray(np.abs(away).sum(axis=2) / (2.0 * total))
     found = np.empty(tables.shape[:2])
     for rows in _batches(tables):
         pooled = _pooled(tables[rows])

@@ -61,8 +61,8 @@ def distance_of(method: Method, sample: Sample) -> Comparison:
     two groups, and of the largest pair) and `privrank.mechanisms.statistics.departures` (all else;
     an omnibus has sensitivity 1).
 
-    Of two groups the default is their distance; with more than six categories and one row per unit
-    the omnibus that sees a difference in one category as well. Of more groups it is the omnibus of
+    Of two groups the default is their distance; with more than six categories the omnibus that
+    sees a difference in one category as well. Of more groups it is the omnibus of
     the departures of all and of each, whose noise goes with the number of units; the largest pair's
     goes with the smallest group. Private labels leave the sum of departures alone.
     """
@@ -74,7 +74,7 @@ def distance_of(method: Method, sample: Sample) -> Comparison:
         reach = private_label_sensitivity(sample.nobs, diameter)
         return Comparison(_NAMES[statistic, "sum"], statistic, "sum", reach)
     sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
-    many = len(sample.items) > FEW_CATEGORIES and sample.one_each
+    many = len(sample.items) > FEW_CATEGORIES
     distance = _of_two(sample, statistic, diameter) if two else None
     effect = mean_sensitivity(sizes, diameter) if two else None
     if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
@@ -96,7 +96,7 @@ def _of_two(
         (sample.sizes[0], sample.sizes[1]),
         diameter,
         len(sample.items) if statistic == "tv" else None,
-        exact=sample.one_each and statistic != "kendall",
+        exact=statistic != "kendall",
     )
 
 

@@ -77,9 +77,7 @@ def all_orders(m: int) -> IntArray:
     return np.array(list(permutations(range(1, m + 1))), dtype=np.int64)
 
 
-def gram_blocks(
-    ranks: IntArray, kernel: RankKernel, starts: IntArray | None = None
-) -> Iterator[tuple[int, FloatArray]]:
+def gram_blocks(ranks: IntArray, kernel: RankKernel) -> Iterator[tuple[int, FloatArray]]:
     """Yield the upper part of a kernel matrix of rankings, some rows at a time.
 
     Parameters
@@ -88,21 +86,16 @@ def gram_blocks(
         Rankings of at least two items, as ranks 1..m without ties.
     kernel : {"kendall", "mallows"}
         tau or exp(tau - 1), tau Kendall's correlation of two rankings.
-    starts : ndarray of int64, shape (N,), optional
-        First rows of the respondents, ascending from 0, where one may have several rows; entries
-        of the matrix are then means over the rows of two respondents.
 
     Yields
     ------
     (int, ndarray of float64)
-        First row f of the block, and the entries of its rows in the columns f, ..., N - 1.
+        First row f of the block, and the entries of its rows in the columns f, ..., r - 1.
     """
     from privrank.kernels import rankings as kernels
 
     rows, m = ranks.shape
     pairs = m * (m - 1) // 2
-    starts = np.arange(rows) if starts is None else np.asarray(starts)
-    stops = np.append(starts[1:], rows)
     parts = []
     if rows * pairs <= _BITS:
         bits = kernels.packed_pairs(ranks)
@@ -110,25 +103,16 @@ def gram_blocks(
             np.ascontiguousarray(part)
             for part in np.split(bits, range(_WORDS, bits.shape[1], _WORDS), axis=1)
         ]
-    first = 0
-    while first < len(starts):
-        begin = int(starts[first])
-        last = max(first + 1, int(np.searchsorted(stops, begin + _ROWS, side="right")))
-        end = int(stops[last - 1])
+    for first in range(0, rows, _ROWS):
+        own = slice(first, first + _ROWS)
         if parts:
-            discordant = kernels.differing_bits(parts[0][begin:end], parts[0][begin:])
+            discordant = kernels.differing_bits(parts[0][own], parts[0][first:])
             for part in parts[1:]:
-                discordant += kernels.differing_bits(part[begin:end], part[begin:])
+                discordant += kernels.differing_bits(part[own], part[first:])
         else:
             discordant = np.array(
-                [kernels.kendall_to_center(ranks[begin:], row) for row in ranks[begin:end]]
+                [kernels.kendall_to_center(ranks[first:], row) for row in ranks[own]]
             )
         block = discordant * (-2.0 / pairs)  # tau - 1
         block = np.exp(block) if kernel == "mallows" else block + 1.0
-        if len(starts) < rows:
-            block = np.add.reduceat(block, starts[first:last] - begin, axis=0)
-            block = np.add.reduceat(block, starts[first:] - begin, axis=1)
-            weights = stops - starts
-            block /= np.outer(weights[first:last], weights[first:])
         yield first, block
-        first = last

@@ -1,10 +1,10 @@
 r"""Statistics that compare samples, at the observed and at random assignments to the samples.
 
 Data are counts by sample and *kind*, shape (G, k): categories, or single respondents when each is
-a kind of its own (then every column has one 1, and the kind stands for all rows of the
-respondent). Permuting respondents among samples of fixed sizes n_1, ..., n_G deals the column
-totals anew: a multivariate hypergeometric table. A statistic maps tables, shape (t, G, k), to t
-numbers; with more than two samples it is the largest over the pairs of samples.
+a kind of its own (then every column has one 1). Permuting respondents among samples of fixed sizes
+n_1, ..., n_G deals the column totals anew: a multivariate hypergeometric table. A statistic maps
+tables, shape (t, G, k), to t numbers; with more than two samples it is the largest over the pairs
+of samples.
 
 **Privacy.** Each statistic comes with Delta, its largest change when one respondent is replaced,
 at any one assignment. Sizes are public and the replaced respondent may be dealt into any sample.
@@ -12,8 +12,7 @@ at any one assignment. Sizes are public and the replaced respondent may be dealt
 - *Feature means.* T = |mean of Phi over sample g - mean over sample h| for a norm and features
   Phi(x): one mean moves by |Phi(x) - Phi(x')| / n_g, so T by at most diam / n_g, and
   Delta = diam / min(n_1, ..., n_G), with diam the diameter of the features. It is attained: sample
-  h all at x, sample g all at x' but the one who moves from x' to x. Features of respondents with
-  several rows are means of features; the convex hull has the same diameter.
+  h all at x, sample g all at x' but the one who moves from x' to x.
 - *Pairs.* The largest of several numbers that each move by at most Delta moves by at most Delta:
   |max a_j - max b_j| <= max |a_j - b_j|. Pairs without the replaced respondent do not move.
 - *Total variation.* Half the l1 norm of frequencies: diam = 1.
@@ -190,16 +189,13 @@ def _apart(tables: TableArray, sizes: IntArray, g: int, h: int) -> IntArray:
     return np.asarray(first * sizes[h] - second * sizes[g])
 
 
-def total_variation(tables: TableArray, features: FloatArray | None = None) -> FloatArray:
+def total_variation(tables: TableArray) -> FloatArray:
     """Return the largest total variation distance of two samples' frequencies, by table.
 
     Parameters
     ----------
     tables : ndarray of int32, shape (t, G, k)
-        Counts by sample and kind.
-    features : ndarray of float64, shape (k, c), optional
-        Where kinds are respondents with several rows, the shares of each one's rows by category.
-        Without it kinds are categories.
+        Counts by sample and category.
 
     Returns
     -------
@@ -208,12 +204,6 @@ def total_variation(tables: TableArray, features: FloatArray | None = None) -> F
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     largest = np.zeros(len(tables))
-    if features is not None:
-        means = (tables / sizes[:, None]) @ features
-        for g, h in _pairs(tables):
-            distance = 0.5 * np.abs(means[:, g] - means[:, h]).sum(axis=1)
-            largest = np.maximum(largest, distance)
-        return largest
     for g, h in _pairs(tables):
         # whole numbers up to n_g n_h, so that equal statistics are equal
         apart = np.abs(_apart(tables, sizes, g, h)).sum(axis=1)

@@ -92,7 +92,7 @@ def residual_norm(n: int, m: int) -> Statistic:
     **Power.** If R is 0 for a population whose mean ranks are equal, its mean embedding under the
     second term, tau, and with the third under e^tau are those of uniform rankings. That kernel is
     characteristic: the population is uniform. So together with the plain Borda norm the statistic
-    with all three terms sees every departure, given enough rankings.
+    with all three terms is consistent against every departure.
     """
     value = partial(_residual, n=n, m=m)
     return Statistic(

@@ -1,0 +1,89 @@
+"""How far worths scatter about a linear combination of item covariates, from a release.
+
+**Model.** Of each column of the model matrix the worths of the m items are x_i'beta + u_i, the u_i
+independent of each other with mean 0 and one variance tau^2 for all items. Items that are compared
+more often do not make u_i any smaller, so errors of beta must hold it.
+
+**Estimate.** By moments, as DerSimonian and Laird (1986, https://doi.org/10.1016/0197-2456(86)
+90046-2) have it for trials: with r what the q item covariates leave of the worths of a fit without
+them, V its covariance and Q = r'V^+ r, E Q = m - 1 - q + tau^2 tr V^+. As m - 1 - q numbers alone
+tell of tau^2, errors that hold it take t quantiles of so many degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
+from privrank.bradley_terry.linear import item_basis
+from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.release.release import Release
+from privrank.util.solvers import projection, pseudo_inverse
+
+__all__ = ["item_scatter", "left_by_items", "unrestricted", "with_scatter"]
+
+FloatArray = NDArray[np.float64]
+
+
+def unrestricted(release: Release) -> Release:
+    """Return the release of a model with item covariates, read without them."""
+    design = release.design
+    facts, m = design.covariates, len(design.items)
+    if facts is None or not design.item_freedom:
+        raise ValueError(
+            "the lack of fit of item covariates needs item_formula=, with fewer columns than there "
+            "are items less one."
+        )
+    free = replace(facts, item_columns=(), item_matrix=np.zeros((m, 0)))
+    return replace(release, survey=replace(design, covariates=free))
+
+
+def left_by_items(release: Release) -> FloatArray:
+    """Return the projection of worths, on contrasts of the items, that item covariates leave.
+
+    Of worths that the release identifies.
+    """
+    free, m = unrestricted(release), len(release.design.items)
+    assert free.design.covariates is not None and release.design.covariates is not None
+    within = score_equations(free).linear.identity[: m - 1, : m - 1]
+    spanned = within @ item_basis(free.design.covariates, m).T
+    spanned = spanned @ item_basis(release.design.covariates, m)
+    return np.asarray(within @ (np.eye(m - 1) - projection(spanned)) @ within)
+
+
+def item_scatter(release: Release, corrected: bool) -> FloatArray:
+    """Return tau^2 of each column of the model matrix."""
+    free, rest = unrestricted(release), left_by_items(release)
+    equations = score_equations(free)
+    fitted = estimate(equations, free, None if corrected else 0.0)
+    total = covariance(equations, free, fitted).total
+    found = []
+    for start in range(0, len(rest) * len(equations.weights.T), len(rest)):
+        here = slice(start, start + len(rest))
+        left = rest @ fitted.coefficients[here]
+        inverse = pseudo_inverse(rest @ total[here, here] @ rest)
+        beyond = left @ inverse @ left - float(np.trace(rest))
+        found.append(max(0.0, float(beyond) / max(float(np.trace(inverse)), 1e-300)))
+    return np.array(found)
+
+
+def with_scatter(
+    errors: Covariance, equations: ScoreEquations, release: Release, fitted: Estimate
+) -> Covariance:
+    """Return errors that hold the scatter of the items, where there are item covariates.
+
+    A worth that is off by u_i brings its scores along, by the information of the fit.
+    """
+    if not release.design.item_freedom:
+        return errors
+    free = score_equations(unrestricted(release))
+    curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
+    weighted = (equations.pairs.count * curvature)[:, None] * free.linear.matrix()
+    moved = np.asarray(equations.linear.matrix().T @ weighted)
+    each = np.repeat(item_scatter(release, fitted.corrected), equations.items - 1)
+    scores = (moved[:, : len(each)] * each) @ moved[:, : len(each)].T
+    scattered = errors.response @ scores @ errors.response.T
+    return replace(errors, scatter=scattered, scores=errors.scores + scores)

@@ -1,0 +1,210 @@
+"""What a private design does not identify is named, never ranked, and leaves the rest alone."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+
+quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
+
+ITEMS = list("abcdef")
+WORTHS = np.linspace(1.0, -1.0, 6)
+ALONE = [(i, j) for i in range(6) for j in range(i + 1, 5)]
+HALVES = [(i, j) for i in range(6) for j in range(i + 1, 6) if (i < 3) == (j < 3)]
+PEOPLE = 400
+
+
+def survey(pairs, seed, rows=6):
+    """Of 400 respondents each answers so many of these pairs; no other pair is compared."""
+    rng = np.random.default_rng(seed)
+    asked = rng.permuted(np.tile(np.arange(len(pairs)), (PEOPLE, 1)), axis=1)[:, :rows]
+    first, second = np.array(pairs)[asked.ravel()].T
+    won = rng.random(len(first)) < 1.0 / (1.0 + np.exp(WORTHS[second] - WORTHS[first]))
+    return pd.DataFrame(
+        {
+            "respondent": np.repeat(np.arange(PEOPLE), asked.shape[1]),
+            "item1": np.array(ITEMS)[first],
+            "item2": np.array(ITEMS)[second],
+            "outcome": np.where(won, 1.0, -1.0),
+            "group": np.repeat(np.arange(PEOPLE) % 2, asked.shape[1]).astype(str),
+        }
+    )
+
+
+UNIT = {"items": ITEMS, "respondent": "respondent", "max_rows": 6}
+
+
+def worths(pairs, seed, epsilon=2.0, formula="1", unit=UNIT, **options):
+    model = pr.PrivateBTL.from_formula(
+        f"item1 + item2 + outcome ~ {formula}", survey(pairs, seed), **unit
+    )
+    return model.fit(epsilon, rng=np.random.default_rng(seed + 1000), **options)
+
+
+def said(result):
+    return " ".join(str(result.summary()).split())
+
+
+def covered(fit):
+    """Which identified pairs' intervals hold the true probability, all of them finite."""
+    table = fit.pairwise().dropna()
+    places = [[ITEMS.index(name) for name in table[side]] for side in ("item1", "item2")]
+    true = 1.0 / (1.0 + np.exp(WORTHS[places[1]] - WORTHS[places[0]]))
+    assert np.isfinite(table[["difference", "lower", "upper"]].to_numpy(float)).all()
+    return ((table["lower"] <= true) & (true <= table["upper"])).to_numpy()
+
+
+@quiet
+def test_an_item_that_nobody_compared_is_never_ranked_and_always_named():
+    """And the others are covered as they are in a survey without it."""
+    held = []
+    for seed in range(60):
+        fit = worths(ALONE, seed)
+        assert np.isnan([fit.params["f"], fit.ranks()["f"], fit.bse["f"]]).all()
+        assert fit.conf_int().loc[list("abcde")].notna().all(axis=None)
+        assert "not identified: f," in said(fit)
+        held.append(covered(fit))
+    assert {each.size for each in held} == {10}
+    assert 0.93 <= np.mean(held) <= 0.97
+
+
+@quiet
+def test_two_parts_that_nobody_compared_are_never_ranked_together():
+    held = []
+    for seed in range(60):
+        fit = worths(HALVES, seed)
+        assert fit.components == (("a", "b", "c"), ("d", "e", "f"))
+        assert "{a, b, c} and {d, e, f}" in said(fit) and " of 3 " in said(fit)
+        assert sorted(fit.ranks()) == [1, 1, 2, 2, 3, 3]
+        held.append(covered(fit))
+    assert {each.size for each in held} == {6}
+    assert 0.93 <= np.mean(held) <= 0.97
+
+
+@pytest.fixture(scope="module")
+def alone():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return worths(ALONE, 1)
+
+
+def test_the_fit_warns():
+    with pytest.warns(pr.PrivrankWarning, match="not identified: f, whose released comparisons"):
+        worths(ALONE, 1)
+    with pytest.warns(pr.PrivrankWarning, match="fall into components, {a, b, c} and {d, e, f}"):
+        worths(HALVES, 1)
+
+
+def test_every_statement_leaves_the_item_out(alone):
+    text = said(alone)
+    assert "f not identified not identified" in text and " of 5 " in text
+    assert "Test of equal worths, of the 5 items identified" in text
+    for table in (alone.summary().as_html(), alone.summary().as_latex()):
+        assert table.count("not identified") >= 2
+    assert alone.summary().as_markdown().count("not identified") >= 2
+    assert alone.params.drop("f").sum() == pytest.approx(0.0)
+    assert alone.worth().drop("f").sum() == pytest.approx(1.0) and np.isnan(alone.worth()["f"])
+    assert alone.rank_conf_int().drop("f").max(axis=None) <= 5
+    pairs = alone.pairwise(simultaneous=True)
+    with_f = (pairs["item1"] == "f") | (pairs["item2"] == "f")
+    shown = ["difference", "std_err", "probability", "lower", "upper", "pvalue"]
+    assert pairs.loc[with_f, shown].isna().all(axis=None) and with_f.sum() == 5
+    assert pairs.loc[~with_f].notna().all(axis=None)
+    asked = pd.DataFrame({"item1": ["a", "a"], "item2": ["b", "f"]})
+    assert list(alone.predict(asked).isna().all(axis=1)) == [False, True]
+    assert np.isnan(alone.probabilities().loc["a", "f"])
+    assert alone.quasi_se().drop("f").notna().all(axis=None)
+    assert alone.cov_params().loc["f"].isna().all()
+    frame = alone.to_frame()
+    assert frame.index[-1] == "f" and frame.loc["f"].isna().all()
+    assert alone.t_test("a = e").pvalue < 0.001
+    for test in (alone.t_test, alone.wald_test):
+        with pytest.raises(
+            ValueError, match=r"^hypothesis must compare items within one component"
+        ):
+            test("a = f")
+    alone.plot()
+    alone.plot_pairwise()
+
+
+def test_the_archive_says_the_same(alone):
+    again = pr.from_json(alone.to_json())
+    assert str(again.summary()) == str(alone.summary())
+    pd.testing.assert_frame_equal(again.to_frame(), alone.to_frame())
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("unit", "options"),
+    [
+        (UNIT, {"method": "objective"}),
+        (UNIT, {"method": "counts", "penalty": 0}),
+        (UNIT, {"dependence": "pairs", "method": "counts"}),
+        ({"items": ITEMS, "respondent": None}, {}),
+    ],
+)
+def test_every_mechanism_names_it(unit, options):
+    fit = worths(ALONE, 2, unit=unit, **options)
+    assert np.isnan(fit.params["f"]) and fit.conf_int().drop("f").abs().max(axis=None) < 3
+    assert fit.components == (tuple("abcde"), ("f",)) and covered(fit).mean() > 0.7
+    assert fit.design_effect < 5
+
+
+@quiet
+def test_coefficients_of_covariates_name_it():
+    unit = UNIT | {"levels": {"group": ["0", "1"]}}
+    fit = worths(ALONE, 3, 4.0, "group", unit)
+    missing = fit.params.index[fit.params.isna()]
+    assert list(missing) == ["f", "group[T.1]:f"]
+    assert np.isfinite(fit.conf_int().drop(missing).to_numpy()).all()
+    assert fit.worths().set_index("item").loc["f", "worth"].isna().all()
+    assert fit.test_homogeneity().df == 4 and list(fit.wald_test_terms()["df"]) == [4, 4]
+    assert np.isnan(fit.ranks({"group": "1"})["f"]) and "not identified: f" in said(fit)
+    assert "ridge" not in " ".join(fit.warnings)
+    # wherever it is in the list
+    moved = worths(ALONE, 3, 4.0, "group", unit | {"items": ITEMS[::-1]})
+    assert list(moved.params.index[moved.params.isna()]) == ["f", "group[T.1]:f"]
+    # covariates of items tell where such an item is, and the summary on what that rests
+    data = pd.DataFrame({"size": [5.0, 4, 3, 2, 1, 2.5]}, index=ITEMS)
+    fit = worths(ALONE, 3, 4.0, unit=UNIT | {"item_formula": "size", "item_data": data})
+    assert fit.params.notna().all() and "rest on the item covariates alone" in said(fit)
+
+
+@quiet
+def test_a_selection_is_among_the_others(alone):
+    for k in range(1, 6):
+        top = pr.PrivateTopK.from_release(alone.release, k=k)
+        assert len(top.selected) == k and "f" not in top.selected
+        assert np.isnan([top.params["f"], top.ranks()["f"]]).all()
+        assert "f not identified" in said(top) and "not identified: f," in said(top)
+        assert np.isfinite(top.pvalue) == (k < 5)
+        assert top.conf_int().drop("f").notna().all(axis=None)
+        assert str(pr.from_json(top.to_json()).summary()) == str(top.summary())
+    assert "did not meet all opponents" not in said(pr.PrivateTopK.from_release(alone.release, 2))
+    top.plot()
+
+
+@quiet
+def test_where_noise_leaves_nothing_nothing_is_said():
+    fit = worths(ALONE[:3], 4, 0.01)
+    assert fit.params.isna().all() and fit.pairwise()["pvalue"].isna().all()
+    assert "nothing is identified" in said(fit) and fit.test_homogeneity().df == 0
+    assert "Test of equal worths: none" in said(fit)
+    fit.plot()
+
+
+@quiet
+def test_such_fits_are_not_pooled(alone):
+    with pytest.raises(ValueError, match=r"^results must identify all differences of worths"):
+        pr.pool([alone, worths(ALONE, 1, 1.0)], survey="same")
+
+
+def test_a_survey_that_compares_all_items_is_as_it_was():
+    pairs = [(i, j) for i in range(6) for j in range(i + 1, 6)]
+    for seed in range(10):
+        fit = worths(pairs, seed)
+        assert fit.components == (tuple(ITEMS),) and fit.ranks().dtype == np.int64
+        assert "identified" not in said(fit) and np.isfinite(fit.params).all()

@@ -1,0 +1,146 @@
+"""What no questionnaire has fixed is never public: the order of naming, the pairs of lists."""
+
+from itertools import product
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from searching import check_refusal
+
+import privrank as pr
+
+ITEMS = ["tea", "milk", "juice"]
+PEOPLE = pd.DataFrame({"respondent": range(4), "g": ["x", "y", "x", "y"]})
+DECIDED = pd.DataFrame(
+    [(0, "tea", "milk"), (0, "juice", "tea"), (1, "juice", "milk"), (2, "milk", "juice")],
+    columns=["respondent", "winner", "loser"],
+)
+DECIDED = pd.concat([DECIDED, DECIDED.assign(respondent=3).iloc[:2]], ignore_index=True)
+WINS = pd.DataFrame([[0, 3, 1], [2, 0, 4], [5, 1, 0]], index=ITEMS, columns=ITEMS)
+COUNTS = pd.DataFrame(
+    [("milk", "tea", 3, 1), ("juice", "tea", 2, 2), ("milk", "juice", 0, 4)],
+    columns=["item1", "item2", "win1", "win2"],
+)
+RANKS = pd.DataFrame([[1, 2, 3], [3, 1, 2], [2, 3, 1], [1, 3, 2]], columns=ITEMS, dtype=float)
+TEXTS = pd.DataFrame({"answer": ["tea > milk > juice", "milk > juice > tea"] * 2})
+PLACES = pd.DataFrame({"best": ["tea", "milk"] * 2, "next": ["juice", "tea"] * 2})
+
+UNORDERED = {
+    "winner-loser": (DECIDED, {"respondent": "respondent"}),
+    "matrix": (WINS, {}),
+    "counts": (COUNTS, {}),
+    "rankings": (RANKS, {}),
+    "ratings": (-RANKS, {}),
+    "orders": (TEXTS, {"order": "answer"}),
+}
+LISTS = {
+    "rankings": (RANKS.where(RANKS < 3), {}),
+    "rankings, all ranked": (RANKS, {}),
+    "ratings": (-RANKS.where(RANKS < 3), {}),
+    "orders": (PLACES, {}),
+    "orders, texts": (TEXTS, {"order": "answer"}),
+}
+# What users do to a frame between its form and a model.
+ON_THE_WAY = {
+    "as it is": lambda frame: frame,
+    "merged": lambda frame: frame.merge(PEOPLE, on="respondent"),
+    "merged into": lambda frame: PEOPLE.merge(frame, how="right", on="respondent"),
+    "concatenated": lambda frame: pd.concat([frame, frame.drop(columns=frame.columns[-1])]),
+    "shuffled": lambda frame: frame.sample(frac=1.0, random_state=1).reset_index(drop=True),
+    "rebuilt": lambda frame: pd.DataFrame(frame.to_dict("list")),
+    "converted again": lambda frame: pr.as_comparisons(
+        frame, "long", items=ITEMS, respondent="respondent"
+    ),
+    "polars": lambda frame: pl.from_pandas(frame).lazy(),
+    "duckdb": lambda frame: duckdb.from_df(frame),
+}
+
+
+def each(forms, one):
+    """Every form as it is, and one of them on every way."""
+    return [(form, "as it is") for form in forms] + [(one, way) for way in list(ON_THE_WAY)[1:]]
+
+
+def made(form, frame, **options):
+    return pr.as_comparisons(frame, form.partition(",")[0], items=ITEMS, **options)
+
+
+def of_formula(frame, right, **arguments):
+    given = {"items": ITEMS, "respondent": None, "design": "public", **arguments}
+    return pr.PrivateBTL.from_formula(f"item1 + item2 + outcome ~ {right}", frame, **given)
+
+
+@pytest.mark.parametrize("answers", list(product([1, -1], repeat=3)))
+def test_winners_come_in_the_order_of_the_items(answers):
+    pairs = [("tea", "milk"), ("juice", "tea"), ("milk", "juice")]
+    turned = [pair[::answer] for pair, answer in zip(pairs, answers, strict=True)]
+    frame = made("winner-loser", pd.DataFrame(turned, columns=["winner", "loser"]))
+    assert frame["item1"].tolist() == ["tea", "tea", "milk"]
+    assert frame["item2"].tolist() == ["milk", "juice", "juice"]
+    assert frame["outcome"].tolist() == [answers[0], -answers[1], answers[2]]
+
+
+@pytest.mark.parametrize(("form", "way"), each(UNORDERED, "winner-loser"))
+def test_an_order_effect_needs_a_form_that_knows_the_order(form, way):
+    frame, options = UNORDERED[form]
+    data = ON_THE_WAY[way](made(form, frame, **options))
+    counts = {"counts": "count"} if form in ("matrix", "counts") else {}
+    words = ["'first'", "'order_from'", "form='long' or 'wide'"]
+    check_refusal(lambda: of_formula(data, "first", **counts), ValueError, words)
+    of_formula(data, "1", **counts)
+
+
+@pytest.mark.parametrize("right", ["first", "g + first"])
+@pytest.mark.parametrize("column", [{}, {"first": True}])
+def test_an_order_effect_of_winners_and_losers_is_refused(right, column):
+    data = DECIDED.merge(PEOPLE).assign(**column)
+    arguments = {"items": ITEMS, "respondent": None, "design": "public"}
+    if "g" in right:
+        arguments["levels"] = {"g": ["x", "y"]}
+    check_refusal(
+        lambda: pr.PrivateBTL.from_formula(f"winner + loser ~ {right}", data, **arguments),
+        ValueError,
+        ["item1, item2 and outcome", "order effect"],
+    )
+
+
+def test_forms_that_know_the_order_take_its_effect():
+    named = pd.DataFrame(
+        [("tea", "milk", 1), ("milk", "tea", 1), ("juice", "tea", -1), ("juice", "milk", 1)] * 3,
+        columns=["item1", "item2", "outcome"],
+    )
+    for frame in (named, pr.as_comparisons(named, "long", items=ITEMS)):
+        assert of_formula(frame, "first")._encoded.design.covariates.ordered
+
+
+@pytest.mark.parametrize("missing", ["bottom", "unknown"])
+@pytest.mark.parametrize(("form", "way"), each(LISTS, "orders"))
+def test_pairs_that_lists_tell_are_not_public(form, way, missing):
+    # the refusal is for what was declared: whether a list leaves an item out is part of an answer
+    frame, options = LISTS[form]
+    data = ON_THE_WAY[way](made(form, frame, missing=missing, **options))
+    words = ["'pairs_from'", "design='private'", "respondent="]
+    person = {"respondent": "respondent", "max_rows": 6, "distinct_pairs": False}
+    for given in (
+        {**person, "design": "public"},
+        {"respondent": None, "design": "public"},
+        {"respondent": None, "design": "private"},
+    ):
+        for model in (pr.PrivateBTL, lambda *a, **k: pr.PrivateTopK(*a, k=1, **k)):
+            check_refusal(lambda: model(data, items=ITEMS, **given), ValueError, words)  # noqa: B023
+        check_refusal(lambda: of_formula(data, "1", **given), ValueError, words)  # noqa: B023
+    pr.PrivateBTL(data, items=ITEMS, **person)
+    pr.PrivateTopK(data, k=1, items=ITEMS, **person)
+
+
+def test_the_summary_says_that_the_order_of_naming_is_public():
+    named = pd.DataFrame(
+        [("tea", "milk", 1), ("milk", "tea", 1), ("juice", "tea", -1), ("juice", "milk", 1)] * 30,
+        columns=["item1", "item2", "outcome"],
+    )
+    rng = np.random.default_rng(1)
+    fit = of_formula(named, "first").fit(1.0, rng=rng)
+    assert "Which item was named first is taken as public" in str(fit.summary())
+    assert "named first" not in str(of_formula(named, "1").fit(1.0, rng=rng).summary())

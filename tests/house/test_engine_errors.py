@@ -1,0 +1,129 @@
+"""What an engine says of its own failure stays out of sight: it quotes the cell it failed at."""
+
+import traceback
+
+import dask.dataframe as dd
+import duckdb
+import pandas as pd
+import polars as pl
+import pytest
+
+import privrank as pr
+
+SENTINEL = "ZQX7SENTINEL"
+ITEMS = ["a", "b"]
+LONG = ["item1", "item2", "outcome"]
+ROWS = {
+    "item1": ["a", "b", "a"],
+    "item2": ["b", "a", "b"],
+    "outcome": ["1", SENTINEL, "-1"],
+    "a": ["1", "2", SENTINEL],
+    "b": ["2", "1", "1"],
+    "ranking": ["1", SENTINEL, "2"],
+    "rank": ["1", SENTINEL, "2"],
+    "item": ["a", "b", "a"],
+    "count": ["1", SENTINEL, "2"],
+    "who": ["x", "y", "z"],
+}
+NUMBERS = ("outcome", "a", "b", "ranking", "rank", "count")
+PROTOCOL = pr.local.SubRanking(ITEMS, epsilon=1.0)
+
+
+def polars_lazy(columns):
+    casts = [pl.col(name).cast(pl.Int64) if name in NUMBERS else pl.col(name) for name in columns]
+    return pl.LazyFrame(ROWS).select(casts)
+
+
+def polars_said(columns):
+    """A function of the user's own that fails, in every engine that calls one."""
+
+    def fail(frame):
+        raise ValueError(f"no number: {SENTINEL}")
+
+    return polars_lazy(columns).map_batches(fail, schema={name: pl.String for name in columns})
+
+
+def duckdb_relation(columns):
+    table = pd.DataFrame(ROWS)
+    casts = [f'cast("{c}" as integer) as "{c}"' if c in NUMBERS else f'"{c}"' for c in columns]
+    return duckdb.connect().from_df(table).project(", ".join(casts))
+
+
+def dask_frame(columns):
+    frame = dd.from_pandas(pd.DataFrame(ROWS)[list(columns)], npartitions=2)
+    kinds = {name: "int64" for name in columns if name in NUMBERS}
+    meta = pd.DataFrame({name: pd.Series(dtype=kinds.get(name, "object")) for name in columns})
+    return frame.map_partitions(lambda part: part.astype(kinds), meta=meta)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
+
+ENGINES = [polars_lazy, polars_said, duckdb_relation, dask_frame]
+BTL = {"items": ITEMS, "respondent": None}
+DOORS = {
+    "worths": (LONG, lambda f: pr.PrivateBTL(f, **BTL)),
+    "worths of people": (
+        [*LONG, "who"],
+        lambda f: pr.PrivateBTL(f, items=ITEMS, respondent="who", max_rows=3),
+    ),
+    "formula": (
+        LONG,
+        lambda f: pr.PrivateBTL.from_formula("item1 + item2 + outcome ~ 1", f, **BTL),
+    ),
+    "top": (LONG, lambda f: pr.PrivateTopK(f, 1, **BTL)),
+    "uniform rankings": (ITEMS, lambda f: pr.UniformityTest(f, items=ITEMS)),
+    "identity": (ITEMS, lambda f: pr.IdentityTest(f, {("a", "b"): 0.5, ("b", "a"): 0.5})),
+    "closeness": (ITEMS, lambda f: pr.ClosenessTest(f, f, items=ITEMS)),
+    "closeness by formula": (
+        [*ITEMS, "who"],
+        lambda f: pr.ClosenessTest.from_formula("a + b ~ who", f, levels=["x", "y", "z"]),
+    ),
+    "consensus": (ITEMS, lambda f: pr.PrivateRankAggregation(f, items=ITEMS)),
+    "comparisons": (LONG, lambda f: pr.as_comparisons(f, "long", items=ITEMS)),
+    "rankings": (
+        ["ranking", "item", "rank"],
+        lambda f: pr.as_rankings(
+            f, "long", ranking="ranking", item="item", rank="rank", items=ITEMS
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.__name__)
+@pytest.mark.parametrize("door", DOORS)
+def test_no_door_shows_what_an_engine_quotes(door, engine):
+    columns, open_door = DOORS[door]
+    with pytest.raises((ValueError, TypeError)) as caught:
+        open_door(engine(columns))
+    said = str(caught.value)
+    assert "could not be computed by its own engine (" in said and said.endswith("comes out.")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SENTINEL not in shown and caught.value.__context__ is None
+
+
+BIG = 10**400
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pr.as_comparisons(
+            pd.DataFrame([[0, BIG], [1, 0]], index=ITEMS, columns=ITEMS, dtype=object), "matrix"
+        ),
+        lambda: pr.as_comparisons(
+            pd.DataFrame({"item1": ["a"], "item2": ["b"], "win1": [1], "win2": [BIG]}), "counts"
+        ),
+        lambda: pr.PrivateBTL(
+            pd.DataFrame({"item1": ["a"], "item2": ["b"], "outcome": [1]}),
+            **BTL,
+            pair_counts={("a", "b"): BIG},
+        ),
+    ],
+    ids=["matrix", "counts", "pair counts"],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_whole_numbers_beyond_floats_are_refused_like_others(call, sign, monkeypatch):
+    monkeypatch.setitem(globals(), "BIG", sign * 10**400)
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert "000000" not in str(caught.value) and caught.value.__context__ is None

@@ -1,0 +1,131 @@
+"""Messages name what is wrong, and a remedy that works."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank.power.base import _binomial_interval
+
+ITEMS = list("abcde")
+PAIRS = [(a, b) for k, a in enumerate(ITEMS) for b in ITEMS[k + 1 :]]
+FRAME = pd.DataFrame(PAIRS * 8, columns=["item1", "item2"]).assign(
+    outcome=[1, -1] * 40, age=[20, 50] * 40, job=["x", "y"] * 40
+)
+RANKS = pd.DataFrame([[1, 2, 3], [2, 1, 3]] * 20, columns=["tea", "milk", "water"])
+LONG = "item1 + item2 + outcome"
+
+
+def worths(**more):
+    arguments = {"items": ITEMS, "respondent": None, "design": "public"} | more
+    return pr.PrivateBTL(FRAME, **arguments)
+
+
+def formula(text, **more):
+    return pr.PrivateBTL.from_formula(text, FRAME, items=ITEMS, respondent=None, **more)
+
+
+def tally(protocol, answers):
+    return protocol.tally(
+        pd.DataFrame([protocol.randomize(list(protocol.items), asked) for asked in answers])
+    )
+
+
+FEW = pr.local.SubRanking(ITEMS, 1.0, 2)
+CASES = {
+    "an item without comparisons, last": (
+        lambda: worths(items=[*ITEMS, "z"]),
+        "but z is never compared with the others.* leave items without any out of items=",
+    ),
+    "an item without comparisons, first": (
+        lambda: worths(items=["z", *ITEMS]),
+        "but z is never compared with the others",
+    ),
+    "JSON for results": (
+        lambda: pr.pool(["{}", "{}"], survey="different"),
+        r"JSON text is read with privrank.from_json\(text\)",
+    ),
+    "one JSON text": (
+        lambda: pr.pool("{}", survey="different"),
+        r"read with privrank.from_json\(text\)",
+    ),
+    "a typo on the left": (
+        lambda: formula("item1 + item2 + outcom ~ 1"),
+        "data has no column 'outcom': the formula names columns of data.$",
+    ),
+    "a numeric covariate": (
+        lambda: formula(f"{LONG} ~ age"),
+        r"bounds=\{'age': \(low, high\)\}.*design='public'.*: give both, or cut",
+    ),
+    "a misspelt item around sep": (
+        lambda: pr.as_comparisons(
+            pd.DataFrame({"tea>milk": [1], "tea>water": [1]}),
+            "wide",
+            items=["tea", "milk", "watr"],
+            sep=">",
+        ),
+        "column 'tea>water' must name two of items= .*: check the names in items=",
+    ),
+    "an undeclared group": (
+        lambda: pr.ClosenessTest.from_formula(
+            "tea + milk + water ~ g", RANKS.assign(g=["u", "v"] * 20), levels=["u", "w"]
+        ),
+        "declared groups only.*: list there all groups that the questionnaire offers",
+    ),
+    "an undeclared level": (
+        lambda: formula(f"{LONG} ~ job", levels={"job": ["x", "z"]}),
+        "declared levels only.*: declare all that the questionnaire offers",
+    ),
+    "too few reports for worths": (
+        lambda: pr.PrivateBTL.from_reports(tally(FEW, [0])),
+        "tally must hold reports that connect all items, .*: collect more reports.$",
+    ),
+    "too few reports for a consensus": (
+        lambda: pr.PrivateRankAggregation.from_reports(tally(FEW, [0, 1])),
+        "tally must hold reports that connect all items, .*: collect more reports.$",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_message_names_the_fault_and_a_remedy(case):
+    call, said = CASES[case]
+    with pytest.raises((ValueError, TypeError), match=said) as caught:
+        call()
+    text = str(caught.value)
+    assert "drop" not in text and "outcome=" not in text
+
+
+@pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning")
+def test_intervals_without_an_end_are_explained():
+    few = pd.DataFrame({"item1": list("aab") * 6, "item2": list("bcc") * 6, "outcome": 1})
+    model = pr.PrivateBTL(few, items=["a", "b", "c"], respondent=None, design="public")
+    rng = np.random.default_rng(1)
+    for epsilon, endless in ((0.5, True), (np.inf, False)):
+        summary = " ".join(str(model.fit(epsilon, penalty=1.0, rng=rng).summary()).split())
+        assert ("interval that ends in inf has no bound" in summary) == endless
+
+
+@pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning")
+def test_pairs_have_the_same_index_everywhere():
+    rng = np.random.default_rng(1)
+    fits = [worths().fit(e, rng=rng) for e in (1.0, 2.0)]
+    consensus = pr.PrivateRankAggregation(RANKS).fit(1.0, method="kemeny", rng=rng)
+    for found in (*fits, pr.pool(fits, survey="different"), consensus):
+        table = found.pairwise()
+        assert list(table.columns[:2]) == ["item1", "item2"]
+        assert table.index.equals(pd.RangeIndex(len(table)))
+
+
+def test_an_estimate_near_one_has_an_interval_that_holds():
+    """The standard error of a share near 1 is too small where no draw happened to be below."""
+    rng = np.random.default_rng(1)
+    for true, n in ((0.886, 100), (0.99, 100), (0.02, 50)):
+        draws = rng.binomial(n, true, 2000) / n
+        inside = [low <= true <= high for low, high in (_binomial_interval(p, n) for p in draws)]
+        assert np.mean(inside) >= 0.94
+    estimate = pr.power.BTLPower(items=3, replicates=20).power(300, 4.0, 2.0)
+    low, high = estimate.interval
+    assert low < estimate <= high <= 1 and "95% Monte Carlo interval" in str(estimate)
+    middle = pr.power.Estimate(0.6, 0.05)
+    assert middle.interval is None and "Monte Carlo standard error 0.05" in str(middle)

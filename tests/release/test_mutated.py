@@ -1,0 +1,203 @@
+"""Archives that were changed field by field, and sealed again: refused, or what they say is true.
+
+Whoever changes an archive can make a new check as well. What then cannot belong together is refused
+in one sentence; what is left in HARMLESS are statements that nothing else in the archive speaks
+against, and the result makes the same statement.
+"""
+
+import copy
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank.release.archived import archive
+
+ITEMS = ["a", "b", "c"]
+RANKS = pd.DataFrame([[1, 2, 3], [3, 2, 1], [1, 3, 2]] * 20, columns=ITEMS)
+PAIRS = pd.DataFrame(
+    {"item1": list("aab") * 30, "item2": list("bcc") * 30, "outcome": [1, 1, -1, 1, -1, 1] * 15}
+)
+PEOPLE = PAIRS.assign(who=np.repeat(range(30), 3), g=np.repeat(["u", "v"], 45))
+CHOICES = pd.DataFrame({"choice": list("aabc") * 20})
+PERSON = {"items": ITEMS, "respondent": "who", "max_rows": 3}
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+def of_people(**more):
+    return pr.PrivateBTL(PEOPLE, **PERSON, **more)
+
+
+def of_groups():
+    return pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ g", PEOPLE, **PERSON, levels={"g": ["u", "v"]}
+    )
+
+
+def of_reports():
+    protocol = pr.local.SubRanking(ITEMS, 1.0, 2)
+    ranks = np.tile(RANKS.to_numpy(), (5, 1))
+    return protocol.tally(pd.DataFrame(protocol.simulate(ranks, rng())))
+
+
+MAKERS = {
+    "win matrix": lambda: pr.PrivateBTL(PAIRS, items=ITEMS, respondent=None).fit(1.0, rng=rng()),
+    "people": lambda: of_people().fit(1.0, rng=rng()),
+    "public": lambda: of_people(design="public").fit(2.0, 1e-6, noise="gaussian", rng=rng()),
+    "objective": lambda: of_people().fit(4.0, method="objective", rng=rng()),
+    "groups": lambda: of_groups().fit(2.0, rng=rng()),
+    "non-private": lambda: of_people().fit(np.inf),
+    "top": lambda: pr.PrivateTopK(PEOPLE, 1, **PERSON).fit(1.0, rng=rng()),
+    "consensus": lambda: pr.PrivateRankAggregation(RANKS).fit(1.0, rng=rng()),
+    "pairs": lambda: pr.PrivateRankAggregation(RANKS).fit(
+        1.0, 1e-6, method="kemeny", score_share=0.2, rng=rng()
+    ),
+    "uniformity": lambda: pr.UniformityTest(CHOICES["choice"], items=ITEMS).fit(
+        1.0, method="tv", draws=99, rng=rng()
+    ),
+    "identity": lambda: pr.IdentityTest(
+        CHOICES["choice"], dict.fromkeys(ITEMS, 1 / 3), items=ITEMS
+    ).fit(1.0, method="tv", draws=99, rng=rng()),
+    "closeness": lambda: pr.ClosenessTest(RANKS[:30], RANKS[30:]).fit(
+        1.0, permutations=39, effect_epsilon=1.0, rng=rng()
+    ),
+    "reports": lambda: pr.PrivateRankAggregation.from_reports(of_reports()),
+}
+
+HARMLESS = re.compile(
+    r"""privrank                                         # the version that wrote it
+    # the survey is said to have been larger, to have other names or questions
+    |release/design/(items(/\#)?|nobs|max_rows|distinct_pairs|ties|completed|group_column
+        |groups(/\#)*|covariates/(formula|factors/.*|terms/\#/\#|first/\#))
+    # other noise was drawn, and other numbers were found in what it gave
+    |release/(tie_break|found(/.*)?|parts/[^/]*/values(/\#)?)
+    # how much of it there was is the respondents' own, or nothing where nothing is protected
+    |release/parts/(answers|counts)\ by\ [a-z]*/(epsilon|sensitivity|step)
+    |release/parts/net\ wins/(epsilon|sensitivity)|release/rho
+    # a weaker guarantee than the noise gives
+    |release/delta
+    |release/parts/[^/]*/(step|noise|sensitivity)|release/(method|mechanism)
+    |release/settings/(rejected,.*|square|permutations|threshold\ level|score\ share|dependence)
+    # another level, and a null distribution that is not simulated again
+    |settings/(alpha|found/.*|null/theta)""",
+    re.VERBOSE,
+)
+
+
+def places(value, path=()):
+    """The path to everything that an archive holds, to the first two of a list."""
+    if path:
+        yield path
+    if isinstance(value, list):
+        value = dict(enumerate(value[:2]))
+    for name, each in value.items() if isinstance(value, dict) else ():
+        yield from places(each, (*path, name))
+
+
+def mutations(value):
+    if isinstance(value, bool):
+        return [not value, None]
+    if isinstance(value, int | float):
+        return [-value - 5, 0, 2 * value, value + 1, 1.5, 1e300, "x"]
+    if isinstance(value, str):
+        return ["x", 0, None]
+    if isinstance(value, list):
+        return [[], value[:-1], value[::-1], [0] * len(value), None]
+    return [{}, None] if isinstance(value, dict) else [1, "x"]
+
+
+def near(new, value):
+    numbers = isinstance(value, float) and isinstance(new, int | float)
+    return numbers and math.isclose(new, value, abs_tol=1e-7)
+
+
+def changed(record, path, new):
+    record = copy.deepcopy(record)
+    inner = record
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = new
+    return record
+
+
+def sentence(error):
+    said = str(error)
+    assert type(error) is ValueError and said.startswith(("text ", "link"))
+    assert "\n" not in said and said.endswith(".") and said.count(". ") == 0
+    return said
+
+
+@pytest.mark.filterwarnings(
+    "ignore::privrank.util.checks.PrivrankWarning", "ignore::RuntimeWarning", "ignore:Low accuracy"
+)
+@pytest.mark.parametrize("name", MAKERS)
+def test_each_field_is_refused_or_true(name):
+    record = json.loads(MAKERS[name]().to_json())
+    del record["check"]
+    taken = set()
+    for path in places(record):
+        value = record
+        for part in path:
+            value = value[part]
+        where = "/".join("#" if isinstance(part, int) else part for part in path)
+        for new in mutations(value):
+            if new == value or near(new, value):
+                continue
+            mutated = changed(record, path, new)
+            try:
+                result = pr.from_json(archive(mutated))
+            except ValueError as error:
+                sentence(error)
+                continue
+            taken.add((where, repr(new)[:30]))
+            assert json.loads(result.to_json())["release"] == mutated["release"]
+    assert {where for where, _ in taken if not HARMLESS.fullmatch(where)} == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "new", "said"),
+    [
+        ("win matrix", "release/epsilon", 0.1, "parts whose epsilons add up to the total"),
+        ("win matrix", "release/parts/win matrix/noise/scale", 0.0, "noise in every part"),
+        ("win matrix", "release/parts/win matrix/noise/scale", 9.0, "noise of the scale that"),
+        ("win matrix", "release/parts/win matrix/epsilon", 0.1, "add up to the total|of the scale"),
+        ("win matrix", "release/parts/win matrix/values", [1.5] * 6, "must be JSON written by"),
+        ("win matrix", "release/tie_break", [0, 0, 0], "an order of all items"),
+        ("win matrix", "release/design/nobs", -5, "whole numbers of units"),
+        ("win matrix", "settings/alpha", 5, "no BTLResult of its release and settings"),
+        ("win matrix", "estimates/params/a", 3.0, "no BTLResult of its release and settings"),
+        ("reports", "release/epsilon", 0.1, "no AggregationResult of its release"),
+        ("closeness", "release/settings/scale", 0.01, "no ClosenessResult of its release"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning", "ignore:Low accuracy")
+def test_what_a_new_check_once_hid_is_refused(name, path, new, said):
+    record = json.loads(MAKERS[name]().to_json())
+    del record["check"]
+    with pytest.raises(ValueError, match=said) as caught:
+        pr.from_json(archive(changed(record, path.split("/"), new)))
+    sentence(caught.value)
+
+
+def test_whether_noise_was_secret_cannot_be_read_from_a_text():
+    """The docstring of `verify` says so: the check is no signature."""
+    record = json.loads(MAKERS["win matrix"]().to_json())
+    del record["check"]
+    forged = pr.from_json(archive(changed(record, ["release", "source"], "secure")))
+    assert forged.release.source == "secure"
+
+
+@pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning")
+def test_what_a_release_does_not_tell_is_null_in_its_archive():
+    few = PEOPLE[PEOPLE["who"] < 6]
+    fit = pr.PrivateBTL(few, **PERSON).fit(0.5, rng=rng())
+    text = fit.to_json()
+    assert any(math.isnan(value) for value in fit.release.found.values())
+    assert "NaN" not in text and pr.from_json(text).to_json() == text
