@@ -16,7 +16,7 @@ rng = np.random.default_rng(77)
 # %% [markdown]
 # ## A covariate
 #
-# The comparisons frame needs the covariates beside the answers. Their levels must be declared: those of this frame are, as its columns are categorical.
+# The comparisons frame needs the covariates beside the answers. Who speaks what is taken as public here (`design="public"`), so the columns may say which levels there are; where it is private they must be declared, as below.
 
 # %%
 cems = pr.datasets.load_university()
@@ -48,7 +48,7 @@ print(french.summary())
 figure = french.plot()  # Six universities, among those who speak French and others
 
 # %% [markdown]
-# A prediction for a pair of schools is a probability with its interval:
+# A prediction for a pair of schools is the probability that the first is preferred, plus half that of a tie, with its interval:
 
 # %%
 pairs = pd.DataFrame({"item1": ["London"] * 2, "item2": ["Paris"] * 2, "french": ["good", "poor"]})
@@ -90,11 +90,13 @@ print(explained.test_lack_of_fit().round(4).to_string())
 # %% [markdown]
 # ## When the groups themselves are private
 #
-# Under `design="public"` it is public who has which covariates. With `design="private"` that is protected too: the sizes of the groups and the comparisons per pair are released with noise, for a share of epsilon each, and every group is taken to have compared the pairs in the same proportions.
+# Under `design="public"` it is public who has which covariates. With `design="private"` that is protected too: the sizes of the groups and the comparisons per pair are released with noise, for a share of epsilon each, and every group is taken to have compared the pairs in the same proportions. The levels come from the codebook, `levels=`: a column holds those that occur, and whether somebody has a rare one is private now.
 
 # %%
 guarded = pr.PrivateBTL.from_formula(
-    "item1 + item2 + outcome ~ french", data, **questionnaire | {"design": "private"}
+    "item1 + item2 + outcome ~ french",
+    data,
+    **questionnaire | {"design": "private", "levels": cems.levels},
 )
 print(guarded.fit(epsilon=4.0, rng=rng).wald_test_terms().round(3).to_string())
 

@@ -68,11 +68,13 @@ figure = detailed.plot_details()  # Differences of mean ranks, item by item, all
 # %% [markdown]
 # ## Choices
 #
-# One column of categories works alike. Do students of commerce know French as often as others?
+# One column of categories works alike, if they are declared. Do students of commerce know French as often as others?
 
 # %%
 print(pd.crosstab(data["study"], data["french"]), end="\n\n")
-french = pr.ClosenessTest.from_formula("french ~ study", data, respondent="respondent")
+french = pr.ClosenessTest.from_formula(
+    "french ~ study", data, categories=cems.levels["french"], respondent="respondent"
+)
 print(french.fit(epsilon=1.0, budget=budget, rng=rng).summary())
 
 # %% [markdown]

@@ -117,7 +117,7 @@ figure = adapted.plot()  # How surely each item is before the next, after querie
 # %% [markdown]
 # ## A device in earnest
 #
-# The device needs NumPy and this script. Its answer is random by the secure source of the operating system, so it differs each time this page is made. It answers once: who is asked again gives another answer, and many answers of one person would add up to the true one.
+# The device needs NumPy and this script. Its answer is random by the secure source of the operating system, so it differs each time this page is made. It refuses a protocol whose epsilon is above its own limit, 8 by default, and says what a report may show. It answers once: who is asked again gives another answer, and many answers of one person would add up to the true one.
 
 # %%
 CLIENT = """
@@ -126,7 +126,7 @@ from privrank.local.client import Client
 
 protocol, ranking = sys.stdin.read().splitlines()
 client = Client.from_json(protocol)
-print("Asked for the order of", *client.question, file=sys.stderr)
+print(client.explain(), "Asked for the order of", *client.question, file=sys.stderr)
 print(json.dumps(client.randomize(ranking.split(", "))))
 """
 entered = f"{protocol.to_json()}\n{', '.join(items)}\n"

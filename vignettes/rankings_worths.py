@@ -49,9 +49,9 @@ def rankings(people):
 
 
 def fitted(ranks, epsilon, dependence="auto", listed=6):
-    rows = pr.as_comparisons(ranks, "rankings", missing="bottom")
+    missing, design = ("refuse", "public") if listed == 6 else ("bottom", "private")
+    rows = pr.as_comparisons(ranks, "rankings", missing=missing)
     told = listed * (2 * 6 - listed - 1) // 2  # pairs whose order a list tells
-    design = "public" if listed == 6 else "private"
     worths = pr.PrivateBTL(rows, respondent="respondent", max_rows=told, design=design)
     return worths.fit(epsilon, dependence=dependence, rng=rng)
 
@@ -88,7 +88,7 @@ for form in ("auto", "none"):
 # %% [markdown]
 # ## The leading three only
 #
-# If a list ends after three items, the others come after them in an order that nobody knows. `missing="bottom"` makes rows of the pairs whose order a list tells: two items listed, or one listed and one not. The argument above holds for these as well, as the first of two items was chosen at a stage of the list. Which pairs a list tells goes with the answers, so it has to be protected with them: the design is private, and how often each pair was compared is released with noise.
+# If a list ends after three items, the others come after them in an order that nobody knows. `missing="bottom"` makes rows of the pairs whose order a list tells: two items listed, or one listed and one not. The argument above holds for these as well, as the first of two items was chosen at a stage of the list. Which pairs a list tells is part of the answer, so it has to be protected with it: the design is private, and how often each pair was compared is released with noise. With `design="public"` such a frame is refused, since its pair counts would tell, without noise, how often each item was listed.
 
 # %%
 top = ranks.where(ranks <= 3)

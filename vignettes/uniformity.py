@@ -76,14 +76,16 @@ print(pr.summary_col(fits))
 # The same question can be asked of a single column with declared categories, here: are the sexes of these students balanced? With two categories the statistic is the distance of the shares from one half, and a public random number decides at the boundary of the rejection region, which gives the test its level exactly. The interval for the total variation distance says more than the decision and never contradicts it: it holds 0 exactly if the test does not reject.
 
 # %%
-sexes = pr.UniformityTest.from_formula("sex ~ 1", immigration.students)
+sexes = pr.UniformityTest.from_formula(
+    "sex ~ 1", immigration.students, categories=immigration.levels["sex"]
+)
 print(sexes.fit(epsilon=0.5, rng=rng).summary())
 
 # %% [markdown]
 # With more categories the default test looks for more than this distance. `effect_epsilon` then pays for an estimate beside it, and the summary's interval again agrees with the test.
 
 # %%
-favourite = pr.UniformityTest.from_counts({"tea": 60, "coffee": 110, "juice": 70, "water": 60})
+favourite = pr.UniformityTest.from_counts([60, 110, 70, 60], ["tea", "coffee", "juice", "water"])
 print(favourite.fit(epsilon=1.0, effect_epsilon=0.5, rng=rng).summary())
 
 # %% [markdown]

@@ -86,11 +86,13 @@ error = {"error / privacy": (fit.params - reference.params) / fit.bse_privacy}
 print(pd.DataFrame({"private": fit.params, "reference": reference.params} | error).round(3))
 
 # %% [markdown]
-# The reference was computed from the same students, so only the noise sets the two apart, and the privacy part of the standard error is the yardstick (last column). A difference between two universities is more telling than a worth, and so is the probability it implies:
+# The reference was computed from the same students, so only the noise sets the two apart, and the privacy part of the standard error is the yardstick (last column). A difference between two universities is more telling than a worth, and so is what it implies: the probability that the first is preferred, plus half that of a tie.
 
 # %%
 print(fit.pairwise().drop(columns="std_err").round(3).to_string(index=False))
-figure = fit.plot_pairwise()  # Probability that the row is preferred to the column
+figure = (
+    fit.plot_pairwise()
+)  # Probability that the row is preferred to the column, and half that of a tie
 
 # %% [markdown]
 # ## The leading two
