@@ -11,7 +11,7 @@ TESTS = -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 THREADS = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .NOTPARALLEL:
-.PHONY: help report quick test chain tables oldest vignettes docs validate bench clean
+.PHONY: help report quick test chain tables oldest vignettes docs doors validate bench clean
 
 help:
 	@echo "make report     analyse the example surveys, write tables and figures to report/ (half a minute)"
@@ -23,6 +23,8 @@ help:
 	@echo "                oldest Python, in .venv-oldest (a quarter of an hour or more)"
 	@echo "make vignettes  run the worked examples, write them as pages to build/vignettes/ (a minute or two)"
 	@echo "make docs       make the documentation site in build/site/, its links followed (three minutes)"
+	@echo "make doors      make report and make docs, each in a fresh clone of what is committed and in an"
+	@echo "                environment of its own extra alone, in build/doors/ (ten minutes)"
 	@echo "make validate   repeat the simulation studies behind docs/validation/ (about four hours)"
 	@echo "make bench      time privrank against other packages on the same work (three minutes)"
 	@echo "make clean      remove all that these targets made: .venv, .venv-oldest, and report/ with its"
@@ -64,7 +66,15 @@ vignettes: $(RUN) $(VENV)/.installed-docs
 docs: $(RUN) $(VENV)/.installed-site
 	$(THREADS) $(RUN) tools/website.py --out build/site
 
-validate: $(RUN) $(VENV)/.installed-docs
+# What a newcomer does first: environments without the test tools, where nothing has been built.
+doors:
+	rm -rf build/doors
+	git clone --quiet . build/doors/report
+	$(MAKE) --no-print-directory -C build/doors/report report
+	git clone --quiet . build/doors/docs
+	$(MAKE) --no-print-directory -C build/doors/docs docs
+
+validate: $(RUN) $(VENV)/.installed-bench
 	$(RUN) validation/run_all.py
 
 bench: $(RUN) $(VENV)/.installed-bench

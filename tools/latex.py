@@ -129,7 +129,7 @@ def fits() -> Iterator[tuple[str, object]]:
     yield "consensus, order alone", consensus.fit(1.0, method="exponential", rng=rng)
     uniform = pr.UniformityTest(ranks, respondent="respondent")
     yield "uniformity", uniform.fit(0.5, draws=199, rng=rng)
-    shares = pr.IdentityTest.from_counts({"a": 30, "b": 20, "c": 50}, [0.3, 0.3, 0.4])
+    shares = pr.IdentityTest.from_counts([30, 20, 50], [0.3, 0.3, 0.4], list("abc"))
     yield "identity", shares.fit(1.0, draws=199, effect_epsilon=0.5, rng=rng)
     groups = pr.ClosenessTest.from_formula(
         f"{' + '.join(cems.items)} ~ gender", ranks.join(cems.students), respondent="respondent"

@@ -5,6 +5,8 @@
 A vignette is a py:percent script: `# %%` starts a cell of code, `# %% [markdown]` one of text.
 It runs in a kernel of the interpreter that runs this file, with the privrank of this checkout,
 and a figure or table that ends a cell is shown. Formulas between dollar signs become MathML.
+One that fails leaves no page and does not stop the others: it is named at the end, and the exit
+status is 1.
 """
 
 import argparse
@@ -22,7 +24,7 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from latex2mathml.converter import convert
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
@@ -51,6 +53,10 @@ INLINE = re.compile(r"(?<![\\$])\$([^$\n]+?)\$")
 WARNED_AT = re.compile(r"^\S*[/\\][^\n:]*:\d+: ", flags=re.M)
 
 
+class Failure(Exception):
+    """A vignette did not run to its end: one line that names it and says why."""
+
+
 def kernel(folder):
     """A kernel of this very interpreter, whichever other kernels are registered."""
     home = folder / "kernels" / "vignette"
@@ -64,7 +70,7 @@ def kernel(folder):
 
 
 def execute(script):
-    """The script as a notebook with its outputs; exits when a cell raises."""
+    """The script as a notebook with its outputs; prints the traceback of a cell that raises."""
     notebook = jupytext.read(script, fmt="py:percent")
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"  # the default is random, and would differ in every page
@@ -84,12 +90,30 @@ def execute(script):
                     env=environment, cleanup_kc=True, stdout=subprocess.DEVNULL, stderr=log
                 )
             except CellExecutionError as error:
-                trace = ANSI.sub("", str(error)).rstrip()
-                sys.exit(f"{trace}\n\n{script}: a cell raised {error.ename}: {error.evalue}")
-            except (DeadKernelError, RuntimeError) as error:
+                print(ANSI.sub("", str(error)).rstrip(), file=sys.stderr)
+                reason = " ".join(f"{error.ename}: {error.evalue}".split())
+                raise Failure(f"{script}: a cell raised {reason}") from None
+            except (DeadKernelError, CellTimeoutError, RuntimeError) as error:
                 log.seek(0)
-                sys.exit(f"{log.read()}\n{script}: the kernel died: {error}")
+                print(log.read(), file=sys.stderr)
+                reason = " ".join(str(error).split())
+                raise Failure(f"{script}: the kernel stopped: {reason}") from None
     return notebook
+
+
+def each(write, pages):
+    """Write the page of each script in a mapping; returns a line for each that failed.
+
+    The page of an earlier run is taken away first, so that what is there was made by this one.
+    """
+    failures = []
+    for script, target in pages.items():
+        target.unlink(missing_ok=True)
+        try:
+            write(script, target)
+        except Failure as failure:
+            failures.append(str(failure))
+    return failures
 
 
 def take_formulas(notebook):
@@ -124,18 +148,22 @@ def render(notebook, title):
     return page(title, body, STYLE + HtmlFormatter().get_style_defs(".highlight"))
 
 
+def write(script, target):
+    """Run a vignette and write its page."""
+    start = time.perf_counter()
+    html = render(execute(script), heading(script))
+    target.write_text(html, encoding="utf-8", newline="\n")
+    print(f"{script}: {time.perf_counter() - start:.1f} s, {target}", flush=True)
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scripts", nargs="+", type=Path, help="py:percent scripts")
     parser.add_argument("--out", type=Path, default=Path("build/vignettes"), help="output folder")
     arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for script in arguments.scripts:
-        start = time.perf_counter()
-        html = render(execute(script), heading(script))
-        target = arguments.out / f"{script.stem}.html"
-        target.write_text(html, encoding="utf-8", newline="\n")
-        print(f"{script}: {time.perf_counter() - start:.1f} s, {target}", flush=True)
+    pages = {script: arguments.out / f"{script.stem}.html" for script in arguments.scripts}
+    sys.exit("\n".join(each(write, pages)) or 0)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 The pages of docs/ are copied beside those that are made here: a tutorial of each vignette with what
 it prints and draws, the gallery of these figures, and a page of each public name. Sphinx reads the
 copy and must not warn. Then all links of the pages are followed within the site, and whatever a
-page would load from elsewhere is an error: the site has to work without a network.
+page would load from elsewhere is an error: the site has to work without a network. A vignette that
+fails leaves no page and no link to one; it is named at the end, and the exit status is 1.
 """
 
 import argparse
@@ -27,7 +28,7 @@ DOCS = ROOT / "docs"
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # of this checkout, installed or not
 import privrank  # noqa: E402
 from privrank.reporting.examples import heading  # noqa: E402
-from vignettes import WARNED_AT, execute  # noqa: E402
+from vignettes import WARNED_AT, each, execute  # noqa: E402
 
 # The side bar. Pages of docs/ that no group names come at the end of the second.
 GROUPS = {
@@ -213,9 +214,9 @@ def shown(output, caption, picture):
     return fenced(data.get("text/plain", ""), "text", "printed")
 
 
-def tutorial(script, out):
+def tutorial(script, page):
     """Run a vignette and write it as a page with its figures."""
-    figures = []
+    figures, out = [], page.parent
 
     def picture(encoded):
         name = f"{script.stem}-{len(figures) + 1}.png"
@@ -223,6 +224,7 @@ def tutorial(script, out):
         figures.append(name)
         return name
 
+    print(f"{script.relative_to(ROOT)} ...", flush=True)
     parts = []
     for cell in execute(script).cells:
         if cell.cell_type == "markdown":
@@ -231,21 +233,27 @@ def tutorial(script, out):
             parts.append(fenced(cell.source, "python"))
             caption = "".join(CAPTION.findall(cell.source))
             parts += [shown(output, caption, picture) for output in cell.outputs]
-    (out / f"{script.stem}.md").write_text("\n".join(parts), encoding="utf-8")
+    page.write_text("\n".join(parts), encoding="utf-8")
 
 
 def tutorials(out):
-    """Run the vignettes of which there is no page that is newer than what it is made from."""
+    """Run the vignettes of which there is no page that is newer than what it is made from.
+
+    Returns a line for each that failed.
+    """
     out.mkdir(parents=True, exist_ok=True)
     tools = [Path(__file__), Path(__file__).with_name("vignettes.py")]
     code = [*(ROOT / "privrank").rglob("*.py"), *tools]
     newest = max(path.stat().st_mtime for path in code)
-    for script in sorted((ROOT / "vignettes").glob("*.py")):
-        page = out / f"{script.stem}.md"
-        if page.exists() and page.stat().st_mtime > max(newest, script.stat().st_mtime):
-            continue
-        print(f"{script.relative_to(ROOT)} ...", flush=True)
-        tutorial(script, out)
+    pages = {script: out / f"{script.stem}.md" for script in (ROOT / "vignettes").glob("*.py")}
+    for loose in {*out.glob("*.md")} - {*pages.values()}:
+        loose.unlink()
+    stale = {
+        script: page
+        for script, page in sorted(pages.items())
+        if not page.exists() or page.stat().st_mtime <= max(newest, script.stat().st_mtime)
+    }
+    return each(tutorial, stale)
 
 
 def gallery(made):
@@ -268,6 +276,12 @@ def gallery(made):
 def assemble(folder, made=None):
     """Write all that Sphinx reads into a folder; without tutorials unless they are `made`."""
     pages = sources()
+    if made:
+        pages = {
+            name: path
+            for name, path in pages.items()
+            if path.suffix != ".py" or (made / f"{path.stem}.md").exists()
+        }
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("*.csv", "__pycache__"))
     texts = {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
@@ -335,14 +349,15 @@ def main(argv=None):
     parser.add_argument("--out", type=Path, default=Path("build/site"), help="output folder")
     out = parser.parse_args(argv).out
     made, folder = out.with_name(f"{out.name}-tutorials"), out.with_name(f"{out.name}-source")
-    tutorials(made)
+    failures = tutorials(made)
     assemble(folder, made)
     shutil.rmtree(out, ignore_errors=True)
     strict = ["-W", "--keep-going", "-n", "-q", "-b", "html", "-d", f"{folder}-read"]
     run = subprocess.run([sys.executable, "-m", "sphinx", *strict, folder, out], check=False)
     found = faults(out)
     print("\n".join(found) or f"{out / 'index.html'}: all links lead somewhere", flush=True)
-    sys.exit(run.returncode or bool(found))
+    print(*(f"Left out: {failure}" for failure in failures), sep="\n", end="", file=sys.stderr)
+    sys.exit(run.returncode or bool(found + failures))
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ def votes(rng: np.random.Generator, opposed: bool) -> pd.DataFrame:
     wins = probability(sign * (WORTHS[FIRST] - WORTHS[SECOND])[pair])
     return pd.DataFrame(
         {
-            "item1": pd.Categorical.from_codes(FIRST[pair], NAMES),
-            "item2": pd.Categorical.from_codes(SECOND[pair], NAMES),
+            "item1": np.array(NAMES)[FIRST[pair]],
+            "item2": np.array(NAMES)[SECOND[pair]],
             "outcome": np.where(rng.random(len(voter)) < wins, 1, -1),
             "voter": voter,
         }
@@ -75,6 +75,7 @@ def one(
     """Return estimates, coverage of each pair, and widths."""
     fit = pr.PrivateBTL(
         votes(rng, opposed),
+        items=NAMES,
         respondent="voter",
         max_rows=bound,
         excess="sample",

@@ -82,10 +82,12 @@ def one(rng: np.random.Generator, survey: str, share: float, epsilons: tuple) ->
     codes = (frame[name].cat.codes.to_numpy() for name in ("item1", "item2"))
     tally = Tally(*(code.astype(np.int64) for code in codes), frame["outcome"], len(items))
     declared = frame.groupby(["item1", "item2"], observed=True).size().to_dict()
-    asked = {"respondent": "respondent", "max_rows": QUESTIONS[survey], "ties": True}
-    public = pr.PrivateBTL(frame, ties=True, design="public", respondent=None)
+    asked = {"items": items, "respondent": "respondent", "ties": True}
+    asked["max_rows"] = QUESTIONS[survey]
+    rows = {"items": items, "respondent": None, "ties": True}
+    public = pr.PrivateBTL(frame, design="public", **rows)
     models = {
-        PRIVATE: (pr.PrivateBTL(frame, ties=True, pair_counts=declared, respondent=None), "auto"),
+        PRIVATE: (pr.PrivateBTL(frame, pair_counts=declared, **rows), "auto"),
         PUBLIC: (public, "auto"),
         RESPONDENT: (pr.PrivateBTL(frame, design="public", **asked), "auto"),
         WHOLE: (pr.PrivateBTL(frame, design="public", **asked), "none"),

@@ -81,7 +81,7 @@ def survey(name: str, rng: np.random.Generator) -> pr.ClosenessTest:
     if isinstance(models[0], np.ndarray):
         counts = [rng.multinomial(n, p) for n, p in zip(sizes, models, strict=True)]
         table = pd.DataFrame(dict(zip(levels, counts, strict=True)))
-        return pr.ClosenessTest.from_counts(table.rename(index=str))
+        return pr.ClosenessTest.from_counts(table.rename(index=str), [str(x) for x in table.index])
     ranks = [model.rvs(n, rng) for n, model in zip(sizes, models, strict=True)]
     frame = pd.DataFrame(np.concatenate(ranks), columns=[f"i{x}" for x in range(6)])
     formula = " + ".join(frame.columns) + " ~ group"

@@ -59,7 +59,7 @@ class Cell:
             table = {}
             for name, size, p in zip("xy", self.sizes, (self.first, self.second), strict=True):
                 table[name] = dict(enumerate(rng.multinomial(size, p)))
-            return pr.ClosenessTest.from_counts(table)
+            return pr.ClosenessTest.from_counts(table, range(len(self.first)))
         samples = zip(self.sizes, (self.first, self.second), strict=True)
         return pr.ClosenessTest(*[pr.Mallows(5, phi).rvs(size, rng) for size, phi in samples])
 

@@ -142,7 +142,7 @@ def of_choices(sizes, shares, epsilon: float, rng) -> dict[str, bool]:
     codes = np.concatenate([np.repeat(np.arange(5), c) for c in counts])
     labels = [f"c{x}" for x in range(5)]
     frame = pd.DataFrame({f"g{g}": c for g, c in enumerate(counts)}, index=labels)
-    test = pr.ClosenessTest.from_counts(frame)
+    test = pr.ClosenessTest.from_counts(frame, labels)
     found = {"privrank": test.fit(epsilon, permutations=199, rng=rng).reject}
     found["Kruskal-Wallis"] = noisy_pvalue("Kruskal-Wallis", codes, sizes, epsilon, rng) <= ALPHA
     if len(sizes) == 2:

@@ -72,7 +72,7 @@ class Cell:
             table = {
                 g: dict(zip(items, row, strict=True)) for g, row in zip(names, counts, strict=True)
             }
-            return pr.ClosenessTest.from_counts(table)
+            return pr.ClosenessTest.from_counts(table, items)
         import pandas as pd
 
         ranks = [draw(size, rng) for size, draw in self.groups]

@@ -31,7 +31,7 @@ def under_null(
             name: dict(zip(labels, rng.multinomial(n, p), strict=True))
             for name, n in zip("xy", sizes, strict=True)
         }
-        test = pr.ClosenessTest.from_counts(table)
+        test = pr.ClosenessTest.from_counts(table, labels)
     else:
         test = pr.ClosenessTest(*[pr.Mallows(k, 0.7).rvs(n, rng) for n in sizes])
     return float(test.fit(epsilon, permutations=49, rng=rng).pvalue)

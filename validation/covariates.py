@@ -58,15 +58,18 @@ CELLS = [
 ]
 
 
+LEVELS = {"g": ["g0", "g1"], "h": ["h0", "h1"], "null": ["n0", "n1"]}
+
+
 def respondents(rng: np.random.Generator, cell: Cell) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Draw the answers of all respondents, and return them with the true coefficients."""
     n, m = cell.respondents, len(ITEMS)
     people = pd.DataFrame(
         {
             "respondent": np.arange(n),
-            "g": pd.Categorical(rng.choice(["g0", "g1"], n), ["g0", "g1"]),
-            "h": pd.Categorical(rng.choice(["h0", "h1"], n, p=[0.3, 0.7]), ["h0", "h1"]),
-            "null": pd.Categorical(rng.choice(["n0", "n1"], n), ["n0", "n1"]),
+            "g": rng.choice(LEVELS["g"], n),
+            "h": rng.choice(LEVELS["h"], n, p=[0.3, 0.7]),
+            "null": rng.choice(LEVELS["null"], n),
             "age": rng.integers(18, 41, n),
         }
     )
@@ -105,7 +108,7 @@ def model_of(frame: pd.DataFrame, cell: Cell, **options: Any) -> pr.PrivateBTL:
     return pr.PrivateBTL.from_formula(
         f"item1 + item2 + outcome ~ {cell.formula}",
         frame,
-        **{"items": ITEMS, "ties": False, "design": cell.design}
+        **{"items": ITEMS, "levels": LEVELS, "ties": False, "design": cell.design}
         | (people if cell.unit == "respondent" else {"respondent": None})
         | cell.options
         | options,
@@ -135,9 +138,9 @@ def again(
     rng: np.random.Generator, frame: pd.DataFrame, truth: pd.Series, cell: Cell, options: dict
 ) -> tuple[float, float, float, float]:
     """Return the same for a sample of the published respondents."""
-    items = pr.datasets.load_university().items
+    cems = pr.datasets.load_university()
     sample = study.resample(rng, frame)
-    model = model_of(sample, cell, items=items, ties=True)
+    model = model_of(sample, cell, items=cems.items, levels=cems.levels, ties=True)
     fit = model.fit(cell.epsilon, rng=rng, **options)
     covered = study.covers(fit, truth)
     warned = any("shrinkage" in note for note in fit.warnings)
@@ -176,7 +179,8 @@ def main() -> None:
         ((np.inf, {"dependence": "cluster"}), (np.inf, {}), (2.0, {}))
     ):
         cell = Cell("", "gender + study", len(cems.students), epsilon)
-        truth = model_of(frame, cell, items=cems.items, ties=True).fit(np.inf, penalty=0).params
+        asked = {"items": cems.items, "levels": cems.levels, "ties": True}
+        truth = model_of(frame, cell, **asked).fit(np.inf, penalty=0).params
         out = study.replicate(again, replicates, frame, truth, cell, options, cell=750 + number)
         errors = "cluster-robust" if options else "design effect"
         add(f"University resampled, {errors}", cell, out)

@@ -349,7 +349,7 @@ def wrong(rng: np.random.Generator, cell: Cell) -> bool:
         return fit.test_homogeneity().pvalue <= 0.05
     rare = 0.5 if "half" in cell.test else 0.05
     group = np.where(rng.random(cell.nobs) < rare, "few", "rest")
-    sample["group"] = pd.Categorical(group[sample["respondent"]], ["rest", "few"])
+    sample["group"], model["levels"] = group[sample["respondent"]], {"group": ["rest", "few"]}
     model.pop("pair_counts", None)
     formula = "item1 + item2 + outcome ~ group"
     fit = pr.PrivateBTL.from_formula(formula, sample, **model).fit(cell.epsilon, rng=rng)

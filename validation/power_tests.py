@@ -82,7 +82,7 @@ def run(rng: np.random.Generator, cell: Cell) -> float:
             }
             names = [f"c{k}" for k in range(items)]
             named = {group: dict(zip(names, found, strict=True)) for group, found in counts.items()}
-            test = pr.ClosenessTest.from_counts(named)
+            test = pr.ClosenessTest.from_counts(named, names)
         else:
             models = [pr.Mallows(items, phi if k == small else 1.0) for k in range(len(sizes))]
             drawn = [model.rvs(size, rng) for model, size in zip(models, sizes, strict=True)]
@@ -97,10 +97,15 @@ def run(rng: np.random.Generator, cell: Cell) -> float:
         null = getattr(design, "null", None)
         p = np.full(design.items, 1 / design.items) if null is None else np.array(null)
         names = [f"c{k}" for k in range(len(p))]
-        falling = getattr(design, "alternative", "") == "smaller"
-        counts = dict(zip(names, rng.multinomial(n, tilted(p, distance, falling)), strict=True))
+        side = getattr(design, "alternative", "two-sided")
+        order = np.arange(len(p))
+        if side == "two-sided":  # which half of the mass is larger is drawn
+            order = rng.permutation(order)
+        cells = np.empty(len(p))
+        cells[order] = tilted(p[order], distance, side == "smaller")
+        counts = dict(zip(names, rng.multinomial(n, cells), strict=True))
         if null is None:
-            fit = pr.UniformityTest.from_counts(counts).fit(epsilon, rng=rng)
+            fit = pr.UniformityTest.from_counts(counts, names).fit(epsilon, rng=rng)
         else:
             test = pr.IdentityTest.from_counts(counts, dict(zip(names, null, strict=True)))
             options = {"method": design.method, "alternative": design.alternative}

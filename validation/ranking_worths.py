@@ -85,7 +85,8 @@ class Cell:
 
     def fit(self, ranks: pd.DataFrame, rng: np.random.Generator) -> pr.BTLResult:
         """Return the fit to the pairs of rankings."""
-        pairs = pr.as_comparisons(ranks, "rankings", missing="bottom")
+        missing = "refuse" if self.design == "public" else "bottom"
+        pairs = pr.as_comparisons(ranks, "rankings", missing=missing)
         model = pr.PrivateBTL(
             pairs, respondent="respondent", max_rows=self.people.rows, design=self.design
         )

@@ -130,7 +130,7 @@ def table(
         found = replicate(run, cell.replicates(asked.replicates), cell, cell=first + number)
         rows.append({**row(cell, found), "seconds": f"{time.time() - start:.0f}"})
         print(f"{cell}: {rows[-1]}", flush=True)
-    if asked.only == [""]:
+    if len(rows) == len(cells):
         write(name, title, command, rows, started, verdict(rows))
 
 

@@ -1,0 +1,65 @@
+"""Levels and power of tests of identity whose null is the shares of earlier answers.
+
+Both years' answers follow one distribution, or this year's differ by a total variation distance of
+.1. "taken as exact": the shares of the earlier answers are the null; "null_nobs": it is told how
+many there were, so that the test compares two samples. "most" is .05 and two standard errors.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from study import arguments, replicate, write
+
+import privrank as pr
+
+ALPHA, APART = 0.05, 0.1
+SHARES = {"4 choices": (0.4, 0.3, 0.2, 0.1), "12 choices": tuple(np.arange(12, 0, -1) / 78)}
+CELLS = tuple((data, (500, 500), 2.0) for data in SHARES)
+
+
+def rejects(
+    rng: np.random.Generator, data: str, sizes: tuple[int, int], epsilon: float
+) -> tuple[bool, bool, bool]:
+    """Return rejections: null taken as exact, answers told, and these where H0 is false."""
+    p, (n, before) = np.array(SHARES[data]), sizes
+    earlier = rng.multinomial(before, p)
+    half = np.cumsum(p) <= 0.5 + 1e-9
+    away = p * np.where(half, 1 + APART / p[half].sum(), 1 - APART / p[~half].sum())
+    found = []
+    for shares, told in ((p, {}), (p, {"null_nobs": before}), (away, {"null_nobs": before})):
+        counts = rng.multinomial(n, shares)
+        null = dict(zip(map(str, range(len(p))), earlier / before, strict=True))
+        test = pr.IdentityTest.from_counts(counts, null, list(null), **told)
+        found.append(bool(test.fit(epsilon, rng=rng, **({} if told else {"draws": 999})).reject))
+    return found[0], found[1], found[2]
+
+
+def main() -> None:
+    started, rows = time.time(), []
+    replicates = arguments(__doc__, 400)
+    for cell, setting in enumerate(CELLS, 7300):
+        found = np.array(replicate(rejects, replicates, *setting, cell=cell))
+        data, (n, before), epsilon = setting
+        exact, estimated, power = found.mean(axis=0)
+        rows.append(
+            {
+                "data": data,
+                "n": n,
+                "answers behind the null": before,
+                "epsilon": f"{epsilon:g}",
+                "replicates": len(found),
+                "level, taken as exact": f"{exact:.4f}",
+                "level, null_nobs": f"{estimated:.4f}",
+                "most": f"{ALPHA + 2 * np.sqrt(ALPHA * (1 - ALPHA) / len(found)):.4f}",
+                "power, null_nobs": f"{power:.4f}",
+            }
+        )
+        print(rows[-1], f"{time.time() - started:.0f} s", flush=True)
+    title = "Tests of identity whose null was estimated from earlier answers"
+    write("identity_null", title, "python validation/identity_null.py", rows, started)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Random effects: do intervals cover the mean over sites that differ, and is tau right?
+
+Sites are drawn with worths of their own, the mean ones plus normal deviations of standard deviation
+`tau`; each has its number of rows, of six items with equal pairs, and its epsilon. For each cell,
+over all pairs of items: the coverage of 95 % intervals of the difference of their mean worths by
+`effects="common"` and by `effects="random"` (`worst` is the least of any pair, beside it what the
+least of as many exact ones falls below with probability .05), their mean widths, and the mean and
+median of the estimated tau. `shaped` deviations are of one item alone, of the same sum of squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from pooling import FIRST, NET, PAIR_COUNTS, SECOND, WINS, M, noisy, template
+from study import asked, least, table
+
+import privrank as pr
+from privrank import btl
+
+COMMAND = "python validation/pooling_random.py"
+MEAN = np.linspace(0.5, -0.5, M)
+
+
+@dataclass(frozen=True)
+class Cell:
+    tau: float
+    units: tuple[int, ...]
+    epsilons: tuple[float, ...]
+    shaped: bool = False
+
+    def replicates(self, asked: int) -> int:
+        return asked
+
+
+TWO, THREE, FIVE = (1500, 1500), (600, 1200, 4800), (300, 600, 900, 1500, 3000)
+CELLS = [
+    *(Cell(tau, FIVE, (0.5,) * 5) for tau in (0.0, 0.15, 0.3)),
+    *(Cell(tau, THREE, (0.5,) * 3) for tau in (0.15, 0.3)),
+    Cell(0.3, THREE, (2.0, 1.0, 0.2)),
+    Cell(0.3, TWO, (0.5,) * 2),
+    Cell(0.3, FIVE, (0.5,) * 5, shaped=True),
+]
+
+
+def deviations(rng: np.random.Generator, cell: Cell) -> np.ndarray:
+    if not cell.shaped:
+        return rng.normal(0.0, cell.tau, M)
+    return np.eye(M)[0] * rng.normal(0.0, cell.tau * M**0.5)
+
+
+def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
+    results = []
+    for n, epsilon in zip(cell.units, cell.epsilons, strict=True):
+        worths = MEAN + deviations(rng, cell)
+        count = np.bincount(np.arange(n) % len(FIRST), minlength=len(FIRST))
+        wins = rng.binomial(count, 1.0 / (1.0 + np.exp(worths[SECOND] - worths[FIRST])))
+        net = 2 * wins - count
+        by_item = np.bincount(FIRST, net, minlength=M) - np.bincount(SECOND, net, minlength=M)
+        exact = {NET: by_item, PAIR_COUNTS: count, WINS: np.concatenate((wins, count - wins))}
+        base = template("public rows", n, epsilon)
+        exact = {name: each for name, each in exact.items() if name in base.parts}
+        results.append(btl.infer(noisy(rng, base, exact)))
+    true, found = MEAN[FIRST] - MEAN[SECOND], {}
+    pooled = pr.pool(results, survey="different", effects="random")
+    sides = pooled.pairwise()[["lower", "upper"]].to_numpy()
+    # Wald's stand for the intervals of common values, which take a hundred times as long
+    common, rows = pooled.by_item.common, pooled._pair_rows
+    half = 1.96 * np.sqrt(np.einsum("rp,pq,rq->r", rows, common.covariance[0], rows))
+    middle = rows @ common.point[0]
+    ends = {"common": (middle - half, middle + half), "random": np.log(sides / (1.0 - sides)).T}
+    for name, (low, high) in ends.items():
+        found[name] = (low <= true) & (true <= high)
+        found[name + " width"] = np.array([np.mean(high - low)])
+    return found | {"tau": np.array([pooled.tau])}
+
+
+def row(cell: Cell, found: list[dict[str, np.ndarray]]) -> dict[str, object]:
+    every = {name: np.array([one[name] for one in found]) for name in found[0]}
+    worst, floor = least(every["random"])
+    return {
+        "sites": " ".join(map(str, cell.units)),
+        "epsilons": " ".join(map(str, cell.epsilons)),
+        "tau": f"{cell.tau}{', one item' * cell.shaped}",
+        "replicates": len(found),
+        "common": f"{every['common'].mean():.3f}",
+        "random": f"{every['random'].mean():.3f}",
+        "worst": f"{worst:.3f}",
+        "floor": f"{floor:.3f}",
+        "width, common": f"{every['common width'].mean():.2f}",
+        "width, random": f"{every['random width'].mean():.2f}",
+        "mean tau": f"{every['tau'].mean():.3f}",
+        "median tau": f"{np.median(every['tau']):.3f}",
+    }
+
+
+if __name__ == "__main__":
+    table(
+        "pooling_random",
+        "Pooling with random effects: coverage of 95 % intervals of mean worths, and tau",
+        COMMAND,
+        CELLS,
+        run,
+        row,
+        asked(__doc__.splitlines()[0], 200),
+        130_000,
+    )
