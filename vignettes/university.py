@@ -90,9 +90,7 @@ print(pd.DataFrame({"private": fit.params, "reference": reference.params} | erro
 
 # %%
 print(fit.pairwise().drop(columns="std_err").round(3).to_string(index=False))
-figure = (
-    fit.plot_pairwise()
-)  # Probability that the row is preferred to the column, and half that of a tie
+figure = fit.plot_pairwise()  # Probability that the row is preferred, plus half that of a tie
 
 # %% [markdown]
 # ## The leading two

@@ -132,7 +132,7 @@ class ScoreEquations:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of what is no other object's."""
-        for name in ("surplus", "response", "group_answers"):
+        for name in ("score", "surplus", "response", "group_answers"):
             object.__setattr__(self, name, own(getattr(self, name), np.float64))
 
     @property

@@ -19,6 +19,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from privrank.release.survey import PairCounts
+from privrank.util.arrays import own
 from privrank.util.solvers import spectrum
 
 __all__ = ["check_connected", "groups_of", "parts_of"]
@@ -95,7 +96,7 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     member = np.empty(items, dtype=np.int64)
     for number, part in enumerate(sorted(parts, key=lambda part: int(part[0]))):
         member[part] = number
-    return member
+    return own(member, np.int64)
 
 
 def _weakest(table: FloatArray, variance: float) -> NDArray[np.bool_] | None:

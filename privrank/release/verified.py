@@ -80,7 +80,7 @@ def verify(
         If the numbers cannot belong together.
     """
     try:
-        _survey(survey)
+        _survey(survey, source)
         _total(plan, source)
         for name, drawn in values.items():
             part = plan.parts[name]
@@ -121,11 +121,12 @@ def _close(value: float, other: float) -> bool:
     return math.isclose(value, other, rel_tol=_NEAR)
 
 
-def _survey(survey: Design | Sample) -> None:
+def _survey(survey: Design | Sample, source: str) -> None:
     """Check the public facts by themselves."""
     _require(check_items(list(survey.items)), "items")
     _require(all(isinstance(item, str) for item in survey.items), "items that are texts")
-    _require(_whole(survey.nobs, 1) and _whole(survey.max_rows, 1), "whole numbers of units")
+    least = 0 if source == "respondents" else 1  # of those who are asked, none may have answered
+    _require(_whole(survey.nobs, least) and _whole(survey.max_rows, 1), "whole numbers of units")
     _require(survey.unit in get_args(Unit), "a unit that is a row or a respondent")
     _require(survey.unit == "respondent" or survey.max_rows == 1, "one row where rows are units")
     flags = [value for value in asdict(survey).values() if isinstance(value, bool)]

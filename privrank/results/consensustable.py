@@ -119,7 +119,7 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
     if release.local:
         notes += _local_notes(release, frame)
     if TOTALS in release.parts:
-        short = "Nothing is said about single pairs: releases='pairs' would release them."
+        short = "Pairs: nothing is said of them; releases='pairs' would release them."
         notes.append(remedy(release) if details else short)
     if SCORE in release.parts:
         low, high = result.score_conf_int()

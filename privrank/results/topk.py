@@ -125,7 +125,7 @@ class TopKResult(Result):
     @once
     def _known(self) -> NDArray[np.bool_]:
         """Return which items have comparisons beyond the noise on their number."""
-        return ~np.isnan(self.win_rate)
+        return own(~np.isnan(self.win_rate), np.bool_)
 
     @once
     def _met(self) -> FloatArray:

@@ -110,7 +110,7 @@ CASES = {
     "BTL, unpenalised": btl(penalty=0, **PUBLIC),
     "BTL, cluster": btl(epsilon=np.inf, dependence="cluster", **PUBLIC),
     "formula, public": formula("group", **PUBLIC),
-    "formula, private": formula("group"),
+    "formula, private": formula("group", epsilon=8.0),
     "formula, unpenalised": formula("group", epsilon=np.inf, penalty=0, **PUBLIC),
     "formula, item covariates": formula("1", scores=True, **PUBLIC),
     "top k": topk(),

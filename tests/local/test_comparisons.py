@@ -203,7 +203,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence():
     with pytest.raises(ValueError, match="it has none"):
         fit(Tally(protocol, empty, empty, empty, {}, None, None))
     one = np.zeros(1, dtype=np.int64)
-    with pytest.raises(ValueError, match="must connect all items"):
+    with pytest.raises(ValueError, match="must hold reports that connect all items"):
         fit(Tally(protocol, one, one, one + 9, {}, None, None))
     ties = Comparisons(ITEMS, 20.0, ties=True)
     even = ties.tally(ties.simulate(np.ones((60, 5), dtype=int), np.random.default_rng(2)))
