@@ -104,7 +104,8 @@ class Contrasts:
     most : float
         Design effect that STEPS for each respondent stand for, at least the largest there can be.
     ceiling : float
-        Largest design effect that any answers of respondents with these covariates can have.
+        Largest design effect that answers of respondents with these covariates can have: of sums of
+        r answers never more than r (Cauchy and Schwarz), whichever pairs they compare.
     """
 
     weights: IntArray
@@ -138,7 +139,7 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
     each = np.maximum(factor**2 * np.where(usable, found.independent, 0.0) / design.nobs, 1e-12)
     each = np.maximum(each, [1e-6 * square for square in squares])
     together = (reached.astype(float) ** 2 @ found.units) / design.nobs
-    ceiling = float((together / each).max())
+    ceiling = min(float((together / each).max()), float(rows))
     most = max(square / unit for square, unit in zip(squares, each, strict=True))
     scale = [
         max(square, int(np.ceil(unit * most)), 1)
