@@ -7,6 +7,7 @@ taken as never met.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ def unbiased(design: Design, noisy: FloatArray, variance: float) -> Counts:
     return Counts(pairs, count - noisy, variance, member)
 
 
+@lru_cache(maxsize=8)
 def pair_counts(release: Release) -> Counts:
     """Return the comparisons per pair."""
     if PAIR_COUNTS in release.parts:

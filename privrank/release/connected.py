@@ -30,8 +30,9 @@ IntArray = NDArray[np.int64]
 FEW = 4.0
 """Standard deviations of their noise that released comparisons have to exceed to count as any."""
 
-_MOST_EVERY, _MOST_SPECTRAL = 10, 500
-"""Items up to which every cut is tried, and those along eigenvectors; of more, single items."""
+_MOST_EVERY, _MOST_ORDERED, _MOST_SPECTRAL = 10, 100, 500
+"""Items up to which every cut is tried; up to which the weakest of single items and of cuts along
+eigenvectors comes first; and up to which such cuts are tried once no single item is left alone."""
 
 _VECTORS = 8
 """Eigenvectors along which cuts are tried."""
@@ -86,7 +87,15 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     queue, parts = [np.arange(items)], list[IntArray]()
     while queue:
         inside = queue.pop()
-        cut = _weakest(table[np.ix_(inside, inside)], variance) if len(inside) > 1 else None
+        within = table[np.ix_(inside, inside)]
+        if len(inside) > _MOST_ORDERED:
+            alone = within.sum(axis=1) <= FEW * np.sqrt(variance * (len(inside) - 1))
+            if alone.any():  # all at once: where nothing is identified, that is all of them
+                parts += np.split(inside[alone], alone.sum())
+                if not alone.all():
+                    queue.append(inside[~alone])
+                continue
+        cut = _weakest(within, variance) if 1 < len(inside) <= _MOST_SPECTRAL else None
         if cut is None:
             parts.append(inside)
         else:
@@ -115,12 +124,9 @@ def _sides(table: FloatArray) -> NDArray[np.bool_]:
     m = len(table)
     if m <= _MOST_EVERY:
         return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
-    single = np.eye(m, dtype=bool)
-    if m > _MOST_SPECTRAL:
-        return single
     # a part that is hardly compared with the rest is nearly constant along a low eigenvector
     _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)
     order = np.argsort(vectors[:, : min(_VECTORS, m)], axis=0)
     place = np.argsort(order, axis=0)
     sweeps = place.T[:, None, :] < np.arange(1, m)[None, :, None]
-    return np.concatenate((single, sweeps.reshape(-1, m)))
+    return np.concatenate((np.eye(m, dtype=bool), sweeps.reshape(-1, m)))
