@@ -35,11 +35,6 @@ def check_scores(inferences: Sequence[Inference], same: bool) -> None:
             "method='objective' are others: fit all with one method=."
         )
     for each in inferences:
-        if each.equations.member is not None:
-            raise ValueError(
-                "results must identify all differences of worths, and the released comparisons of "
-                "one do not connect all items: leave it out, or fit it with a larger epsilon."
-            )
         design = each.release.design
         noise, pairs = math.sqrt(each.equations.count_variance), design.reach.pairs
         if not same and noise > (expected := design.nominal_total / pairs):
@@ -47,6 +42,11 @@ def check_scores(inferences: Sequence[Inference], same: bool) -> None:
                 f"results of different surveys must have pair counts that are no smaller than "
                 f"their noise, and one has {expected:.3g} comparisons for each pair beside noise "
                 f"of {noise:.3g}: leave it out, or fit it with a larger epsilon or a public design."
+            )
+        if each.equations.member is not None:
+            raise ValueError(
+                "results must identify all differences of worths, and the released comparisons of "
+                "one do not connect all items: leave it out, or fit it with a larger epsilon."
             )
 
 

@@ -164,7 +164,7 @@ def test_covariates_are_what_the_page_says(row, link, unit):
                     design=design,
                     **UNITS[unit],
                     **options,
-                ).fit(1.0, delta, noise=law, rng=np.random.default_rng(0))
+                ).fit(8.0, delta, noise=law, rng=np.random.default_rng(0))
 
             found, result = outcome(fit, law)
             wanted = row[design]
