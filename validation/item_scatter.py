@@ -37,7 +37,7 @@ CELLS = [
     for items in (6, 10)
     for scatter in (0.0, 0.15, 0.5)
     for epsilon in (np.inf, 2.0)
-]
+] + [Cell(6, 60, 0.7, epsilon) for epsilon in (np.inf, 2.0)]
 
 
 def one(rng: np.random.Generator, cell: Cell) -> np.ndarray:
@@ -92,6 +92,6 @@ if __name__ == "__main__":
         CELLS,
         one,
         row,
-        study.asked(__doc__, 400),
+        study.asked(__doc__, 1000),
         1970,
     )

@@ -4,10 +4,11 @@
 independent of each other with mean 0 and one variance tau^2 for all items. Items that are compared
 more often do not make u_i any smaller, so errors of beta must hold it.
 
-**Estimate.** By moments, as DerSimonian and Laird (1986, https://doi.org/10.1016/0197-2456(86)
-90046-2) have it for trials: with r what the q item covariates leave of the worths of a fit without
-them, V its covariance and Q = r'V^+ r, E Q = m - 1 - q + tau^2 tr V^+. As m - 1 - q numbers alone
-tell of tau^2, errors that hold it take t quantiles of so many degrees of freedom.
+**Estimate.** By moments, as Paule and Mandel (1982, https://doi.org/10.6028/jres.087.022) have it
+for laboratories: with r the m - 1 - q numbers that q item covariates leave of the worths of a fit
+without them, and V their covariance, tau^2 is where r'(V + tau^2 I)^-1 r is what it is in
+expectation, m - 1 - q, or 0. As so many numbers alone tell of tau^2, errors that hold it take t
+quantiles of so many degrees of freedom.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, es
 from privrank.bradley_terry.linear import item_basis
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.release.release import Release
-from privrank.util.solvers import projection, pseudo_inverse
+from privrank.util.solvers import projection, spectrum, zero
 
 __all__ = ["item_scatter", "left_by_items", "unrestricted", "with_scatter"]
 
@@ -60,14 +61,24 @@ def item_scatter(release: Release, corrected: bool) -> FloatArray:
     equations = score_equations(free)
     fitted = estimate(equations, free, None if corrected else 0.0)
     total = covariance(equations, free, fitted).total
-    found = []
+    values, vectors = spectrum(rest)
+    basis, found = vectors[:, values > 0.5], []
     for start in range(0, len(rest) * len(equations.weights.T), len(rest)):
         here = slice(start, start + len(rest))
-        left = rest @ fitted.coefficients[here]
-        inverse = pseudo_inverse(rest @ total[here, here] @ rest)
-        beyond = left @ inverse @ left - float(np.trace(rest))
-        found.append(max(0.0, float(beyond) / max(float(np.trace(inverse)), 1e-300)))
+        spread, axes = spectrum(basis.T @ total[here, here] @ basis)
+        found.append(_paule_mandel((axes.T @ basis.T @ fitted.coefficients[here]) ** 2, spread))
     return np.array(found)
+
+
+def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
+    """Return the tau^2 at which squares are, weighted, what they are in expectation, or 0."""
+
+    def beyond(tau2: float) -> float:
+        return float((squares / (variances + tau2)).sum()) - len(squares)
+
+    if not (np.isfinite(squares).all() and (variances > 0).all() and beyond(0.0) > 0):
+        return 0.0
+    return zero(beyond, 0.0, float(squares.mean()))
 
 
 def with_scatter(
