@@ -125,7 +125,7 @@ def main() -> None:
     print("\n".join(lines))
     if not quick:
         packages = ", ".join(
-            f"{name} {version(name)}" for name in ("choix", "numpy", "scipy", "pandas", "opendp")
+            f"{name} {version(name)}" for name in ("choix", "numpy", "scipy", "pandas")
         )
         head = (
             f"# Benchmarks\n\nCommand `make bench`, {datetime.date.today()}, "

@@ -149,7 +149,7 @@ def write(
         writer.writeheader()
         writer.writerows(rows)
     packages = ", ".join(
-        f"{package} {version(package)}" for package in ("numpy", "scipy", "pandas", "opendp")
+        f"{package} {version(package)}" for package in ("numpy", "scipy", "pandas")
     )
     minutes = (time.time() - started) / 60
     heads = list(rows[0])

@@ -1,7 +1,7 @@
 """Laws of noise: scale from a budget, moments, and the only place that draws privacy noise.
 
 Secure noise is made of random bits of the operating system by `samplers`, whose distributions are
-exact. Scales are checked by OpenDP's privacy map. Seeded noise, from a caller's
+exact. Scales are chosen in exact fractions. Seeded noise, from a caller's
 ``numpy.random.Generator``, follows the same distribution but may not be published: whoever holds
 the seed subtracts the noise.
 """
@@ -62,17 +62,9 @@ def source_of(rng: np.random.Generator | None, epsilon: float) -> NoiseSource:
 
 @lru_cache(maxsize=1024)
 def _private_scale(sensitivity: int, target: float) -> float:
-    """Return sensitivity / target, raised until the privacy map is at most `target`."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
+    """Return sensitivity / target, raised until the quotient itself is at most `target`."""
     scale = sensitivity / target
-    make: Any = make_laplace
-    while make(*space, scale=scale).map(sensitivity) > target:
+    while Fraction(sensitivity) / Fraction(scale) > Fraction(target):
         scale = math.nextafter(scale, math.inf)
     return scale
 
@@ -113,8 +105,8 @@ class DiscreteLaplace:
     def calibrate(cls, sensitivity: int, epsilon: float) -> DiscreteLaplace:
         """Return the distribution whose privacy loss at `sensitivity` is at most `epsilon`.
 
-        The scale is rounded up until OpenDP's own privacy map, evaluated with outward rounding,
-        is at most the float just below `epsilon`; the decimal that was typed lies above that.
+        The scale is rounded up until the loss, an exact fraction, is at most the float just below
+        `epsilon`; the decimal that was typed lies above that.
         """
         if math.isinf(epsilon) or sensitivity == 0:
             return cls(0.0)

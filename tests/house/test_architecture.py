@@ -47,7 +47,7 @@ FAMILIES |= {"base", "contributions", "details", "dependence", "pooling", "topk"
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
     "numba": {"kernels.compiling"},
-    "opendp": {"privacy.noise"},
+    "opendp": set(),
     "narwhals": {"encode.counting"},
     "statsmodels": {"results.tables"},
     "patsy": {"encode.formula"},
@@ -55,7 +55,7 @@ ONLY_IMPORTER = {
     "matplotlib": {"results.plots", "reporting.figures"},
     "tqdm": {"util.progress"},
 }
-HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "opendp", "cvxpy", "numba", "tqdm")
+HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_sizes"}, {"_parts"}
@@ -197,7 +197,7 @@ def test_each_library_has_one_importer():
 
 
 def test_the_room_of_privacy_needs_only_numbers():
-    rooms = {"privrank", "numpy", "scipy", "opendp", *sys.stdlib_module_names}
+    rooms = {"privrank", "numpy", "scipy", *sys.stdlib_module_names}
     modules = [module for module in MODULES if room_of(module) == "privacy"]
     assert len(modules) > 5
     for module in modules:
@@ -478,4 +478,4 @@ def test_models_are_imported_without_the_heavy_libraries():
     loaded = modules_after(
         "from privrank import PrivateBTL, PrivateTopK, Budget, Mallows, PlackettLuce, datasets"
     )
-    assert not loaded & {"statsmodels", "matplotlib", "opendp", "cvxpy", "numba", "patsy"}
+    assert not loaded & {"statsmodels", "matplotlib", "cvxpy", "numba", "patsy"}

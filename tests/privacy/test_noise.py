@@ -76,10 +76,15 @@ def test_probability_ratio_is_bounded_and_attained(sensitivity, epsilon):
 
 
 @pytest.mark.parametrize("sensitivity", [1, 4, 36, 70, 10**9])
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1 / 3, 0.5, 1.0, 2.7182818, 20.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1 / 3, 0.5, 0.7, 1.0, 2.7182818, 7.7, 20.0])
 def test_calibrate_rounds_towards_privacy(sensitivity, epsilon):
     scale = DiscreteLaplace.calibrate(sensitivity, epsilon).scale
-    assert opendp_loss(scale, sensitivity) <= epsilon
+    # the scale that OpenDP's map would have chosen, which rounds outwards
+    target = math.nextafter(epsilon, 0.0)
+    theirs = sensitivity / target
+    while opendp_loss(theirs, sensitivity) > target:
+        theirs = math.nextafter(theirs, math.inf)
+    assert scale == theirs
     # exact arithmetic, against both the float and the decimal that was typed
     spent = Fraction(sensitivity) / Fraction(scale)
     assert spent <= Fraction(epsilon) and spent <= Fraction(repr(epsilon))
