@@ -204,7 +204,7 @@ def test_summaries_say_what_they_must(method):
     if method == "exponential":
         assert "idealised arithmetic" in text
     if method == "borda":
-        assert "Nothing is said about single pairs: releases='pairs'" in text
+        assert "Pairs: nothing is said of them; releases='pairs'" in text
         full = " ".join(str(fitted.summary(details=True)).split())
         assert "say nothing about the majorities of pairs; releases='pairs'" in full
         with pytest.raises(ValueError, match="releases='pairs'"):
