@@ -39,6 +39,8 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     """Return the warnings that go with a fit."""
     plain = equations.covariates is None
     messages = _part_notes(release, equations)
+    if len(equations.components) == equations.items:  # nothing is shown that could be wrong
+        return (*messages, *delta_notes(release))
     if fitted.infinite:
         messages.append(
             f"Warning: without a penalty the {'worths' if plain else 'coefficients'} are not "
