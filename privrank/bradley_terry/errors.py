@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
-from privrank.util.solvers import square_root
+from privrank.util.solvers import bracket, square_root
 
 __all__ = ["Components", "NoisyErrors", "SecondMoments", "from_normal", "to_normal"]
 
@@ -228,13 +228,10 @@ class NoisyErrors:
         """Return the sizes that ``pvalues`` gives the probability `alpha`, shape (rows,)."""
         parts = self.components(weights)
         total = parts.total
-        low = np.zeros(len(total))
-        high = parts.noise[:, -1] - ndtri(alpha / 2) * np.sqrt(parts.variance)
-        for _ in range(_HALVINGS if self.noise is not None else 0):
-            middle = 0.5 * (low + high)
-            beyond = parts.tail(middle) > alpha
-            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-        half = high if self.noise is None else 0.5 * (low + high)
+        half = parts.noise[:, -1] - ndtri(alpha / 2) * np.sqrt(parts.variance)
+        if self.noise is not None:
+            ends = bracket(lambda h: parts.tail(h) > alpha, np.zeros(len(total)), half, _HALVINGS)
+            half = 0.5 * (ends[0] + ends[1])
         return np.asarray(total * from_normal(half / total, self._freedom(parts)))
 
     def draws(self, draws: int, rank: int, label: str) -> FloatArray:

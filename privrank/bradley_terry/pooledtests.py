@@ -27,7 +27,7 @@ from scipy.special import ndtri
 from privrank.bradley_terry.inversion import beside_zero
 from privrank.bradley_terry.pooling import Along, Pooled
 from privrank.bradley_terry.sources import Expected
-from privrank.util.solvers import solve_each
+from privrank.util.solvers import bracket, solve_each
 
 __all__ = ["intervals", "pvalues"]
 
@@ -136,8 +136,5 @@ class _ScoreTests:
             inside = inside & (far < most)
             far = np.where(inside, np.minimum(2.0 * far, most), far)
         endless = near >= most
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (near + far)
-            kept = self._pvalues(side * middle, shape) > alpha
-            near, far = np.where(kept, middle, near), np.where(kept, far, middle)
+        _, far = bracket(lambda t: self._pvalues(side * t, shape) > alpha, near, far, _HALVINGS)
         return np.where(endless, np.inf, far)

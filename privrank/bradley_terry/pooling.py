@@ -54,7 +54,7 @@ from privrank.bradley_terry.sources import (
     measured_shares,
 )
 from privrank.hypotheses.nulltables import public_generator
-from privrank.util.solvers import solve_each, square_root
+from privrank.util.solvers import bracket, solve_each, square_root
 
 __all__ = ["Pooled", "pool"]
 
@@ -258,10 +258,7 @@ class Pooled:
         total = parts.total
         low = np.zeros(len(total))
         high = parts.noise[:, -1] - float(ndtri(0.5 * alpha)) * np.sqrt(parts.variance)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            beyond = parts.tail(middle) > alpha
-            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+        low, high = bracket(lambda h: parts.tail(h) > alpha, low, high, _HALVINGS)
         return np.asarray(total * from_normal(0.5 * (low + high) / total, freedom))
 
     def inverted(self, alpha: float, largest: float) -> tuple[FloatArray, FloatArray]:
@@ -272,15 +269,13 @@ class Pooled:
         blocks = np.arange(len(self.point))
         shown = self.along(np.ones((len(blocks), 1)), blocks)
         centre = np.clip(self.point[:, 0], 0.0, largest)
-        ends = []
-        for edge in (0.0, largest):
-            near, far = centre.copy(), np.full(len(centre), edge)
-            for _ in range(_HALVINGS):
-                middle = 0.5 * (near + far)
-                kept = self.pvalues(shown, centre - middle, middle[:, None]) > alpha
-                near, far = np.where(kept, middle, near), np.where(kept, far, middle)
-            ends.append(far)
-        return ends[0], ends[1]
+
+        def kept(value: FloatArray) -> NDArray[np.bool_]:
+            return np.asarray(self.pvalues(shown, centre - value, value[:, None]) > alpha)
+
+        edges = (np.full(len(centre), edge) for edge in (0.0, largest))
+        low, high = (bracket(kept, centre, edge, _HALVINGS)[1] for edge in edges)
+        return low, high
 
     @property
     def freedom(self) -> int:

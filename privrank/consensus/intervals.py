@@ -18,6 +18,7 @@ from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtr, ndtri
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.util.solvers import bracket
 
 __all__ = [
     "BordaLaw",
@@ -246,10 +247,7 @@ def rank_threshold(
     low, high = 0.0, (items - 1) / math.sqrt(units)
     while not allowed(high):
         low, high = high, 2.0 * high
-    while high - low > 1e-4 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if allowed(middle) else (middle, high)
-    return high
+    return bracket(lambda t: not allowed(t), low, high, 60, relative=1e-4)[1]
 
 
 def _tails(

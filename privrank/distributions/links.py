@@ -30,7 +30,7 @@ from privrank.distributions.linkforms import (
     probit_slope,
 )
 from privrank.util.checks import quoted
-from privrank.util.solvers import legendre
+from privrank.util.solvers import bracket, legendre
 
 __all__ = [
     "BUILT_IN",
@@ -174,14 +174,7 @@ def _own_bend(
 
 def _tail(cdf: Function, chance: float, high: float) -> float:
     """Return the t at which cdf(-t) has fallen to `chance`, by bisection below `high`."""
-    low = 0.0
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        if float(cdf(np.array([-middle]))[0]) > chance:
-            low = middle
-        else:
-            high = middle
-    return low
+    return bracket(lambda t: float(cdf(np.array([-t]))[0]) > chance, 0.0, high, 100)[0]
 
 
 def _checked(link: Link) -> Forms:

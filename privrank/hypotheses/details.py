@@ -19,6 +19,7 @@ from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.zerosum import ZeroSumLaplace
+from privrank.util.solvers import bracket
 
 __all__ = ["Contrast", "DetailLaw", "contrasts", "half_widths", "noisy_quantiles"]
 
@@ -156,12 +157,13 @@ def noisy_quantiles(
     phi = np.exp(-0.5 * np.square(known[:, None] * (k * step)))
     for weight in np.unique(weights):
         phi *= _transform(law, weight * step * k) ** int((weights == weight).sum())
-    low, high = np.zeros(len(known)), 0.5 * _PERIOD * whole
-    for _ in range(32):
-        middle = 0.5 * (low + high)
-        waves = np.sin(np.outer(middle * step, k)) / k
-        outside = 1.0 - middle * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1)
-        low, high = np.where(outside > level, middle, low), np.where(outside > level, high, middle)
+
+    def exceeded(size: FloatArray) -> NDArray[np.bool_]:
+        waves = np.sin(np.outer(size * step, k)) / k
+        outside = 1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1)
+        return np.asarray(outside > level)
+
+    _, high = bracket(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
     return np.asarray(np.interp(sds, known, high))
 
 

@@ -14,6 +14,7 @@ from privrank.hypotheses.nullmodel import Probabilities, is_uniform
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.scatter import Scatter
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.util.solvers import bracket
 
 __all__ = ["interval_from", "least_mean", "tv_interval", "zero_rule"]
 
@@ -25,7 +26,7 @@ _CELLS = 2**19
 _FEWEST, _MOST = 1_000, 10_000
 """Simulated samples per evaluation."""
 
-_STEPS = 10
+_HALVINGS = 10
 """Halvings of a bracket."""
 
 _EXACT = 2**16
@@ -160,10 +161,7 @@ def interval_from(
         bound = np.exp(-((np.maximum(u - noise, 0.0) / spread) ** 2))
         return float(weights @ bound) + 1e-15 <= alpha / 2
 
-    low, high = 0.0, reach + 10 * spread
-    while high - low > 0.5:
-        middle = (low + high) / 2
-        low, high = (low, middle) if unlikely(middle) else (middle, high)
+    _, high = bracket(lambda u: not unlikely(u), 0.0, reach + 10 * spread, 1000, apart=0.5)
     most = 1 - min(p)
     lower = Scatter(n, p).distance((noisy - high) * step, most)
     upper = min(max((noisy + high + 1) * step, 0.0), most)
@@ -238,10 +236,7 @@ def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[
         return low, low
     if holds(high):
         return high, high
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low, high
+    return bracket(holds, low, high, _HALVINGS)
 
 
 def _mass(cells: FloatArray, noisy: int, n: int, law: DiscreteLaplace, *, upper: bool) -> float:

@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.util.solvers import bracket
+
 __all__ = ["noisy_quantile"]
 
 FloatArray = NDArray[np.float64]
@@ -43,12 +45,10 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float) -> float:
         return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
     reach = scale * (1.0 - math.log(min(level, 1.0 - level)))
     low, high = float(draws.min()) - reach, float(draws.max()) + reach
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        steps = (middle - draws) / scale
+
+    def exceeded(q: float) -> bool:
+        steps = (q - draws) / scale
         tail = 0.5 * np.exp(-np.abs(steps))
-        if np.where(steps > 0, tail, 1.0 - tail).mean() > level:
-            low = middle
-        else:
-            high = middle
-    return high
+        return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
+
+    return bracket(exceeded, low, high, _HALVINGS)[1]

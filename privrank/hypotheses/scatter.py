@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from privrank.hypotheses.nullmodel import Probabilities
+from privrank.util.solvers import bracket
 
 __all__ = ["Scatter", "corrected_distance"]
 
@@ -82,12 +83,8 @@ class Scatter:
 
     def distance(self, value: float, most: float) -> float:
         """Return the least distance tau, up to `most`, with tau + beta(tau) >= `value`."""
-        low, high = 0.0, most
         if self.most(0.0) >= value:
             return 0.0
         if most + self.most(most) < value:
             return most
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (low, middle) if middle + self.most(middle) >= value else (middle, high)
-        return low
+        return bracket(lambda tau: tau + self.most(tau) < value, 0.0, most, 40)[0]

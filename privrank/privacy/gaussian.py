@@ -12,6 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
+from privrank.util.solvers import bracket
+
 __all__ = [
     "gaussian_delta",
     "gaussian_scale",
@@ -70,9 +72,7 @@ def _smallest(private: Callable[[float], bool], low: float) -> float:
     high = 2.0 * low
     while not private(high):
         low, high = high, 2.0 * high
-    while high - low > 1e-12 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if private(middle) else (middle, high)
+    _, high = bracket(lambda scale: not private(scale), low, high, 200, relative=1e-12)
     scale = high * (1.0 + 1e-12)
     while not private(scale):
         scale *= 1.0 + 1e-9

@@ -8,6 +8,7 @@ radius.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -114,11 +115,8 @@ class CubeNoise:
 
         # whole steps without blur, and a hundredth of its spread with it
         unit = 0.01 * blur if blur > 0 else 1.0
-        low, high = -1, math.ceil((float(radii[-1]) + 40 * blur) / unit)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if outside(middle * unit) <= alpha else (middle, high)
-        return high * unit
+        steps = range(math.ceil((float(radii[-1]) + 40 * blur) / unit))
+        return unit * bisect_left(steps, True, key=lambda h: outside(h * unit) <= alpha)
 
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""

@@ -27,6 +27,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Literal
 
+from privrank.util.solvers import bracket
+
 __all__ = [
     "LOGISTIC",
     "Adjacency",
@@ -414,11 +416,9 @@ def objective_scale(
         high *= 2.0
     else:
         return math.inf
-    low = 0.0
-    while high - low > 1e-12 * high:
-        middle = 0.5 * (low + high)
-        if middle > 0 and objective_loss(reach, middle, gamma, bounds) <= epsilon:
-            high = middle
-        else:
-            low = middle
+
+    def short(scale: float) -> bool:
+        return not (scale > 0 and objective_loss(reach, scale, gamma, bounds) <= epsilon)
+
+    _, high = bracket(short, 0.0, high, 5000, relative=1e-12)
     return high * (1 + 1e-12)

@@ -34,6 +34,7 @@ from privrank.results.guarantee import (
 )
 from privrank.util.arrays import own
 from privrank.util.checks import check_alpha, check_flag
+from privrank.util.solvers import bracket
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -270,13 +271,9 @@ class TopKResult(Result):
         centre = np.clip(self.win_rate, 0.0, 1.0)
         ends = []
         for bound in (0.0, 1.0):
-            inside, outside = centre.copy(), np.full(len(centre), bound)
+            outside = np.full(len(centre), bound)
             kept = self._tail_at(outside) >= level
-            for _ in range(60):
-                middle = 0.5 * (inside + outside)
-                accept = self._tail_at(middle) >= level
-                inside = np.where(accept, middle, inside)
-                outside = np.where(accept, outside, middle)
+            inside, _ = bracket(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
             ends.append(np.where(kept, bound, inside))
         return pd.DataFrame(
             {"lower": ends[0], "upper": ends[1]}, index=pd.Index(self.items, name="item")

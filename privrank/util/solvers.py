@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 
 __all__ = [
     "attempt",
+    "bracket",
     "hermite",
     "inverse",
     "largest_ratio",
@@ -36,6 +37,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
+Value = TypeVar("Value", float, FloatArray)
 
 ROUNDING = 2.0**-52
 
@@ -241,6 +243,32 @@ def _gauss(recurrence: FloatArray, total: float) -> tuple[FloatArray, FloatArray
     return nodes, np.asarray(total * vectors[0] ** 2)
 
 
+def bracket(
+    kept: Callable[[Value], Any],
+    low: Value,
+    high: Value,
+    halvings: int,
+    *,
+    apart: float = 0.0,
+    relative: float = 0.0,
+) -> tuple[Value, Value]:
+    """Return a bracket of where a condition ends that holds at `low` and no longer at `high`.
+
+    It is halved so many times, or until it is as narrow as `apart` and `relative` times its upper
+    end. For arrays each element has a bracket of its own, and all are asked about at once.
+    """
+    for _ in range(halvings):
+        if np.all(np.abs(high - low) <= apart + relative * np.abs(high)):
+            break
+        middle = 0.5 * (low + high)
+        inside = kept(middle)
+        if isinstance(middle, np.ndarray):
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        else:
+            low, high = (middle, high) if inside else (low, middle)
+    return low, high
+
+
 def zero(
     function: Callable[[float], float],
     low: float,
@@ -255,16 +283,10 @@ def zero(
     """
 
     def halved() -> float:
-        a, b = low, high
-        rising = function(b) > function(a)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (a + b)
-            if abs(b - a) <= xtol + rtol * abs(middle) or middle in (a, b):
-                break
-            if (function(middle) > 0) == rising:
-                b = middle
-            else:
-                a = middle
-        return 0.5 * (a + b)
+        rising = function(high) > function(low)
+        ends = bracket(
+            lambda t: (function(t) > 0) != rising, low, high, _HALVINGS, apart=xtol, relative=rtol
+        )
+        return 0.5 * sum(ends)
 
     return attempt(lambda: float(brentq(function, low, high, xtol=xtol, rtol=rtol)), halved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -78,12 +79,11 @@ def _window(m: int, theta: float) -> tuple[int, int, float]:
 
 def _quantile(m: int, theta: float, level: float) -> int:
     """Return the least distance d with P(D <= d) >= level."""
-    low, high = -1, m * (m - 1) // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        reached = kendall.distribution(m, theta, np.array([float(middle)]))[0] >= level
-        low, high = (low, middle) if reached else (middle, high)
-    return high
+
+    def reached(distance: int) -> bool:
+        return bool(kendall.distribution(m, theta, np.array([float(distance)]))[0] >= level)
+
+    return bisect_left(range(m * (m - 1) // 2), True, key=reached)
 
 
 def _distance(model: _Model, ranks: IntArray, order: Order) -> int:
