@@ -15,6 +15,7 @@ from privrank.encode.frames import (
     UNSTATED,
     check_name,
     check_stated,
+    marks_of,
     with_respondent_column,
 )
 from privrank.encode.predictor import Predictor
@@ -86,7 +87,11 @@ def open_comparisons(
 
 
 def check_fixed(
-    view: counting.Frame, kind: DesignKind, respondent: str | None, predictor: Predictor | None
+    frame: object,
+    view: counting.Frame,
+    kind: DesignKind,
+    respondent: str | None,
+    predictor: Predictor | None,
 ) -> None:
     """Refuse to take as public what the form of the data has not fixed before the answers.
 
@@ -94,13 +99,13 @@ def check_fixed(
 
     **Privacy.** Which pairs a list tells is decided by what it lists, and so is their number, which
     is public where each comparison is a unit of its own. An order of naming is public with its pair
-    counts. Both are read off the names of columns, which the form alone decides
+    counts. Both are read off names of columns and of ``attrs``, which the form alone decides
     (:func:`privrank.as_comparisons`): a refusal says nothing of the answers.
     """
-    present = counting.column_names(view)
+    present = marks_of(frame, counting.column_names(view))
     if PAIRS_FROM in present and (kind == "public" or respondent is None):
         raise ValueError(
-            f"comparisons that lists of some items tell (column {PAIRS_FROM!r}) need "
+            f"comparisons that lists of some items tell (mark {PAIRS_FROM!r}) need "
             f"design='private' and respondent=, because which pairs these are, and how many, is "
             f"part of the answer: leave design= out, and name the column that says whose list it "
             f"is."
@@ -108,6 +113,6 @@ def check_fixed(
     if ORDER_FROM in present and predictor is not None and predictor.covariates.ordered:
         raise ValueError(
             f"formula must not have 'first' for comparisons whose form does not say which item was "
-            f"named first (column {ORDER_FROM!r}): give a frame with item1 and item2 in the order "
+            f"named first (mark {ORDER_FROM!r}): give a frame with item1 and item2 in the order "
             f"of the questionnaire, of form='long' or 'wide'."
         )

@@ -99,7 +99,7 @@ def encode_comparisons(
     unit: Unit = "row" if columns.respondent is None else "respondent"
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, items, covariates)
-    check_fixed(view, kind, columns.respondent, predictor)
+    check_fixed(frame, view, kind, columns.respondent, predictor)
     _check_numeric(view, columns.outcome)
     labels = declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)

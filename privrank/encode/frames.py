@@ -29,6 +29,7 @@ __all__ = [
     "collect_wide",
     "declared_items",
     "item_codes",
+    "marks_of",
     "numbers",
     "only_for",
     "open_wide",
@@ -48,7 +49,8 @@ COUNT = "count"
 ORDER_FROM, PAIRS_FROM = "order_from", "pairs_from"
 """Columns of a comparisons frame that say what of it no questionnaire has fixed.
 
-They are columns because these survive merges, exports and other engines, as ``attrs`` do not.
+They are columns because these survive merges, exports and other engines, as ``attrs`` do not; and
+``attrs`` of the same names, as these survive a choice of columns.
 """
 
 DECLARED = "privrank_items"
@@ -56,6 +58,12 @@ DECLARED = "privrank_items"
 
 A frame that has lost them is refused, whereas one that had lost what is above would be taken.
 """
+
+
+def marks_of(frame: object, columns: Sequence[str]) -> set[str]:
+    """Return which of `ORDER_FROM` and `PAIRS_FROM` a frame with these columns has, either way."""
+    attrs = frame.attrs if isinstance(frame, pd.DataFrame) else {}
+    return {name for name in (ORDER_FROM, PAIRS_FROM) if name in columns or name in attrs}
 
 
 class _Unstated:

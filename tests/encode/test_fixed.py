@@ -49,6 +49,7 @@ ON_THE_WAY = {
     "merged into": lambda frame: PEOPLE.merge(frame, how="right", on="respondent"),
     "concatenated": lambda frame: pd.concat([frame, frame.drop(columns=frame.columns[-1])]),
     "shuffled": lambda frame: frame.sample(frac=1.0, random_state=1).reset_index(drop=True),
+    "columns chosen": lambda frame: frame[[name for name in frame if not name.endswith("_from")]],
     "rebuilt": lambda frame: pd.DataFrame(frame.to_dict("list")),
     "converted again": lambda frame: pr.as_comparisons(
         frame, "long", items=ITEMS, respondent="respondent"

@@ -40,6 +40,7 @@ from privrank.encode.frames import (
     ORDER_FROM,
     PAIRS_FROM,
     check_name,
+    marks_of,
     only_for,
     repeated,
 )
@@ -263,7 +264,7 @@ def _not_fixed(frame: object, unordered: bool, missing: Missing) -> dict[str, st
     By arguments and names of columns alone: what a list happens to leave out is part of an answer.
     """
     view = None if isinstance(frame, np.ndarray) else counting.open_frame(frame, "frame")
-    before = [] if view is None else counting.column_names(view)
+    before = set() if view is None else marks_of(frame, counting.column_names(view))
     lists = missing != "refuse" or PAIRS_FROM in before
     if lists:
         return {PAIRS_FROM: "lists"}
@@ -311,5 +312,5 @@ def _frame(read: Compared, not_fixed: Mapping[str, str]) -> pd.DataFrame:
     for name, source in not_fixed.items():
         columns[name] = pd.Categorical([source]).repeat(len(read.first))
     frame = pd.DataFrame(columns)
-    frame.attrs[DECLARED] = pd.Index(read.labels).tolist()
+    frame.attrs |= {DECLARED: pd.Index(read.labels).tolist(), **not_fixed}
     return frame
