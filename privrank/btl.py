@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -23,10 +22,9 @@ from privrank.planning.dependence import Dependence
 from privrank.release.release import WORTHS, Release, check_release
 from privrank.release.survey import DesignKind, Excess
 from privrank.results.btl import BTLResult
-from privrank.results.fitwarnings import fit_warnings
+from privrank.results.fitwarnings import fit_warnings, warn_of
 from privrank.results.ledger import Budget
 from privrank.util.checks import (
-    PrivrankWarning,
     check_alpha,
     check_choice,
     check_delta,
@@ -425,8 +423,7 @@ def infer(
     fitted = estimate(equations, release, requested, solver=solver)
     messages = fit_warnings(release, equations, fitted)
     if warn:
-        for message in messages:
-            warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=3)
+        warn_of(messages)
     return BTLResult(
         release=release,
         alpha=alpha,

@@ -28,6 +28,7 @@ from privrank.release.release import (
     check_release,
 )
 from privrank.release.survey import DesignKind, Excess
+from privrank.results.fitwarnings import part_notes, warn_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util.arrays import own
@@ -215,7 +216,7 @@ class PrivateTopK:
             budget=budget,
             rng=rng,
         )
-        return infer(release, k=self._k, alpha=alpha)
+        return infer(release, k=self._k, alpha=alpha, warn=True)
 
     @staticmethod
     def from_reports(tally: Tally, k: int, *, alpha: float = 0.05) -> TopKResult:
@@ -236,7 +237,8 @@ class PrivateTopK:
         TopKResult
         """
         release = comparisons.release_of(tally, "PrivateTopK")
-        return infer(release, k=_check_k(k, len(release.design.items)), alpha=check_alpha(alpha))
+        size = _check_k(k, len(release.design.items))
+        return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
 
     @staticmethod
     def from_release(release: Release, k: int, *, alpha: float = 0.05) -> TopKResult:
@@ -256,15 +258,19 @@ class PrivateTopK:
         TopKResult
         """
         check_release(release)
-        return infer(release, k=_check_k(k, len(release.design.items)), alpha=check_alpha(alpha))
+        size = _check_k(k, len(release.design.items))
+        return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
 
 
 def _check_k(k: object, items: int) -> int:
     return check_count("k", k, high=items - 1)
 
 
-def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
-    """Compute the selection from a release: post-processing, nothing is spent."""
+def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) -> TopKResult:
+    """Compute the selection from a release: post-processing, nothing is spent.
+
+    Given whether to warn of items that the released comparisons do not connect.
+    """
     if WORTHS in release.parts:
         raise ValueError(
             "release must hold net wins or a win matrix, but objective perturbation releases "
@@ -276,6 +282,8 @@ def infer(release: Release, *, k: int, alpha: float = 0.05) -> TopKResult:
         )
     _check_k(k, len(release.survey.items))
     facts = score_equations(release)
+    if warn:
+        warn_of(part_notes(release.design.items, facts.components))
     alone = [part[0] for part in facts.components if len(part) == 1]
     # counts that were themselves released can be zero or negative in places
     degrees = np.maximum(facts.degrees, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,9 +15,10 @@ from privrank.bradley_terry.ridge import nominal_information
 from privrank.bradley_terry.score import ScoreEquations, attainable
 from privrank.release.release import Release
 from privrank.results.guarantee import UNFINISHED, delta_notes
+from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import largest_ratio
 
-__all__ = ["fit_warnings", "lonely_note"]
+__all__ = ["fit_warnings", "part_notes", "warn_of"]
 
 IntArray = NDArray[np.int64]
 
@@ -79,34 +81,42 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     return tuple(messages)
 
 
-def lonely_note(items: Sequence[str], parts: Sequence[IntArray]) -> str:
-    """Return which items are not identified; nothing where all are."""
+def warn_of(messages: Sequence[str]) -> None:
+    """Emit the warnings of a result, as from the line that called the method that calls this."""
+    for message in messages:
+        warnings.warn(message.removeprefix("Warning: "), PrivrankWarning, stacklevel=4)
+
+
+def part_notes(items: Sequence[str], parts: Sequence[IntArray]) -> list[str]:
+    """Return which items the released comparisons do not connect; nothing where all are."""
     alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
+    several = [part for part in parts if len(part) > 1]
     if len(alone) == len(items):
-        return (
+        return [
             "Warning: nothing is identified, as the released comparisons do not exceed their "
             "noise: use a larger epsilon or more comparisons."
+        ]
+    found = []
+    if alone:
+        found.append(
+            f"Warning: not identified: {', '.join(alone)}, whose released comparisons with the "
+            f"other items do not exceed their noise. Worths, win rates and ranks are those among "
+            f"the others."
         )
-    if not alone:
-        return ""
-    return (
-        f"Warning: not identified: {', '.join(alone)}, whose released comparisons with the other "
-        f"items do not exceed their noise. Worths, win rates and ranks are those among the others."
-    )
-
-
-def _part_notes(release: Release, equations: ScoreEquations) -> list[str]:
-    """Return the warnings that go with items that the released comparisons do not connect."""
-    items, parts = release.design.items, equations.components
-    several, facts = [part for part in parts if len(part) > 1], equations.covariates
-    found = [note] if (note := lonely_note(items, parts)) else []
     if len(several) > 1:
         names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
         found.append(
             f"Warning: the released comparisons fall into components, {names}, as those between "
-            f"them do not exceed their noise: worths and ranks hold in each, and how items of two "
-            f"of them compare is not identified."
+            f"them do not exceed their noise: worths, win rates and ranks hold in each, and how "
+            f"items of two of them compare is not identified."
         )
+    return found
+
+
+def _part_notes(release: Release, equations: ScoreEquations) -> list[str]:
+    """Return the same, and that worths rest on item covariates where these connect the items."""
+    items, parts, facts = release.design.items, equations.components, equations.covariates
+    found = part_notes(items, parts)
     whole = len(parts) == 1 and facts is not None and facts.item_columns
     if whole and pair_counts(release).member is not None:
         found.append(

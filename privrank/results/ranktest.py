@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RankTestResult", "impossible", "read_test"]
 
+_MAPPED = "goldreich"
+"""The method that maps categories at random, of which the power is not simulated."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class RankTestResult(Result):
@@ -227,6 +230,11 @@ class RankTestResult(Result):
         DetectableEffect
             Of rankings, the Mallows model with the largest phi; of choices, half of the categories
             more likely than the others.
+
+        Raises
+        ------
+        ValueError
+            For ``method="goldreich"``, whose power is not planned.
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
@@ -252,6 +260,11 @@ class RankTestResult(Result):
         return self._study().power_curve(points, replicates)
 
     def _study(self) -> PowerStudy:
+        if self.method == _MAPPED:
+            raise ValueError(
+                f"method={_MAPPED!r} has no plan of its power, as categories are mapped at random: "
+                f"simulate it, or use method='auto', which has more power."
+            )
         threshold = None
         if self.threshold is not None and self._part is not None:
             threshold = round(self.threshold / self._part.step)
@@ -260,7 +273,8 @@ class RankTestResult(Result):
     @once
     def standard_power(self) -> tuple[float, float, float | None] | None:
         """Return the power that a summary states, its error and phi, if that is quickly found."""
-        return None if self.pvalue is None else self._study().standard()
+        unknown = self.pvalue is None or self.method == _MAPPED
+        return None if unknown else self._study().standard()
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: statistic, threshold, p-value and its error, decision, effect."""

@@ -19,7 +19,7 @@ from privrank.release.release import NET
 from privrank.results import tables
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
-from privrank.results.fitwarnings import lonely_note
+from privrank.results.fitwarnings import part_notes
 from privrank.results.guarantee import (
     UNIDENTIFIED,
     allowance,
@@ -225,7 +225,12 @@ class TopKResult(Result):
         counts = self._count_errors(self.win_rate)
         variance = self._edge_inflation() * variance + counts[inside, None] + counts[outside]
         sd = np.sqrt(np.maximum(variance, 1e-18))
-        return self._tail(gap, sd, inverse[inside, None], inverse[outside])
+        pvalues = self._tail(gap, sd, inverse[inside, None], inverse[outside])
+        if (member := self._facts().member) is None:
+            return pvalues
+        # nothing is known of items that the released comparisons do not connect
+        apart = (member[inside, None] != member[outside]) & ~np.isnan(gap)
+        return np.where(apart, 1.0, pvalues)
 
     @once
     def _all_gap_pvalues(self) -> FloatArray:
@@ -347,7 +352,7 @@ class TopKResult(Result):
     def _notes(self, details: bool) -> list[str]:
         verdict = "is" if self.pvalue <= self.alpha else "is not"
         other = " H1: the selected items have the k highest." if details else ""
-        alone = lonely_note(self.items, self._facts().components)
+        parts = part_notes(self.items, self._facts().components)
         separated = (
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
             f"rank {self.k + 1}, {format_pvalue(self.pvalue)} under H0, that one left out has at "
@@ -360,7 +365,7 @@ class TopKResult(Result):
             f"{reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself covers "
             f"the win rate against the opponents met, {allowance(self.release)}; rank sets hold "
             f"jointly.",
-            *([alone] if alone else []),
+            *parts,
             *self._opponent_words(),
             *count_notes(self.release, "win rates towards one half"),
             holds_if(assumptions(self.release)),
@@ -373,6 +378,8 @@ class TopKResult(Result):
         An item that met some opponents more often than others by a share s of its comparisons has
         a win rate that is off by s times the spread of its probabilities to win against them.
         """
+        if sum(len(part) > 1 for part in self._facts().components) > 1:
+            return []  # of items that are not compared with each other nothing is said at all
         known = self._known()
         met, m = self._met()[np.ix_(known, known)], int(known.sum())
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)

@@ -188,6 +188,21 @@ def test_a_selection_is_among_the_others(alone):
 
 
 @quiet
+def test_a_selection_across_parts_is_never_separated():
+    frame = pd.DataFrame({"item1": ["a", "c"] * 200, "item2": ["b", "d"] * 200})
+    frame["outcome"] = np.where(np.arange(400) % 10 < 9, 1, -1)
+    options = {"items": list("abcd"), "respondent": None, "design": "private"}
+    for seed in range(5):
+        with pytest.warns(pr.PrivrankWarning, match=r"components, \{a, b\} and \{c, d\}"):
+            top = pr.PrivateTopK(frame, 2, **options).fit(2.0, rng=np.random.default_rng(seed))
+        assert top.pvalue == 1.0 and (top.rank_conf_int().to_numpy() == [[1, 3], [2, 4]] * 2).all()
+        text = " ".join(str(top.summary()).split())
+        assert "components, {a, b} and {c, d}" in text and "is not separated" in text
+        assert "order them by the worths" not in text
+    with pytest.warns(pr.PrivrankWarning, match="nothing is identified"):
+        pr.PrivateTopK(frame, 2, **options).fit(0.01, rng=np.random.default_rng(1))
+
+
 def test_where_noise_leaves_nothing_nothing_is_said():
     fit = worths(ALONE[:3], 4, 0.01)
     assert fit.params.isna().all() and fit.pairwise()["pvalue"].isna().all()

@@ -363,3 +363,11 @@ def test_an_interval_takes_no_more_memory_where_the_noise_is_huge():
     fit = test.fit(1.0, effect_epsilon=1e-7, draws=99, rng=np.random.default_rng(1))
     low, high = fit.conf_int()
     assert (low > 0) == fit.reject and 0 < high <= 0.75
+
+
+def test_a_test_that_maps_categories_at_random_states_no_power():
+    fit = choices(2000).fit(1.0, method="goldreich", draws=499, rng=seeded())
+    assert "Power" not in str(fit.summary()) and fit.standard_power() is None
+    for ask in (fit.detectable_effect, fit.power_curve):
+        with pytest.raises(ValueError, match="no plan of its power"):
+            ask()
