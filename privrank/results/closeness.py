@@ -393,8 +393,13 @@ class ClosenessResult(Result):
     def _power_words(self) -> str:
         """Return which line computes what would have been found, where H0 is kept."""
         sample = self.release.sample
-        if self.reject or sample.paired:
+        if self.reject:
             return ""
+        if sample.paired:
+            return (
+                " That is no evidence of equality: which difference this design finds depends on "
+                "how a respondent's two answers go together, so simulate pairs of your own."
+            )
         line = "detectable_effect() of this result computes the smallest difference"
         if sample.private_labels:
             line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"

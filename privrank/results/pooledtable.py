@@ -74,7 +74,7 @@ def _notes(result: PooledResult) -> list[str]:
     """Return what the numbers cover, what Q tests, and what the guarantee is."""
     level, same = f"{100 * (1 - result.alpha):g}%", result.survey == "same"
     worths = isinstance(result.results[0], BTLResult)
-    what = "centred worth" if worths else "Borda score"
+    what = "centred worth (best-fitting for the pairs compared)" if worths else "Borda score"
     once = "the one sampling error of the survey" if same else "the sampling of every survey"
     once, of = f"{once} and ", ""
     sampled = getattr(result.results[0], "target", "") == "sample"
@@ -87,9 +87,11 @@ def _notes(result: PooledResult) -> list[str]:
         what = f"item's {what}"
     said = "".join(dict.fromkeys(reading(each.release) for each in result.results if worths))
     notes = [
-        f"{said}With {level} confidence each interval covers the {what}{of}, allowing for {once}"
+        f"{said}Each {level} interval by itself covers the {what}{of}, allowing for {once}"
         f"privacy noise{'; the rank sets hold for all items at once' * worths}."
     ]
+    if not worths:
+        notes.append(f"H0 of a p-value: the score is {0.5 * (len(result.items) - 1):g}, the mean.")
     if result.tau is not None:
         noun = "worth" if worths else "Borda score"
         notes.append(f"Tau: the standard deviation of an item's {noun} between surveys.")

@@ -208,8 +208,9 @@ def test_results_whose_weights_would_be_chance_are_refused():
 
 def test_scores_of_the_units_themselves_say_so():
     some = [consensus(fit_seed=k, target="sample") for k in (1, 2)]
-    note = pr.pool(some, survey="same").summary().notes[0]
-    assert "among these units, allowing for privacy noise" in note
+    note, null = pr.pool(some, survey="same").summary().notes[:2]
+    assert "among these units, allowing for privacy noise" in note and "interval by itself" in note
+    assert null == "H0 of a p-value: the score is 1.5, the mean."
     assert "sampling" not in note
 
 

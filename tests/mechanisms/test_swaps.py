@@ -140,8 +140,10 @@ def test_pairs_see_what_separate_samples_do_not():
 
 
 def test_those_who_never_change_their_mind_give_no_evidence():
-    first, second = twice()
-    assert fitted(first, second).pvalue == 1.0
+    found = fitted(*twice())
+    assert found.pvalue == 1.0
+    text = " ".join(str(found.summary()).split())
+    assert "no evidence of equality" in text and "simulate pairs of your own" in text
 
 
 @pytest.mark.parametrize("index", [True, False])
