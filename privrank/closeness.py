@@ -17,7 +17,13 @@ from privrank.encode.groups import (
 )
 from privrank.encode.ranks import Gaps, Ties
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import check_scale, plan_comparison, release_comparison
+from privrank.mechanisms.closeness import (
+    FEWEST,
+    MOST,
+    check_scale,
+    plan_comparison,
+    release_comparison,
+)
 from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.planning.details import check_extra, detail_items
 from privrank.published import asz18, ks23
@@ -293,7 +299,7 @@ class ClosenessTest:
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, ClosenessMethod)
-        check_count("permutations", permutations, low=19, high=100_000)
+        check_count("permutations", permutations, low=FEWEST, high=MOST)
         check_rng(rng)
         warn_few("permutations", permutations, alpha)
         asked = compare(method, self._encoded.sample, alpha)

@@ -25,12 +25,6 @@ __all__ = ["Directions", "contrast_directions", "expected_answers"]
 
 FloatArray = NDArray[np.float64]
 
-MOST_PAIRED_ITEMS = 200
-"""Items up to which all differences are compared, which takes about a second."""
-
-MOST_NUMBERS = 2**23
-"""Weights up to which they are, too."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
@@ -71,9 +65,7 @@ def contrast_directions(
     """
     design = release.design
     m, facts = len(design.items), equations.covariates
-    kinds = 1 if facts is None else len(np.unique(facts.kinds))
-    every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
-    few = m <= MOST_PAIRED_ITEMS and every * kinds * m <= MOST_NUMBERS
+    few = design.few_differences
     first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.eye(m)[first] - np.eye(m)[second]
     if facts is None:

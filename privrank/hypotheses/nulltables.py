@@ -113,13 +113,16 @@ def null_draws(
     draw : callable
         Maps a generator to one statistic, or to a vector of several; can be pickled.
     draws : int
-        How many; what is drawn beyond those kept from earlier calls is kept as well.
+        How many; what is drawn beyond those kept from earlier calls is kept as well. None are
+        read or drawn for 0.
 
     Notes
     -----
     Draws are kept in memory and, where that directory can be written to, in
     ``$PRIVRANK_CACHE``, by default ``~/.cache/privrank``; deleting it is safe.
     """
+    if not draws:
+        return np.empty(0, dtype=np.int64)
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
     kept = _MEMORY.get(label)
     if kept is None:

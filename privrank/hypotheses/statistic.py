@@ -40,7 +40,8 @@ class Statistic:
         the ranks, shape (n, m), of rankings, and the counts by category, shape (k,), of choices.
     null : callable
         Maps the number of Monte Carlo draws wanted, where the distribution is not known exactly, to
-        the distribution of the statistic under the null hypothesis.
+        the distribution of the statistic under the null hypothesis; 0 draws leave one that is not
+        known exactly empty.
     simulated : callable or None
         The statistic as `value` gives it but without what only privacy needs, for simulations of
         power; None when there is nothing to leave out.

@@ -52,7 +52,15 @@ from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Release
 from privrank.release.survey import Sample
 
-__all__ = ["check_scale", "permuted", "plan_comparison", "public_quantiles", "release_comparison"]
+__all__ = [
+    "FEWEST",
+    "MOST",
+    "check_scale",
+    "permuted",
+    "plan_comparison",
+    "public_quantiles",
+    "release_comparison",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -61,6 +69,10 @@ Measure = Callable[[Tables], FloatArray]
 
 EFFECT_GRID = 1024
 """Lattice steps of a released effect within its sensitivity; two more allow for rounding."""
+
+
+FEWEST, MOST = 19, 100_000
+"""Re-labellings that a test may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +190,7 @@ def check_scale(release: Release, asked: Comparison) -> None:
     epsilon = plan.parts[PVALUE if asked.decision is None else DECISION].epsilon
     if not (
         math.isclose(plan.number("scale"), _scale(asked, epsilon), rel_tol=1e-6)
-        and plan.number("permutations") >= 1
+        and FEWEST <= plan.number("permutations") <= MOST
         and plan.number("permutations").is_integer()
     ):
         raise ValueError("release must have the noise of its statistic.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from privrank.closeness import ClosenessMethod, compare
 from privrank.hypotheses.nullmodel import NullModel, uniform
-from privrank.mechanisms.closeness import plan_comparison
+from privrank.mechanisms.closeness import FEWEST, MOST, plan_comparison
 from privrank.mechanisms.simulatedgroups import comparison_rejects
 from privrank.mechanisms.statistics.gram import LARGEST_GRAM, MOST_TABULATED
 from privrank.planning.effects import curve_between, family
@@ -86,7 +86,7 @@ class ClosenessPower(TestPower):
         """Check what is fixed."""
         check_choice("kind", self.kind, SampleKind)
         check_choice("method", self.method, ClosenessMethod)
-        check_count("permutations", self.permutations, low=19, high=100_000)
+        check_count("permutations", self.permutations, low=FEWEST, high=MOST)
         check_work(self.replicates, self.n_jobs)
         shares = as_numbers(self.shares)
         if shares is None or len(shares) < 2 or not np.isfinite(shares).all() or min(shares) <= 0:

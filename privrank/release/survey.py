@@ -25,6 +25,13 @@ SampleKind = Literal["rankings", "choices"]
 Origin = Literal["observed", "declared", "equal", "released"]
 
 
+MOST_PAIRED_ITEMS = 200
+"""Items up to which the design effects of all differences are compared: about a second."""
+
+MOST_NUMBERS = 2**23
+"""Weights up to which they are, too."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCounts:
     """Comparisons per pair as the public may know them.
@@ -155,6 +162,14 @@ class Design:
         """
         asserted = self.pairs is not None and self.pairs.origin == "equal"
         return self.kind == "private" and self.covariates is None and not asserted
+
+    @property
+    def few_differences(self) -> bool:
+        """Whether items and covariates are few enough to compare all design effects."""
+        m, facts = len(self.items), self.covariates
+        kinds = 1 if facts is None else len(np.unique(facts.kinds))
+        every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
+        return m <= MOST_PAIRED_ITEMS and every * kinds * m <= MOST_NUMBERS
 
     @property
     def item_freedom(self) -> int:

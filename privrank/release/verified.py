@@ -19,6 +19,9 @@ from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.covariates import Covariates
 from privrank.release.names import (
     ACTIVITY,
+    CEILING,
+    CONCERNED,
+    COVARIANCE,
     DECISION,
     DEPENDENCE,
     DETAILS,
@@ -32,6 +35,7 @@ from privrank.release.names import (
     PVALUE,
     QUERIES,
     SCORE,
+    SCORES,
     SORTED,
     TOTALS,
     WINS,
@@ -87,11 +91,17 @@ def verify(
             _part(name, part, plan, survey, source)
             _of_its_kind(name, part, drawn, len(survey.items), source)
         _named(plan, survey, values, source)
+        if source == "respondents" and SCORES in values:
+            _reports(plan, survey, values)
         _require(sorted(tie_break) == list(range(len(survey.items))), "an order of all items")
         known = [value for value in found.values() if not math.isnan(value)]
         _require(all(_finite(v) and v >= 0 for v in known), "numbers found in it")
-        if plan.settings.get(DEPENDENCE) == "worst":
-            _require(found[LARGEST] != 0, "a largest design effect")
+        if "gap" in found:
+            _require(
+                found["gap"] <= _widest_gap(plan, survey, values), "a gap that orders can have"
+            )
+        if plan.settings.get(DEPENDENCE) == "worst" and isinstance(survey, Design):
+            _design_effects(found[LARGEST], found[CEILING], survey)
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
         reason = str(error) if isinstance(error, _Unfit) else "numbers of the right kind"
         raise ValueError(
@@ -227,6 +237,11 @@ def _part(name: str, part: PartPlan, plan: Plan, survey: Design | Sample, source
     fine = getattr(noise, "fineness", 1)
     _require(_whole(fine, 1) and part.sensitivity % fine == 0, "whole steps of its noise")
     silent = math.isinf(noise.rate) if hasattr(noise, "rate") else noise.scale == 0
+    if name.startswith(DETAILS):
+        body = isinstance(noise, PermutohedronNoise)
+        _require(
+            _close(part.step * (part.sensitivity if body else 1), 1.0), "totals in their steps"
+        )
     if source in ("none", "respondents") or name in _OWN_RANDOMNESS:
         _require(silent, "noise in private releases only")
         _require(name not in _OWN_RANDOMNESS or part.sensitivity == 1, "one step of a decision")
@@ -283,6 +298,10 @@ def _named(plan: Plan, survey: Design | Sample, values: Mapping[str, Values], so
         nouns = {PAIRS: "pair counts, ", TOTALS: "Borda totals, "}
         noun = "".join(word for name, word in nouns.items() if name in values)
         _require(plan.mechanism == noun + plan.method, "the part of its mechanism")
+    if isinstance(survey, Sample) and "rate" in plan.settings:
+        pairs = len(survey.items) * (len(survey.items) - 1) // 2
+        moved = plan.number("rate") * 2 * pairs * plan.number("steps")
+        _require(_close(moved, plan.parts[ORDER].epsilon), "the rate that its epsilon asks for")
     laws = {type(plan.parts[name].noise) for name in values}
     if plan.rho is not None and source != "none" and not laws & {DiscreteGaussian}:
         rho = sum(0.5 * plan.parts[name].epsilon ** 2 for name in values)
@@ -351,3 +370,44 @@ def _of_its_kind(name: str, part: PartPlan, values: Values, m: int, source: str)
         _require(values.size % m == 0, "net wins of all items")
     if name == NET and (source == "none" or isinstance(part.noise, ZeroSumLaplace)):
         _require(not values.reshape(-1, m).sum(axis=1).any(), "net wins that add up to 0")
+
+
+def _reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Values]) -> None:
+    """Check the numbers and moments of reports of the local model."""
+    m, about = len(survey.items), values[CONCERNED]
+    sizes = [values[name].size for name in (SCORES, COVARIANCE, CONCERNED)]
+    _require(sizes == [m, m * m, m * m], "scores of all items with their covariance")
+    _require((values[COVARIANCE][:: m + 1] >= 0).all(), "variances that are not negative")
+    _require(((about >= 0) & (about <= survey.nobs)).all(), "reports about items, of all reports")
+    _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "a gain")
+    square = plan.settings["square"]
+    _require(_finite(square) and 0 < float(square) <= 1, "votes of a mean square up to 1")
+    if PAIRS in values:
+        counts, net = values[PAIR_COUNTS], values[PAIRS] * plan.parts[PAIRS].step
+        _require(counts.size == net.size and (counts >= 0).all(), "numbers of reports by pair")
+        _require((np.abs(net) <= counts * (1.0 + _NEAR)).all(), "no more votes than reports")
+
+
+def _widest_gap(plan: Plan, survey: Design | Sample, values: Mapping[str, Values]) -> float:
+    """Return how far the scores of two orders can be apart, as sums of fractions over pairs.
+
+    A pair adds to it how far its fraction is from that of the reverse, at most 1 if it was shrunk.
+    """
+    votes = values[PAIRS] * plan.parts[PAIRS].step
+    if PAIR_COUNTS in values:
+        apart = votes / (np.maximum(values[PAIR_COUNTS], 1) * plan.number("gain"))
+    else:
+        apart = 2.0 * votes / survey.nobs - 1.0
+    return float(np.maximum(np.abs(apart), 1.0).sum())
+
+
+def _design_effects(largest: float, ceiling: float, design: Design) -> None:
+    """Check the design effects of the contrasts of a fit: where both are NaN it has none.
+
+    Sums of r answers have design effects of at most r; of differences that were left out a bound is
+    twice that.
+    """
+    _require(math.isnan(largest) == math.isnan(ceiling), "both bounds of its design effects")
+    if not math.isnan(largest):
+        most = design.reach.effective_rows * (1 if design.few_differences else 2)
+        _require(0 < ceiling <= min(largest, most) * (1.0 + _NEAR), "a largest design effect")

@@ -38,7 +38,7 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.util.checks import check_alpha, check_count, check_flag
+from privrank.util.checks import check_alpha, check_count, check_flag, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -433,35 +433,28 @@ def read_test(
 ) -> RankTestResult:
     """Return what a released statistic says: post-processing.
 
-    Given the null distribution, if the caller has it already, or what was `found` before, does not
-    compute it again. An observation that H0 rules out has the least p-value there is: 0 under an
-    exact null, else 1 / (draws + 1), as if the statistic were beyond all draws. H0 gives that event
-    probability 0, so no level is spent.
+    Given the null distribution, if the caller has it already, does not compute it again; nor, where
+    it is none that is known exactly, given what was `found` before. An observation that H0 rules
+    out has the least p-value there is: 0 under an exact null, else 1 / (draws + 1), as if the
+    statistic were beyond all draws. H0 gives that event probability 0, so no level is spent.
     """
+    pvalue = threshold = used = None
     if isinstance(asked, Statistic):
         part = release.parts[STATISTIC]
         if (part.sensitivity, part.step) != (asked.sensitivity, asked.step):
             raise ValueError("release must have the sensitivity of its statistic.")
-    pvalue = threshold = used = None
-    if found is not None:
-        pvalue, threshold, used = found["pvalue"], found["threshold"], found["draws"]
-        if pvalue is not None and not 0 <= pvalue <= 1:
-            raise ValueError("pvalue must lie in [0, 1].")
-        if not (used is None or type(used) is int and used > 0) or isinstance(
-            threshold, str | list
-        ):
-            raise ValueError("draws must be a whole number, and threshold a number.")
-    elif isinstance(asked, Statistic):
-        part = release.parts[STATISTIC]
-        null = asked.null(draws) if law is None else law
-        lot = -0.5
-        if BOUNDARY in release.parts:
-            lot = float(release.parts[BOUNDARY].values[0] * release.parts[BOUNDARY].step)
-        least, used = null.threshold(alpha, part.laplace, lot), null.draws
-        threshold = None if least is None else least * part.step
-        pvalue = null.pvalue(int(part.values[0]), part.laplace, lot)
-        if impossible(release):
-            pvalue = 0.0 if used is None else 1.0 / (used + 1)
+        null = law or asked.null(draws if found is None else 0)
+        if null.draws == 0 and found is not None:
+            pvalue, threshold, used = _simulated(release, alpha, **found)
+        else:
+            lot = -0.5
+            if BOUNDARY in release.parts:
+                lot = float(release.parts[BOUNDARY].values[0] * release.parts[BOUNDARY].step)
+            least, used = null.threshold(alpha, part.laplace, lot), null.draws
+            threshold = None if least is None else least * part.step
+            pvalue = null.pvalue(int(part.values[0]), part.laplace, lot)
+            if impossible(release):
+                pvalue = 0.0 if used is None else 1.0 / (used + 1)
     return RankTestResult(
         release=release,
         asked=asked,
@@ -471,3 +464,27 @@ def read_test(
         draws=used,
         **public,
     )
+
+
+def _simulated(
+    release: Release, alpha: float, *, pvalue: Any, threshold: Any, draws: Any
+) -> tuple[float, float | None, int]:
+    """Return what an archive says of a simulated null distribution; refuse what none can give.
+
+    No p-value is below 1 / (draws + 1), so that there is a threshold if and only if that is at most
+    alpha; and the statistic reaches it if and only if the p-value is at most alpha.
+    """
+    part = release.parts[STATISTIC]
+    least = 1.0 / (check_count("draws", draws, low=19) + 1)
+    lowest, room = least * (1.0 - 1e-9), least * 1e-9
+    fine = is_number(pvalue) and lowest <= pvalue <= (least + room if impossible(release) else 1.0)
+    if threshold is None:
+        fine = fine and least > alpha - room
+    else:
+        steps = round(threshold / part.step)  # which no text, infinity or NaN has
+        fine = fine and least < alpha + room and math.isclose(threshold, steps * part.step)
+        beyond = bool(part.values[0] >= steps) or bool(impossible(release))
+        fine = fine and abs(steps) < 2**53 and beyond == (pvalue <= alpha)
+    if not fine:
+        raise ValueError("found must be of the statistic, its null draws and alpha.")
+    return pvalue, threshold, draws

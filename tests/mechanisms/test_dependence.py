@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.bradley_terry import directions
 from privrank.bradley_terry.directions import Directions, contrast_directions
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.moments import floored_moments, independent_scores
@@ -30,6 +29,7 @@ from privrank.planning import dependence as planning
 from privrank.planning.dependence import choose_form
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
+from privrank.release import survey as surveys
 from privrank.release.survey import Design
 
 
@@ -432,7 +432,7 @@ def test_many_combinations_of_covariate_values_are_compared_in_little_memory(mon
         design="public", bounds={"age": (18, 65)},
     )  # fmt: skip
     whole = model.fit(np.inf, dependence="worst")
-    monkeypatch.setattr(directions, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(surveys, "MOST_NUMBERS", 1000)
     fewer = model.fit(np.inf, dependence="worst")
     # without differences: twice the largest of the coefficients and worths bounds all of them
     assert whole.design_effect <= fewer.design_effect * (1 + 1e-9)

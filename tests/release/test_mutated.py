@@ -71,6 +71,21 @@ MAKERS = {
     "reports": lambda: pr.PrivateRankAggregation.from_reports(of_reports()),
 }
 
+OTHERS = {
+    **MAKERS,
+    "exponential": lambda: pr.PrivateRankAggregation(RANKS).fit(
+        1.0, method="exponential", rng=rng()
+    ),
+    "worst": lambda: of_people(design="public").fit(4.0, dependence="worst", rng=rng()),
+    "totals": lambda: pr.ClosenessTest(RANKS[:30], RANKS[30:]).fit(
+        1.0, permutations=39, details_epsilon=2.0, rng=rng()
+    ),
+    "exact": lambda: pr.UniformityTest(CHOICES["choice"][1:] == "a", items=[False, True]).fit(
+        1.0, method="max-count", rng=rng()
+    ),
+    "simulated": lambda: pr.UniformityTest(RANKS).fit(1.0, draws=99, rng=rng()),
+    "voters": lambda: pr.UniformityTest.from_reports(of_reports(), draws=99),
+}
 HARMLESS = re.compile(
     r"""privrank                                         # the version that wrote it
     # the survey is said to have been larger, to have other names or questions
@@ -175,11 +190,46 @@ def test_each_field_is_refused_or_true(name):
         ("win matrix", "estimates/params/a", 3.0, "no BTLResult of its release and settings"),
         ("reports", "release/epsilon", 0.1, "no AggregationResult of its release"),
         ("closeness", "release/settings/scale", 0.01, "no ClosenessResult of its release"),
+        ("closeness", "release/settings/permutations", 1.0, "no ClosenessResult of its release"),
+        ("closeness", "release/settings/permutations", 2e5, "no ClosenessResult of its release"),
+        ("totals", "release/parts/details 0/step", 0.7125, "totals in their steps"),
+        ("totals", "release/parts/details 1/step", 1e30, "totals in their steps"),
+        *(
+            (test, f"settings/found/{name}", new, "of its release and settings")
+            for test, changes in {
+                "simulated": {
+                    "pvalue": (0, 0.0099, 0.06, 1.1, None, "x"),
+                    "threshold": (None, 5.0, 1e308, "x"),
+                    "draws": (None, 99.5, 5, 10**30),
+                },
+                "exact": {"pvalue": (0.0, 0.9), "threshold": (None, 7.0), "draws": (99,)},
+                "voters": {"pvalue": (0.5,), "threshold": (None, 1e6), "draws": (None, 199)},
+            }.items()
+            for name, values in changes.items()
+            for new in values
+        ),
+        *(
+            ("exponential", "release/settings/rate", new, "the rate that|of the right kind")
+            for new in (-5, 0, 2.0, "x")
+        ),
+        ("pairs", "release/found/gap", 3.5, "a gap that orders can have"),
+        ("reports", "release/found/gap", 50.0, "a gap that orders can have"),
+        ("worst", "release/found/largest design effect of any answers", 3.5, "design effect"),
+        ("worst", "release/found/largest design effect of any answers", 0, "design effect"),
+        ("worst", "release/found/largest design effect of any answers", None, "design effects"),
+        ("reports", "release/design/nobs", -5, "whole numbers of units"),
+        ("reports", "release/design/nobs", 5, "reports about items, of all reports"),
+        ("reports", "release/settings/square", -1.0, "a mean square up to 1"),
+        ("reports", "release/settings/square", "inf", "a mean square up to 1"),
+        ("reports", "release/parts/pair_counts/values", [-1, 9, 9], "numbers of reports by pair"),
+        ("reports", "release/parts/pairs/values", [999, 9, 9], "no more votes than reports"),
+        ("reports", "release/parts/reports about items/values", [-1] * 9, "reports about items"),
+        ("reports", "release/parts/covariance of Borda scores/values", [-1] * 9, "not negative"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning", "ignore:Low accuracy")
 def test_what_a_new_check_once_hid_is_refused(name, path, new, said):
-    record = json.loads(MAKERS[name]().to_json())
+    record = json.loads(OTHERS[name]().to_json())
     del record["check"]
     with pytest.raises(ValueError, match=said) as caught:
         pr.from_json(archive(changed(record, path.split("/"), new)))

@@ -168,7 +168,8 @@ def _quantiles(
 
 
 def _null(label: str, sizes: tuple[int, ...], draw: Draw, whole: _Largest, draws: int) -> Null:
-    return Null.of_draws(whole.largest(null_draws(label, sizes, draw, draws)))
+    drawn = null_draws(label, sizes, draw, draws)
+    return Null.of_draws(whole.largest(drawn) if draws else drawn)
 
 
 def impossible(counts: IntArray, p: Probabilities) -> int:
