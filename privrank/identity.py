@@ -180,6 +180,7 @@ class IdentityTest:
             ties=ties,
             missing=missing,
             known=null_categories(null),
+            word="categories" if items is None else "items",
         )
         self._set(encoded, null, null_nobs)
 

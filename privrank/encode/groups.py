@@ -127,8 +127,8 @@ def encode_samples(
                 "respondent=...)."
             )
         refuse_partial(shared, gaps)
-        asked: dict[str, Any] = {"categories": items, "respondent": respondent, "least": 0}
-        parts = [encode_choices(each, "choice", **asked) for each in samples]
+        asked: dict[str, Any] = {"categories": items, "word": "items", "respondent": respondent}
+        parts = [encode_choices(each, "choice", least=0, **asked) for each in samples]
         return _joined(parts, names, secret, place)
     if respondent is not None and not paired:
         _refuse_shared(samples, respondent)
@@ -315,7 +315,7 @@ def _joined(
         if part.sample.items != first.items:
             raise ValueError(
                 "the samples must have the same items, or categories, in the same order: declare "
-                "them with items= or categories=."
+                "them with items=."
             )
     for name, part in zip(names, parts, strict=True):
         if part.sample.nobs < FEWEST_UNITS and not secret:

@@ -257,7 +257,7 @@ def encode_choices(
     if (codes < 0).any():
         raise ValueError(
             f"column {column!r} must hold declared categories only: at least one entry is missing "
-            f"or not in categories=; declare a category for no answer, or impute."
+            f"or not in {word}=; declare a category for no answer, or impute."
         )
     nobs, sizes, order = units_of(table, respondent, bound, least)
     rows = np.bincount(codes, minlength=len(labels)) if order is None else codes[order]
@@ -283,11 +283,12 @@ def encode_data(
     ties: object = "refuse",
     missing: object = "refuse",
     known: object = None,
+    word: str = "items",
 ) -> EncodedSample:
     """Validate a rankings frame, or a Series of choices, whichever is given.
 
     `items` are the item columns of rankings; `categories`, or else `items`, those of choices,
-    `known` as for :func:`encode_choices`; `ties` and `missing` the words of a test
+    `known` and `word` as for :func:`encode_choices`; `ties` and `missing` the words of a test
     (:data:`privrank.encode.ranks.Ties`).
     """
     shared, gaps = as_declared(ties, missing)
@@ -314,7 +315,7 @@ def encode_data(
             "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
             "respondent=...)."
         )
-    return encode_choices(column, "choice", categories=declared, known=known, word="items")
+    return encode_choices(column, "choice", categories=declared, known=known, word=word)
 
 
 def _of_lists(data: object, declared: object) -> object:

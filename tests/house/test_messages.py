@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import privrank as pr
@@ -32,7 +33,42 @@ def tally(protocol, answers):
 
 
 FEW = pr.local.SubRanking(ITEMS, 1.0, 2)
+CHOSEN = pd.Series(pd.Categorical(list("aabc") * 5))
 CASES = {
+    "undeclared samples of choices": (
+        lambda: pr.ClosenessTest(CHOSEN, CHOSEN),
+        r"must be declared: pass items=\[...\]",
+    ),
+    "samples of other Enums": (
+        lambda: pr.ClosenessTest(
+            *(pl.Series(list("abc") * 5, dtype=pl.Enum(list(names))) for names in ("abc", "acb"))
+        ),
+        "declare them with items=.$",
+    ),
+    "a sample with a choice that is none of the items": (
+        lambda: pr.ClosenessTest(CHOSEN, CHOSEN, items=["a", "b"]),
+        "missing or not in items=;",
+    ),
+    "a choice that is none of the items": (
+        lambda: pr.UniformityTest(CHOSEN, items=["a", "b"]),
+        "missing or not in items=;",
+    ),
+    "undeclared choices": (
+        lambda: pr.UniformityTest(CHOSEN),
+        r"must be declared: pass items=\[...\]",
+    ),
+    "undeclared choices and shares": (
+        lambda: pr.IdentityTest(CHOSEN, [0.3, 0.3, 0.4]),
+        r"must be declared: pass categories=\[...\]",
+    ),
+    "undeclared choices and uniform shares": (
+        lambda: pr.IdentityTest(CHOSEN, "uniform"),
+        r"must be declared: pass categories=\[...\]",
+    ),
+    "a choice that is none of the categories": (
+        lambda: pr.IdentityTest(CHOSEN, [0.3, 0.7], categories=["a", "b"]),
+        "missing or not in categories=;",
+    ),
     "an item without comparisons, last": (
         lambda: worths(items=[*ITEMS, "z"]),
         "but z is never compared with the others.* leave items without any out of items=",
