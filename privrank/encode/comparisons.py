@@ -21,7 +21,13 @@ from privrank.encode import counting
 from privrank.encode.comparisoncolumns import ComparisonColumns, check_fixed, open_comparisons
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.encode.formula import factors_of, parse
-from privrank.encode.frames import UNSTATED, check_respondents, check_rows, declared_items
+from privrank.encode.frames import (
+    UNSTATED,
+    check_named,
+    check_respondents,
+    check_rows,
+    declared_items,
+)
 from privrank.encode.paircounts import public_pairs
 from privrank.encode.predictor import (
     FIRST,
@@ -393,10 +399,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"from_formula takes the arguments {', '.join(sorted(known | extra))} beside formula "
             f"and data."
         )
-    present = counting.column_names(counting.open_frame(data, "data"))
-    for name in parsed.left:
-        if name not in present:
-            raise ValueError(f"data has no column {name!r}: the formula names columns of data.")
+    check_named(data, parsed.left)
     decided = len(parsed.left) == 2
     respondent = arguments.get("respondent", UNSTATED)
     item1, item2 = parsed.left[:2]

@@ -21,6 +21,7 @@ __all__ = [
     "check_counted",
     "check_filled",
     "check_name",
+    "check_named",
     "check_numeric",
     "check_present",
     "check_respondents",
@@ -155,6 +156,15 @@ def item_codes(
             f"items=, as the column's own distinct values compared with items= will show{remedy}."
         )
     return np.asarray(np.append(place, -1)[codes], dtype=np.int64)
+
+
+def check_named(data: object, columns: Sequence[Any]) -> list[str]:
+    """Return the columns of data; refuse a formula that names others."""
+    present = counting.column_names(counting.open_frame(data, "data"))
+    for name in columns:
+        if name not in present:
+            raise ValueError(f"data has no column {name!r}: the formula names columns of data.")
+    return present
 
 
 def undeclared(what: str, remedy: str) -> ValueError:

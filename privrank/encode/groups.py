@@ -16,6 +16,7 @@ from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample, enough
 from privrank.encode.formula import parse
 from privrank.encode.frames import (
     check_name,
+    check_named,
     refuse_copy,
     undeclared,
     with_respondent_column,
@@ -228,11 +229,9 @@ def groups_of_formula(
     if respondent is not None:
         check_name(respondent, "respondent")
     frame = with_respondent_column(data, respondent)
-    view = counting.open_frame(frame, "data")
     wanted = [*parsed.left, group, *([] if respondent is None else [respondent])]
-    for column in wanted:
-        if column not in counting.column_names(view):
-            raise ValueError(f"data has no column {column!r}: the formula names columns of data.")
+    check_named(frame, wanted)
+    view = counting.open_frame(frame, "data")
     if not rankings and options.get("categories") is None:
         options["categories"] = counting.declared_values(frame, parsed.left[0])
     if levels is None:

@@ -24,7 +24,7 @@ from privrank.encode.encodedsample import (
     units_of,
 )
 from privrank.encode.formula import parse
-from privrank.encode.frames import check_rows, undeclared
+from privrank.encode.frames import check_named, check_rows, undeclared
 from privrank.encode.ranks import (
     Missing,
     Purpose,
@@ -426,6 +426,8 @@ def sample_of_formula(
     if purpose == "test":
         ties, missing = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
     options = formula_options(given, set() if rankings else {"categories"})
+    if not isinstance(data, np.ndarray):
+        check_named(data, parsed.left)
     if rankings:
         return encode_rankings(
             data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **options

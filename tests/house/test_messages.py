@@ -89,6 +89,18 @@ CASES = {
         lambda: formula("item1 + item2 + outcom ~ 1"),
         "data has no column 'outcom': the formula names columns of data.$",
     ),
+    **{
+        f"a typo on the left, {name}": (
+            call,
+            "data has no column 'watr': the formula names columns of data.$",
+        )
+        for name, call in {
+            "uniformity": lambda: pr.UniformityTest.from_formula("tea + watr ~ 1", RANKS),
+            "choices": lambda: pr.UniformityTest.from_formula("watr ~ 1", RANKS),
+            "identity": lambda: pr.IdentityTest.from_formula("tea + watr ~ 1", RANKS, "uniform"),
+            "consensus": lambda: pr.PrivateRankAggregation.from_formula("tea + watr ~ 1", RANKS),
+        }.items()
+    },
     "a numeric covariate": (
         lambda: formula(f"{LONG} ~ age"),
         r"bounds=\{'age': \(low, high\)\}.*design='public'.*: give both, or cut",
