@@ -399,7 +399,13 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"from_formula takes the arguments {', '.join(sorted(known | extra))} beside formula "
             f"and data."
         )
-    check_named(data, parsed.left)
+    present = check_named(data, parsed.left)
+    if set(parsed.left) == {"item1", "item2"} and "outcome" in present:
+        raise ValueError(
+            f"formula must name item1 + item2 + outcome on its left where data has a column "
+            f"'outcome', got {formula!r}: name all three, or rename that column, or leave it "
+            f"out, if the first item always won."
+        )
     decided = len(parsed.left) == 2
     respondent = arguments.get("respondent", UNSTATED)
     item1, item2 = parsed.left[:2]

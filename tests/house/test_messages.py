@@ -101,6 +101,17 @@ CASES = {
             "consensus": lambda: pr.PrivateRankAggregation.from_formula("tea + watr ~ 1", RANKS),
         }.items()
     },
+    **{
+        f"outcomes left out, {name}": (
+            call,
+            "formula must name item1 .* outcome on its left .*: name all three, or rename",
+        )
+        for name, call in {
+            "worths": lambda: formula("item1 + item2 ~ 1"),
+            "the other way round": lambda: formula("item2 + item1 ~ job"),
+            "top": lambda: pr.PrivateTopK.from_formula("item1 + item2 ~ 1", FRAME, 1),
+        }.items()
+    },
     "a numeric covariate": (
         lambda: formula(f"{LONG} ~ age"),
         r"bounds=\{'age': \(low, high\)\}.*design='public'.*: give both, or cut",
