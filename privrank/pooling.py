@@ -119,7 +119,7 @@ def pool(
     _check_releases(results)
     _check_facts(results, survey)
     if survey == "different":
-        for message in counted_twice([each.release for each in results]):
+        for message in counted_twice([each.release for each in results], called):
             warnings.warn(message, PrivrankWarning, stacklevel=2)
     return pooled(results, survey, alpha, effects, called)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -60,34 +60,55 @@ def check_reports(stated: Statements) -> Statements:
     return stated
 
 
-def counted_twice(releases: Sequence[Release]) -> list[str]:
+def counted_twice(releases: Sequence[Release], names: Sequence[str] = ()) -> list[str]:
     """Return what is to be warned of in releases of different surveys that may not be different.
 
     Of exact answers, surveys with equal public facts, those of their design included. Of reports
-    under one protocol, two of which nothing shows that neither is part of the other: one has no
-    more votes for any item of any pair, and no more reports, than the other.
+    under one protocol, those of which nothing shows that none is part of another: one has no more
+    votes for any item of any pair, and no more reports, than the other. One message for all that
+    hang together, by their names.
     """
     found = []
-    for one, other in combinations(range(len(releases)), 2):
-        pair, names = (releases[one], releases[other]), f"releases {one + 1} and {other + 1}"
-        if all(release.local for release in pair):
-            parts = [
-                (each.plan.settings["protocol"], each.survey.nobs, _votes(each)) for each in pair
-            ]
-            (protocol, n, votes), (same, more, others) = sorted(parts, key=lambda each: each[1])
-            if protocol == same and n <= more and (votes <= others).all():
-                found.append(
-                    f"Reports may count twice: {names} are of one protocol, and nothing shows that "
-                    f"the one's reports are not among the other's. Add their tallies, tally1 + "
-                    f"tally2, which finds reports that are in both."
-                )
-        elif pair[0].survey.to_record() == pair[1].survey.to_record():
+    for group in _groups(releases):
+        if names:
+            which = _listed([names[k] for k in group])
+        else:
+            which = f"releases {_listed([str(k + 1) for k in group])}"
+        survey = releases[group[0]].survey
+        if all(releases[k].local for k in group):
             found.append(
-                f"Respondents may count twice: {names} have the same public facts "
-                f"({pair[0].survey.nobs} {pair[0].survey.unit}s and all else). If they are of one "
-                f"survey, use survey='same'."
+                f"Reports may count twice: {which} are of one protocol, and nothing shows that "
+                f"reports of one are not among another's. Add their tallies, tally1 + tally2, "
+                f"which finds reports that are in both."
+            )
+        else:
+            found.append(
+                f"Respondents may count twice: {which} have the same public facts ({survey.nobs} "
+                f"{survey.unit}s and all else). If they are of one survey, use survey='same'."
             )
     return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _groups(releases: Sequence[Release]) -> list[list[int]]:
+    """Return the places of releases that may count the same twice, those that hang together."""
+    groups: list[list[int]] = []
+    for k, release in enumerate(releases):
+        near = [g for g in groups if any(_alike(release, releases[other]) for other in g)]
+        groups = [g for g in groups if g not in near] + [[*chain(*near), k]]
+    return sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+def _alike(one: Release, other: Release) -> bool:
+    """Return whether two releases may count the same respondents, by what they show."""
+    if not (one.local and other.local):
+        return one.survey.to_record() == other.survey.to_record()
+    few, many = sorted((one, other), key=lambda each: each.survey.nobs)
+    same = few.plan.settings["protocol"] == many.plan.settings["protocol"]
+    return same and bool((_votes(few) <= _votes(many)).all())
 
 
 def _votes(release: Release) -> NDArray[np.int64]:

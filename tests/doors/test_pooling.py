@@ -467,6 +467,27 @@ def test_one_survey_called_different_is_warned_of():
     assert "releases 2 and 3" in message and "150 respondents" in message
 
 
+def test_surveys_that_may_be_one_are_warned_of_together_and_by_name():
+    five = [consensus(seed=seed) for seed in range(5)]
+    [message] = _warned(*five)
+    assert "releases 1, 2, 3, 4 and 5 have the same public facts" in message
+    names = ["north", "south", "east", "west", "isles"]
+    [message] = _warned(*five, names=names)
+    assert "north, south, east, west and isles have the same" in message
+    others = [consensus(seed=seed, people=149) for seed in range(2)]
+    first, second = _warned(*five[:2], *others, names=names[:4])
+    assert "north and south have" in first and "east and west have" in second
+    protocol = pr.local.CapBorda(ITEMS, 2.0)
+    sites = [
+        pr.PrivateRankAggregation.from_reports(
+            protocol.tally(protocol.simulate(rankings(400, k).to_numpy(), np.random.default_rng(k)))
+        )
+        for k in range(3)
+    ]
+    [message] = _warned(*sites, names=names[:3])
+    assert "north, south and east are of one protocol" in message
+
+
 @pytest.mark.parametrize("kind", ["SubRanking", "Comparisons", "CapBorda"])
 def test_a_tally_and_its_part_are_warned_of(kind):
     protocol = getattr(pr.local, kind)(ITEMS, 2.0)
