@@ -89,7 +89,7 @@ def verify(
         for name, drawn in values.items():
             part = plan.parts[name]
             _part(name, part, plan, survey, source)
-            _of_its_kind(name, part, drawn, len(survey.items), source)
+            _of_its_kind(name, part, drawn, survey, source)
         _named(plan, survey, values, source)
         if source == "respondents" and SCORES in values:
             _reports(plan, survey, values)
@@ -356,9 +356,14 @@ def _by_reach(name: str, part: PartPlan, design: Design, plan: Plan) -> bool:
     return True
 
 
-def _of_its_kind(name: str, part: PartPlan, values: Values, m: int, source: str) -> None:
+def _of_its_kind(
+    name: str, part: PartPlan, values: Values, survey: Design | Sample, source: str
+) -> None:
     """Check that values are on the lattice of their part, and as many as it has."""
+    m = len(survey.items)
     sizes = {WINS: m * (m - 1), PAIRS: m * (m - 1) // 2, TOTALS: m, PVALUE: 1, DECISION: 1}
+    if source in ("none", "respondents") and isinstance(survey, Design) and survey.pairs:
+        sizes[WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
     _require(values.size == sizes.get(name, values.size) > 0, "as many values as its parts have")
     dimension = getattr(part.noise, "dimension", values.size)
     _require(dimension == values.size, "noise of as many values")

@@ -251,3 +251,20 @@ def test_what_a_release_does_not_tell_is_null_in_its_archive():
     text = fit.to_json()
     assert any(math.isnan(value) for value in fit.release.found.values())
     assert "NaN" not in text and pr.from_json(text).to_json() == text
+
+
+def test_wins_of_some_pairs_are_archived():
+    """Where a pair was not met, or nobody was asked about it, its wins are not there."""
+    names = list("abcd")
+    chain = pd.DataFrame({"item1": list("abc") * 20, "item2": list("bcd") * 20})
+    probit = pr.PrivateBTL(
+        chain.assign(outcome=[1, -1, 1, 1, -1, 1] * 10), items=names, respondent=None, link="probit"
+    ).fit(np.inf)
+    protocol = pr.local.Comparisons(names, 2.0)
+    ranks = np.array([rng(k).permutation(4) + 1 for k in range(400)])
+    reports = pd.DataFrame(protocol.simulate(ranks, rng()))
+    asked = pr.PrivateBTL.from_reports(protocol.tally(reports[reports["assignment"] != 0]))
+    for fit, wins in ((probit, 6), (asked, 10)):
+        assert fit.release.values["win matrix"].size == wins
+        text = fit.to_json()
+        assert pr.from_json(text).to_json() == text
