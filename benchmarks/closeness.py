@@ -17,7 +17,7 @@ import numpy as np
 from run import seconds
 
 import privrank as pr
-from privrank.hypotheses.smoothing import noise_cell, round_up, smoothed_pvalue, smoothing_scale
+from privrank.mechanisms.smoothing import noise_cell, round_up, smoothed_pvalue, smoothing_scale
 from privrank.mechanisms.statistics.departures import cell_parts, omnibus_values, quantiles
 from privrank.mechanisms.statistics.gram import DIAMETER, gram_blocks
 from privrank.mechanisms.statistics.permutation import (

@@ -97,10 +97,10 @@ class ClosenessTest:
     **Privacy.** Neighbours replace one unit within its group (with ``labels="private"`` in any
     group). What is released is one number: the p-value of a permutation test, computed from a noisy
     statistic and smoothed over the noise. The statistic, its rank among the permuted ones and their
-    quantiles stay secret. Proofs: :mod:`privrank.hypotheses.smoothing`,
+    quantiles stay secret. Proofs: :mod:`privrank.mechanisms.smoothing`,
     :mod:`privrank.mechanisms.statistics.permutation` and
     :mod:`privrank.mechanisms.statistics.departures`; of an effect
-    :mod:`privrank.hypotheses.twosamples`.
+    :func:`privrank.mechanisms.closeness.plan_comparison`.
 
     **What differs.** With `details_epsilon` the totals by group are released, too, from a second
     part of the budget (:mod:`privrank.mechanisms.details`). The intervals for all items and

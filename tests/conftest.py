@@ -16,12 +16,12 @@ SLOW = {
     ),
     "encode": "completion conversion encode fixed",
     "house": "examples failures leaks packaging public_facts sample_leaks visible",
-    "hypotheses": "nulls smoothing",
+    "hypotheses": "nulls",
     "local": "adaptive comparisons protocols uniformtest",
     "mechanisms": (
         "aggregation_mechanism aggregation_partial capped dependence every_sensitivity impossible "
-        "mechanisms objective permutation row_order statistics_categories statistics_fit "
-        "statistics_mallowsnull"
+        "mechanisms objective permutation row_order smoothing statistics_categories "
+        "statistics_fit statistics_mallowsnull"
     ),
     "planning": "choices excess",
     "power": "localplans onesample severalsamples",

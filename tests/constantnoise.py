@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from privrank.hypotheses import smoothing
+from privrank.mechanisms import smoothing
 from privrank.privacy import noise
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.zerosum import ZeroSumLaplace

@@ -4,11 +4,7 @@ theta is the distance of the distributions of two independent samples, total var
 their mean features under a kernel, and T_0 that of the samples, n_1 and n_2 units with one
 observation each; T_1, ..., T_B are those of re-labelled samples. s = 1 / n_1 + 1 / n_2. Released
 are T_0 and, where `Distance` says so, a second number that the T_i decide: their mean for total
-variation, `null_threshold` for a kernel; both with independent Laplace noise of scale b.
-
-**Privacy.** Unit and neighbours: replace one unit. At fixed re-labellings each T_i moves by at most
-Delta, and so do their mean and their threshold, which rises where a T_i does and rises by c if all
-do: the l1 sensitivity of the pair is 2 Delta, whatever else is released of the same re-labellings.
+variation, a threshold for a kernel; both with independent Laplace noise of scale b.
 
 **The zero rule.** Where a distance of 0 is the null hypothesis (total variation or a characteristic
 kernel) the ends below, which cover any distance above 0, are made to
@@ -50,7 +46,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["THRESHOLD_LEVEL", "Distance", "null_threshold"]
+__all__ = ["THRESHOLD_LEVEL", "Distance"]
 
 FloatArray = NDArray[np.float64]
 
@@ -155,33 +151,6 @@ class Distance:
         if self.categories is None:
             return math.sqrt(max(max(noisy, 0.0) ** 2 - self.spread, 0.0))
         return min(_unbiased(noisy, second), self.diameter)
-
-
-def null_threshold(statistics: FloatArray, level: float, b: float) -> float:
-    """Return the c with mean_i P(T_i + b (L - L') >= c) = level over the T_i, the data's included.
-
-    Without noise the least of the T_i that a share of at most `level` of them exceeds.
-
-    Notes
-    -----
-    **Privacy.** Where every T_i moves by at most Delta, so does c: the mean rises with the T_i, and
-    c moves by as much as they do if all move alike.
-    """
-    statistics = np.asarray(statistics, dtype=np.float64)
-    if b == 0:
-        return float(np.quantile(statistics, 1.0 - level, method="inverted_cdf"))
-    reach = b * (4.0 - 2.0 * math.log(level))
-    low, high = float(statistics.min()) - reach, float(statistics.max()) + reach
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        steps = (middle - statistics) / b
-        # the tail of a sum of two Laplace variables
-        tail = 0.25 * np.exp(-np.abs(steps)) * (2.0 + np.abs(steps))
-        if np.where(steps > 0, tail, 1.0 - tail).mean() > level:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def _mean(function: Callable[[FloatArray], FloatArray], b: float, number: int = 1) -> float:

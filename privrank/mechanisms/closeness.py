@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.encode.groups import EncodedGroups
-from privrank.hypotheses.smoothing import (
+from privrank.hypotheses.statistic import Comparison
+from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
+from privrank.mechanisms.completion import completed_groups
+from privrank.mechanisms.details import draw_details, plan_details
+from privrank.mechanisms.samples import one_row_each, tabulated
+from privrank.mechanisms.smoothing import (
     RELEASED_STEPS,
     noise_cell,
+    null_threshold,
     round_up,
     smoothed_pvalue,
     smoothing_scale,
 )
-from privrank.hypotheses.statistic import Comparison
-from privrank.hypotheses.twosamples import THRESHOLD_LEVEL, null_threshold
-from privrank.mechanisms.completion import completed_groups
-from privrank.mechanisms.details import draw_details, plan_details
-from privrank.mechanisms.samples import one_row_each, tabulated
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.statistics import departures, reference
 from privrank.mechanisms.statistics.gram import (
@@ -139,13 +140,14 @@ def plan_comparison(
     (:func:`privrank.mechanisms.samples.plan_sample`). The statistic moves by at most its
     sensitivity at every re-labelling (:mod:`privrank.mechanisms.statistics.permutation`), the
     re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
-    private at its share (:mod:`privrank.hypotheses.smoothing`); a decision in its place has a proof
+    private at its share (:mod:`privrank.mechanisms.smoothing`); a decision in its place has a proof
     of its own. The effect is the distance of two groups, and beside it, where a distance of 0 is
     the null hypothesis, one number that the same re-labellings decide
-    (:mod:`privrank.hypotheses.twosamples`). Each moves by at most the sensitivity at every set of
-    re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise for 1026 steps
-    in each: two floors differ by at most 1025, and one step allows for floating-point arithmetic.
-    Given the re-labellings p-value and effect compose, and so they do mixed over them. Totals by
+    (:func:`privrank.mechanisms.smoothing.null_threshold`). Each moves by at most the sensitivity at
+    every set of re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise
+    for 1026 steps in each: two floors differ by at most 1025, and one step allows for
+    floating-point arithmetic. Given the re-labellings p-value and effect compose, and so they do
+    mixed over them. Totals by
     group (:func:`privrank.mechanisms.details.plan_details`) have noise of their own. Given the rows
     that were drawn all compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
     """

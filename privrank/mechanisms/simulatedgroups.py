@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
 from privrank.hypotheses.nulls import Order
-from privrank.hypotheses.smoothing import rejection_probability
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import permuted, public_quantiles
+from privrank.mechanisms.smoothing import rejection_probability
 from privrank.planning.simulation import Chance
 from privrank.release.plan import Plan
 from privrank.release.release import DECISION, DETAILS, PVALUE

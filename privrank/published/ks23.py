@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.hypotheses.smoothing import noise_cell, noise_scale
 from privrank.hypotheses.statistic import Decision
+from privrank.mechanisms.smoothing import noise_cell, noise_scale
 from privrank.privacy.noise import draw_cells
 
 __all__ = ["decision", "kim_schrab_reject"]

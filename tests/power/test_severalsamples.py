@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.smoothing import rejection_probability, round_up, smoothed_pvalue
+from privrank.mechanisms.smoothing import rejection_probability, round_up, smoothed_pvalue
 
 GROUPS = pr.power.ClosenessPower
 

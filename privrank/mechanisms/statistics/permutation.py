@@ -161,7 +161,7 @@ def permuted_statistics(
     """Return the statistic of the data, then those of random assignments, in batches.
 
     `statistic` maps tables, shape (t, G, k), to t numbers, or to t rows of several. Returns
-    `permutations` + 1 of them, all secret (see `privrank.hypotheses.smoothing` for what may be
+    `permutations` + 1 of them, all secret (see `privrank.mechanisms.smoothing` for what may be
     released). With `pairs`, the kinds of respondents in each of two samples, shape (2, n), their
     answers are swapped (`privrank.mechanisms.statistics.swaps`).
     """

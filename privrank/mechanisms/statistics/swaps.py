@@ -11,7 +11,7 @@ Delta, whatever table it is of, moves by at most 2 Delta; the total variation di
 2 / n, a kernel distance by 2 diam / n. Both are attained: all others differ as much as can be in
 one direction, and the respondent turns round. The coins are drawn without looking at the data, so
 the smoothed p-value is as private as that of other permutation tests
-(:mod:`privrank.hypotheses.smoothing`), and like those they stay secret.
+(:mod:`privrank.mechanisms.smoothing`), and like those they stay secret.
 """
 
 from __future__ import annotations

@@ -10,14 +10,15 @@ from scipy.optimize import brentq
 from scipy.stats import kstest, laplace
 
 from privrank.encode.samples import encode_choices
-from privrank.hypotheses.smoothing import (
+from privrank.mechanisms import samples
+from privrank.mechanisms.smoothing import (
     RELEASED_STEPS,
     noise_cell,
+    null_threshold,
     round_up,
     smoothed_pvalue,
     smoothing_scale,
 )
-from privrank.mechanisms import samples
 from privrank.mechanisms.statistics.gram import gram_blocks
 from privrank.mechanisms.statistics.permutation import (
     kernel_distance,
@@ -317,3 +318,30 @@ def test_smoothed_pvalue_solves_its_own_equation():
     statistics = np.array([0.2, 0.1, 0.4])
     m = brentq(lambda m: smoothed_pvalue(statistics, m, 0.3) - 0.05, -9, 9)
     assert survival(statistics[None], np.array([[m]]), 0.3)[0, 0] == pytest.approx(0.05)
+
+
+# --- the threshold that is released beside a kernel distance --------------------------------------
+
+
+@pytest.mark.parametrize("b", [0.0, 0.2, 3.0])
+def test_a_threshold_moves_no_further_than_what_it_is_of(b):
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        statistics = rng.exponential(rng.uniform(0.1, 3), rng.integers(2, 60))
+        moved = statistics + rng.choice([-0.3, 0.0, 0.1, 0.3], len(statistics))
+        level = rng.uniform(0.005, 0.2)
+        first, second = (null_threshold(values, level, b) for values in (statistics, moved))
+        assert abs(first - second) <= 0.3 + 1e-9
+        assert null_threshold(statistics + 0.3, level, b) == pytest.approx(first + 0.3)
+        assert abs(statistics.mean() - moved.mean()) <= 0.3 + 1e-9
+
+
+def test_a_threshold_excludes_equality_with_half_of_alpha():
+    # under equality the data's statistic is any one of them: P(T_0 + b L > c + b L')
+    statistics, b = np.array([0.1, 0.15, 0.2, 0.5, 0.9]), 0.1
+    c = null_threshold(statistics, 0.025, b)
+    rng = np.random.default_rng(3)
+    noise = b * (rng.laplace(size=(5, 200_000)) - rng.laplace(size=(5, 200_000)))
+    above = np.mean(statistics[:, None] + noise > c)
+    assert above == pytest.approx(0.025, abs=4 * math.sqrt(0.025 / 10**6))
+    assert np.mean(np.arange(40.0) > null_threshold(np.arange(40.0), 0.025, 0.0)) == 0.025

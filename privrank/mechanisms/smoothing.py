@@ -13,8 +13,8 @@ L a standard Laplace variable and sigma = 2.25 Delta / epsilon. Neither validity
 on B, which decides about power alone, and little beyond 99.
 
 **What is not.** M_0 beside p shows the function H at a point, and H depends on all the data; so do
-the permutation quantile, any T_i, and the rank of T_0 or of M_0 among them. An effect size needs a
-share of the budget of its own: :mod:`privrank.hypotheses.twosamples`.
+the permutation quantile, any T_i, and the rank of T_0 or of M_0 among them. An effect size and
+`null_threshold` beside it need noise and a share of the budget of their own.
 
 **Null.** Let the units be exchangeable under the null hypothesis. Given the multiset
 {T_0, ..., T_B}, T_0 is a uniform draw from it. So M_0, given the multiset, has survival function
@@ -48,7 +48,7 @@ f(x_i), lambda_i = w f(x_i) / h (they sum to 1) and phi_i = (log f)'(x_i), which
 6. The log density moves by at most 2.25 Delta / sigma = epsilon.
 
 The constant cannot be improved: for Delta / sigma = 0.05 the densities of two clusters of many
-statistics differ by a factor of exp(2.248 Delta / sigma) (``tests/hypotheses/test_smoothing.py``).
+statistics differ by a factor of exp(2.248 Delta / sigma) (``tests/mechanisms/test_smoothing.py``).
 
 **Limits.** The proof is for exact Laplace noise. Noise known as the middle of its `noise_cell` can
 alter the rounded p only where a cell crosses one of the 10,000 steps: with probability below
@@ -73,6 +73,7 @@ __all__ = [
     "RELEASED_STEPS",
     "noise_cell",
     "noise_scale",
+    "null_threshold",
     "rejection_probability",
     "round_up",
     "smoothed_pvalue",
@@ -90,6 +91,8 @@ RELEASED_STEPS = 10_000
 SLACK = 1 + 2.0**-16
 """Noise scales are larger by this factor, for rounding errors: a kernel distance is computed to
 some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
+
+_HALVINGS = 44
 
 _TIE = 2.0**-30
 """Statistics no further apart than this, relative to the largest, may be equal but for rounding."""
@@ -153,6 +156,35 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
 def round_up(pvalue: float) -> float:
     """Return the p-value as it is released: rounded up to a multiple of 1e-4, at least 1e-4."""
     return min(max(math.ceil(RELEASED_STEPS * pvalue), 1), RELEASED_STEPS) / RELEASED_STEPS
+
+
+def null_threshold(statistics: FloatArray, level: float, b: float) -> float:
+    """Return the c with mean_i P(T_i + b (L - L') >= c) = level over the T_i, the data's included.
+
+    Without noise the least of the T_i that a share of at most `level` of them exceeds.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one unit. At fixed re-labellings each T_i moves by at
+    most Delta, and so do their mean and c: the mean of tails rises with the T_i, and c moves by as
+    much as they do if all move alike. So the l1 sensitivity of T_0 and either of the two is
+    2 Delta, whatever else is released of the same re-labellings.
+    """
+    statistics = np.asarray(statistics, dtype=np.float64)
+    if b == 0:
+        return float(np.quantile(statistics, 1.0 - level, method="inverted_cdf"))
+    reach = b * (4.0 - 2.0 * math.log(level))
+    low, high = float(statistics.min()) - reach, float(statistics.max()) + reach
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        steps = (middle - statistics) / b
+        # the tail of a sum of two Laplace variables
+        tail = 0.25 * np.exp(-np.abs(steps)) * (2.0 + np.abs(steps))
+        if np.where(steps > 0, tail, 1.0 - tail).mean() > level:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def rejection_probability(statistics: FloatArray, scale: float, alpha: float) -> float:
