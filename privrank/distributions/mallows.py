@@ -15,7 +15,7 @@ from privrank.distributions import kendall
 from privrank.distributions.simulate import blocks, generator
 from privrank.util.checks import as_array, check_count, check_items, is_number, quoted
 
-__all__ = ["Mallows", "insertion_codes", "tolerance_to_phi", "tolerance_to_theta"]
+__all__ = ["Mallows", "tolerance_to_phi", "tolerance_to_theta"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -84,20 +84,6 @@ def _check_center(center: object, m: int) -> IntArray:
     ranks = ranks.astype(np.int64)
     ranks.setflags(write=False)
     return ranks
-
-
-def insertion_codes(uniform: FloatArray, size: IntArray, theta: float) -> IntArray:
-    """Return truncated geometric variables on {0..size-1}, P(c) proportional to exp(-theta c).
-
-    By inversion of their distribution, from uniform numbers.
-    """
-    if math.isinf(theta):
-        return np.zeros(uniform.shape, dtype=np.int64)
-    if theta == 0:
-        steps = uniform * size
-    else:
-        steps = -np.log1p(uniform * np.expm1(-size * theta)) / theta
-    return np.asarray(np.minimum(steps.astype(np.int64), size - 1))
 
 
 def _theta_of(phi: float) -> float:
@@ -250,7 +236,7 @@ class Mallows:
         out = np.empty((n, m), dtype=np.int64)
         for rows in blocks(n, m):
             uniform = source.random((rows.stop - rows.start, m))
-            codes = insertion_codes(uniform, np.arange(1, m + 1), self.theta)
+            codes = kernels.insertion_codes(uniform, np.arange(1, m + 1), self.theta)
             ranks: IntArray = kernels.insertion_ranks(codes)
             out[rows] = ranks[:, self.center - 1]  # those of the kernel are in the centre's order
         return out

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.distributions.counts import orders_of
+from privrank.distributions.allorders import orders_of
 from privrank.encode import counting
 from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample, enough
 from privrank.encode.formula import parse

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privrank.distributions.counts import count_orders
 from privrank.distributions.mallows import Mallows
+from privrank.encode.ranks import places_of
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
 from privrank.util.checks import as_list, as_numbers
@@ -131,8 +131,7 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
     if values is None:
         raise TypeError("null must hold numbers: at least one probability is none.")
     table = np.zeros(math.factorial(m))
-    for row, value in zip(ranks.astype(np.int64), values, strict=True):
-        table += count_orders(row[None, :]) * value
+    np.add.at(table, places_of(ranks.astype(np.int64)), values)
     return _probabilities(table.tolist())
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.counts import excess
 from privrank.hypotheses.exact import binomial_weights
 from privrank.hypotheses.nullmodel import Probabilities, is_uniform
 from privrank.hypotheses.nulltables import public_generator
@@ -244,7 +243,7 @@ def _mass(cells: FloatArray, noisy: int, n: int, law: DiscreteLaplace, *, upper:
     k = len(cells)
     samples = min(max(_CELLS // k, _FEWEST), _MOST)
     rng = public_generator("total variation interval", n, k)
-    values = excess(rng.multinomial(n, cells, samples), n)
+    values = np.maximum(k * rng.multinomial(n, cells, samples) - n, 0).sum(axis=1)
     tail = law.tail(noisy - values) if upper else 1.0 - law.tail(noisy + 1 - values)
     error = float(tail.std()) / math.sqrt(samples)
     return (1.0 + float(tail.sum())) / (1.0 + samples) + 2.0 * error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ __all__ = [
     "differing_pairs",
     "discordance_counts",
     "distance_pmf",
+    "insertion_codes",
     "insertion_ranks",
     "inversion_scores",
     "inversion_sums",
@@ -82,6 +84,20 @@ def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
         # the distance is symmetric: the centre decides the order of the visits
         out[row] = _discordant(center, ranks[row], order, tree)
     return out
+
+
+def insertion_codes(uniform: FloatArray, size: IntArray, theta: float) -> IntArray:
+    """Return truncated geometric variables on {0..size-1}, P(c) proportional to exp(-theta c).
+
+    By inversion of their distribution, from uniform numbers.
+    """
+    if math.isinf(theta):
+        return np.zeros(uniform.shape, dtype=np.int64)
+    if theta == 0:
+        steps = uniform * size
+    else:
+        steps = -np.log1p(uniform * np.expm1(-size * theta)) / theta
+    return np.asarray(np.minimum(steps.astype(np.int64), size - 1))
 
 
 @compiled

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.consensus.orders import by_score, kemeny_score, pair_matrix
+from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
 from privrank.encode.encodedsample import EncodedSample
 from privrank.mechanisms.spend import draw, spend
@@ -160,6 +160,7 @@ def consensus_in(
         values[TOTALS] = draw(plan.parts[TOTALS], counts.sum(axis=0) + weight, rng)
         values[ORDER] = by_score(-values[TOTALS].astype(np.float64), tie_break)
     if SCORE in plan.parts:
-        exact = np.array([round(kemeny_score(values[ORDER], counts))], dtype=np.int64)
-        values[SCORE] = draw(plan.parts[SCORE], exact, rng)
+        # the votes for every item before those that the order has ahead of it
+        against = np.tril(counts[np.ix_(values[ORDER], values[ORDER])], -1)
+        values[SCORE] = draw(plan.parts[SCORE], np.array([against.sum()]), rng)
     return values, found

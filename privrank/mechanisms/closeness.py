@@ -10,7 +10,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.distributions.allorders import orders_of
 from privrank.encode.groups import EncodedGroups
+from privrank.encode.ranks import places_of
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.mechanisms.completion import completed_groups
@@ -30,7 +32,6 @@ from privrank.mechanisms.statistics.gram import (
     DIAMETER,
     MOST_TABULATED,
     RankKernel,
-    all_orders,
     check_gram,
     gram_blocks,
 )
@@ -371,10 +372,8 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
     ranks = np.concatenate([part._rows for part in parts])
     m = len(sample.items)
     if m <= MOST_TABULATED:
-        orders = all_orders(m)
-        base = (m + 1) ** np.arange(m - 1, -1, -1)
-        kinds = np.searchsorted(orders @ base, ranks @ base)
-        blocks = np.split(kinds, np.cumsum(people)[:-1])
+        orders = orders_of(m)
+        blocks = np.split(places_of(ranks), np.cumsum(people)[:-1])
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])
         pairs = _pairs_of(blocks, encoded._partners)
         return _Data(counts, gram=list(gram_blocks(orders, _kernel(asked))), pairs=pairs)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.counts import orders_of, signs_of_orders
-from privrank.distributions.mallows import Mallows, insertion_codes
+from privrank.distributions.allorders import orders_of, signs_of_orders
+from privrank.distributions.mallows import Mallows
 from privrank.distributions.simulate import blocks
 from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.forms.conversion import complete_ranks
@@ -119,7 +119,7 @@ def _inserted(codes: IntArray, model: Mallows, rng: np.random.Generator | None) 
     for j in range(1, m):
         before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
         size[:, j] += (ordered[:, :j] == ordered[:, j : j + 1]).sum(axis=1)
-    steps = insertion_codes(draw_uniforms(n, m, rng), size, model.theta)
+    steps = kernels.insertion_codes(draw_uniforms(n, m, rng), size, model.theta)
     ranks = np.empty((n, m), dtype=np.int64)
     ranks[:, items] = kernels.insertion_ranks(before + steps)
     return ranks

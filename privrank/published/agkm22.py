@@ -53,7 +53,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.consensus.kemeny import last_terms, split_costs, subset_values
 from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.encode.encodedsample import EncodedSample
 from privrank.mechanisms.aggregation import Found, release_votes
@@ -198,6 +197,8 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
     cost(i, A - i)). So drawing the last item in proportion to these, then the last of the others,
     and so on, gives each order its exact probability.
     """
+    from privrank.kernels.subsets import last_terms, split_costs, subset_values
+
     block = rate * np.array(pairs, dtype=np.float64)
     np.fill_diagonal(block, 0.0)
     m = len(block)

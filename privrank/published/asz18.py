@@ -29,11 +29,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.counts import excess
 from privrank.hypotheses.interval import least_mean
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import Order, null_of
 from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
+from privrank.mechanisms.statistics.categories import excess
 from privrank.mechanisms.statistics.omnibus import multinomial
 from privrank.privacy.noise import draw_bit, draw_uniforms
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from privrank.distributions.allorders import orders_of
 from privrank.mechanisms.statistics import departures as module
 from privrank.mechanisms.statistics import reference
 from privrank.mechanisms.statistics.departures import (
@@ -19,7 +20,7 @@ from privrank.mechanisms.statistics.departures import (
     share_departures,
     sum_sensitivity,
 )
-from privrank.mechanisms.statistics.gram import DIAMETER, all_orders, gram_blocks
+from privrank.mechanisms.statistics.gram import DIAMETER, gram_blocks
 from privrank.mechanisms.statistics.permutation import deal, total_variation
 
 SIZES = [(1, 2), (3, 3), (2, 4), (2, 2, 2), (1, 2, 4), (1, 1, 2, 2)]
@@ -54,7 +55,7 @@ def test_departures_of_choices_have_their_sensitivities(sizes):
 @pytest.mark.parametrize("kernel", ["mallows", "kendall"])
 @pytest.mark.parametrize("sizes", [(1, 3), (2, 2), (1, 1, 2)], ids=str)
 def test_departures_of_rankings_have_their_sensitivities(kernel, sizes):
-    gram = list(gram_blocks(all_orders(3), kernel))
+    gram = list(gram_blocks(orders_of(3), kernel))
 
     def statistic(tables):
         each = kernel_departures(tables, gram)
@@ -128,7 +129,7 @@ def test_private_labels_of_choices_stay_within_four(units, kinds, groups):
 
 @pytest.mark.parametrize(("units", "groups"), [(3, 3), (4, 2)])
 def test_private_labels_of_rankings_stay_within_four(units, groups):
-    gram = list(gram_blocks(all_orders(3), "mallows"))
+    gram = list(gram_blocks(orders_of(3), "mallows"))
     cube = cube_of_sums(units, 6, groups, lambda t: kernel_departures(t, gram).sum(axis=1))
     assert change_of_labels(cube) <= private_label_sensitivity(units, DIAMETER["mallows"])
 
@@ -163,7 +164,7 @@ def test_the_sum_is_the_distance_from_independence():
 @pytest.mark.parametrize("sizes", [(9, 14), (4, 6, 13)], ids=str)
 def test_kernel_departures_are_those_of_the_means(sizes):
     rng = np.random.default_rng(2)
-    ranks = all_orders(4)[rng.integers(0, 24, sum(sizes))]
+    ranks = orders_of(4)[rng.integers(0, 24, sum(sizes))]
     counts = np.zeros((len(sizes), len(ranks)), dtype=np.int64)
     counts[np.repeat(np.arange(len(sizes)), sizes), np.arange(len(ranks))] = 1
     tables = deal(counts, 20, rng)
@@ -237,7 +238,7 @@ def test_references_are_public_and_near_what_they_stand_for():
     for m in (4, 7):
         rng = np.random.default_rng(m)
         kinds = np.array([rng.integers(0, math.factorial(m), 130) for _ in range(100)])
-        gram = list(gram_blocks(all_orders(m)[kinds.ravel()[:1300]], "mallows"))
+        gram = list(gram_blocks(orders_of(m)[kinds.ravel()[:1300]], "mallows"))
         drawn = reference.ranking_parts((40, 60, 30), m, "mallows")
         assert drawn.shape == (1000, 4)
         tables = np.zeros((10, 3, 1300), dtype=np.int32)

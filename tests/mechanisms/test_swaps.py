@@ -11,8 +11,9 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank.closeness import compare
+from privrank.distributions.allorders import orders_of
 from privrank.mechanisms.statistics import departures, reference
-from privrank.mechanisms.statistics.gram import DIAMETER, all_orders, gram_blocks
+from privrank.mechanisms.statistics.gram import DIAMETER, gram_blocks
 from privrank.mechanisms.statistics.permutation import kernel_distance, total_variation
 from privrank.mechanisms.statistics.swaps import PAIR_FACTOR, swapped
 from privrank.release.survey import Sample
@@ -73,7 +74,7 @@ def test_total_variation_moves_by_2_over_n(n, k):
     ("m", "n", "kernel"), [(2, 3, "mallows"), (3, 2, "mallows"), (3, 2, "kendall")]
 )
 def test_kernel_distances_move_by_2_diameters_over_n(m, n, kernel):
-    orders = all_orders(m)
+    orders = orders_of(m)
     statistic = partial(kernel_distance, gram=list(gram_blocks(orders, kernel)))
     found = largest_change(n, len(orders), statistic)
     bound = compare("kendall" if kernel == "kendall" else "mmd", sample("rankings", m, n), 0.05)

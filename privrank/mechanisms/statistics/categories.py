@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.counts import count_orders, excess, signs_of_orders
+from privrank.distributions.allorders import signs_of_orders
+from privrank.encode.ranks import count_orders
 from privrank.hypotheses import exact
 from privrank.hypotheses.nullmodel import Probabilities, is_uniform, uniform
 from privrank.hypotheses.nulls import Null, Order, Sample, Value, null_of
@@ -37,6 +38,7 @@ __all__ = [
     "Alternative",
     "binomial",
     "cellwise_excess",
+    "excess",
     "kendall_norm",
     "largest_excess",
     "max_count",
@@ -147,6 +149,11 @@ def _ranges(cells: _Expected) -> tuple[IntArray, IntArray]:
     low, high = (side[place].astype(np.int64) << cells.bits for side in (low, high))
     expected = _expected(cells)[positive]
     return np.minimum(low, expected), np.maximum(high, expected)
+
+
+def excess(counts: IntArray, n: int) -> IntArray:
+    """Return sum_x (k M_x - n)+ over the last axis of counts by k categories."""
+    return np.asarray(np.maximum(counts.shape[-1] * counts - n, 0).sum(axis=-1))
 
 
 def _excess_value(counts: IntArray, order: Order, n: int) -> int:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import permutations
 from typing import Literal
 
 import numpy as np
@@ -31,7 +30,6 @@ __all__ = [
     "LARGEST_GRAM",
     "MOST_TABULATED",
     "RankKernel",
-    "all_orders",
     "check_gram",
     "gram_blocks",
 ]
@@ -70,11 +68,6 @@ def check_gram(rankings: int) -> None:
             f"kernel tests compare all pairs of rankings, of at most {LARGEST_GRAM:,} in all, and "
             f"these are {rankings:,}: test a random sample of the respondents."
         )
-
-
-def all_orders(m: int) -> IntArray:
-    """Return all m! rankings of m items in lexicographic order."""
-    return np.array(list(permutations(range(1, m + 1))), dtype=np.int64)
 
 
 def gram_blocks(ranks: IntArray, kernel: RankKernel) -> Iterator[tuple[int, FloatArray]]:

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.distributions.allorders import orders_of
 from privrank.hypotheses.nulltables import public_generator, uniform_rankings
 from privrank.mechanisms.statistics.departures import (
     cell_parts,
@@ -25,7 +26,6 @@ from privrank.mechanisms.statistics.gram import (
     DIAMETER,
     MOST_TABULATED,
     RankKernel,
-    all_orders,
     gram_blocks,
 )
 
@@ -67,7 +67,7 @@ def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatAr
     rng = public_generator("closeness of rankings", m, *sizes)
     total, groups, draws = sum(sizes), len(sizes), DRAWS
     if m <= MOST_TABULATED:
-        kinds, ranks = math.factorial(m), all_orders(m)
+        kinds, ranks = math.factorial(m), orders_of(m)
         drawn = partial(_multinomial, rng, sizes, kinds)
     else:
         kinds, ranks = total, uniform_rankings(rng, total, m)

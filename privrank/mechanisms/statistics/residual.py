@@ -13,7 +13,8 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.counts import count_orders, signs_of_orders
+from privrank.distributions.allorders import signs_of_orders
+from privrank.encode.ranks import count_orders
 from privrank.hypotheses.nulls import Order, null_of
 from privrank.hypotheses.nulltables import uniform_rankings
 from privrank.hypotheses.statistic import Statistic
