@@ -1,0 +1,151 @@
+"""Un-noised data stay in the trusted rooms: followed through every fit of the catalogue.
+
+`taint.py` says how they are followed, and what it does not follow.
+"""
+
+import importlib
+import pkgutil
+import warnings
+
+import numpy as np
+import pytest
+import taint
+from catalogue import CATALOGUE
+from constantnoise import replace_everywhere
+
+from privrank import kernels
+from privrank.hypotheses.quantiles import noisy_quantile
+from privrank.mechanisms import spend
+
+# Loops that keep nothing of their arrays.
+KERNELS = {
+    "rankings.discordance_counts",
+    "rankings.insertion_codes",
+    "rankings.insertion_ranks",
+    "rankings.inversion_sums",
+    "rankings.kendall_distance",
+    "rankings.kendall_to_center",
+    "rankings.pair_counts",
+    "subsets.last_terms",
+    "subsets.split_costs",
+    "subsets.subset_values",
+}
+# What objective perturbation minimises, and by what: convex functions of arrays, of which nothing
+# is kept. Fits to releases, which know no mechanisms, use them as well.
+MINIMISER = {
+    "bradley_terry.fit",
+    "bradley_terry.linear",
+    "bradley_terry.losses",
+    "distributions.linkforms",
+    "distributions.links",
+    "util.newton",
+    "util.solvers",
+}
+# The record of comparisons by pair, public or not, and how it copies its arrays.
+RECORD = {"release.survey.PairCounts.__post_init__", "util.arrays.own"}
+
+COUNTS = CATALOGUE["BTL of rows, method counts"]
+
+
+def followed(patch, case):
+    """What a fit of a case gave to whom."""
+    for module in pkgutil.iter_modules(kernels.__path__):
+        importlib.import_module(f"privrank.kernels.{module.name}")
+    with warnings.catch_warnings(), taint.watching(patch) as watch:
+        warnings.simplefilter("ignore")
+        case.fit(case.build(next(iter(case.frames))), rng=np.random.default_rng(1))
+    return watch
+
+
+def test_un_noised_data_stay_in_the_trusted_rooms():
+    outside, untouched = set(), []
+    for name, case in CATALOGUE.items():
+        with pytest.MonkeyPatch.context() as patch:
+            watch = followed(patch, case)
+        outside |= watch.outside()
+        if not (watch.boxes and watch.inside()):
+            untouched.append(name)
+    assert untouched == []
+    loops = {name for name in outside if name.startswith("kernels.")}
+    assert {name.removeprefix("kernels.") for name in loops} == KERNELS
+    others = outside - loops - RECORD
+    assert outside >= RECORD
+    assert {".".join(name.split(".")[:2]) for name in others} == MINIMISER
+
+
+def leaking(to):
+    """Noise is drawn as ever, and the exact numbers are handed to a function besides."""
+    exactly = spend.draw
+
+    def draw(part, exact, rng):
+        to(exact)
+        return exactly(part, exact, rng)
+
+    return draw
+
+
+@pytest.mark.parametrize("given", [lambda exact: exact, lambda exact: [2.0 * exact[1:]]])
+def test_a_planted_leak_is_seen(monkeypatch, given):
+    replace_everywhere(
+        monkeypatch, spend.draw, leaking(lambda exact: noisy_quantile(given(exact), 0.1, 1.0))
+    )
+    seen = followed(monkeypatch, COUNTS).outside()
+    assert seen == {"hypotheses.quantiles.noisy_quantile"}
+
+
+def test_what_is_released_without_noise_is_seen(monkeypatch):
+    replace_everywhere(monkeypatch, spend.draw, lambda part, exact, rng: 2 * exact)
+    outside = followed(monkeypatch, COUNTS).outside()
+    assert "release.release.Release.__post_init__" in outside
+    assert any(name.startswith("results.") for name in outside)
+
+
+X = taint.traced(np.arange(6), True)
+
+
+@pytest.mark.parametrize(
+    "derived",
+    [
+        lambda np: X + 1,
+        lambda np: 2.0 * X[::2],
+        lambda np: X.reshape(2, 3).sum(axis=0),
+        lambda np: X.astype(float).T,
+        lambda np: np.eye(6) @ X,
+        lambda np: np.asarray(X, dtype=float),
+        lambda np: np.ascontiguousarray(X[::2]),
+        lambda np: np.array([X, X]),
+        lambda np: np.concatenate((np.zeros(2), X)),
+        lambda np: np.bincount(X),
+        lambda np: np.where(X > 2, 1, 0),
+        lambda np: np.unique(X, return_counts=True)[1],
+        lambda np: np.einsum("i,i->i", X, X),
+        lambda np: stored(np.zeros(6), slice(None), X),
+        lambda np: stored(np.zeros((2, 3)), (0, X[:3] % 3), 1.0),
+        lambda np: viewed(np.zeros((2, 6))),
+        lambda np: added(np.zeros(6)),
+        lambda np: np.minimum(X, 3, out=np.zeros(6, dtype=int)),
+    ],
+)
+def test_a_mark_goes_on(derived):
+    assert taint.is_marked(derived(taint.MAKING))
+
+
+def stored(array, place, value):
+    array[place] = value
+    return array
+
+
+def viewed(array):
+    array.T[:, 0] = X
+    return array
+
+
+def added(array):
+    np.add.at(array, X, 1)
+    return array
+
+
+def test_what_has_no_data_has_no_mark():
+    made = taint.MAKING.zeros(6)
+    for array in (made, made + 1, np.concatenate((made, [1.0])), made.reshape(2, 3), np.arange(3)):
+        assert not taint.is_marked(array)

@@ -1,0 +1,300 @@
+"""Arrays that hold un-noised data, followed from the encoder to the noise.
+
+Every array that an encoder stores is marked. The mark goes on to what NumPy computes of it, to
+lists and arrays that it is written into, and through compiled loops and the linear solver; it ends
+where noise is added, in `privrank.mechanisms.spend.draw`. A tracer sees which functions of the
+package are given a marked array: as an argument, within one (a tuple, a dataclass, a partial
+function, what a function closes over), or as what a method belongs to. The encoders' own classes
+are closed boxes, which the public classes carry; `house/test_architecture.py` says who opens them.
+
+What is not followed: plain numbers (a count that was taken out of an array, a scalar of NumPy) and
+arrays that are made of them, what SciPy and other libraries return, and other processes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from contextlib import contextmanager
+from functools import partial
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from pathlib import Path
+from types import FunctionType, MethodType, ModuleType
+
+import numpy as np
+from constantnoise import replace_everywhere
+
+from privrank import kernels
+from privrank.encode.encoded import Encoded, Rows
+from privrank.encode.encodedsample import EncodedSample
+from privrank.encode.groups import EncodedGroups
+from privrank.mechanisms import spend
+from privrank.util import solvers
+
+PACKAGE = Path(spend.__file__).parents[1]
+PLACE = str(PACKAGE)
+DRAW = spend.draw.__code__
+TRUSTED = {"privacy", "encode", "mechanisms", "published"}
+HOLDING = {*TRUSTED, "kernels"}
+BOXES = (Encoded, EncodedSample, EncodedGroups)
+COPIED = ("array", "asarray", "ascontiguousarray")
+MADE = ("empty", "full", "ones", "zeros")
+DEEPEST = 5
+
+
+class Traced(np.ndarray):
+    """An array that knows whether un-noised data are in it."""
+
+    marked = False
+
+    def __array_finalize__(self, source):
+        self.marked = getattr(source, "marked", False)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=(), **more):
+        plain = {**more, **({"out": tuple(map(bare, out))} if out else {})}
+        found = getattr(ufunc, method)(*map(bare, inputs), **plain)
+        marked = any(map(is_marked, (*inputs, *out, *more.values())))
+        if method == "at":
+            return inputs[0].mark(marked) if isinstance(inputs[0], Traced) else None
+        if not out:
+            return traced(found, marked)
+        for kept in out:
+            if isinstance(kept, Traced):
+                kept.mark(marked)
+        return out[0] if isinstance(out[0], Traced) else traced(found, marked)
+
+    def __array_function__(self, function, types, given, more):
+        found = function(*bare(given), **bare(more))
+        return traced(found, is_marked(given) or is_marked(more))
+
+    def __setitem__(self, place, value):
+        super().__setitem__(bare(place), bare(value))
+        self.mark(is_marked(value) or is_marked(place))
+
+    def mark(self, marked):
+        """Mark the array and those it is a view of, if there is a reason to."""
+        array = self
+        while marked and isinstance(array, Traced):
+            array.marked = True
+            array = array.base
+
+
+def bare(thing):
+    """The same without marks, for NumPy's own functions; it shares the memory."""
+    if isinstance(thing, Traced):
+        return thing.view(np.ndarray)
+    if type(thing) in (list, tuple):
+        return type(thing)(bare(part) for part in thing)
+    return {name: bare(part) for name, part in thing.items()} if type(thing) is dict else thing
+
+
+def traced(thing, marked):
+    """What a function returned, its arrays marked or not."""
+    if isinstance(thing, np.ndarray):
+        array = thing.view(Traced)
+        array.marked = marked
+        return array
+    if isinstance(thing, tuple) and hasattr(thing, "_fields"):
+        return type(thing)(*(traced(part, marked) for part in thing))
+    return (
+        type(thing)(traced(part, marked) for part in thing)
+        if type(thing) in (list, tuple)
+        else thing
+    )
+
+
+def is_marked(thing, depth=DEEPEST):
+    """Whether there is a marked array in an argument."""
+    if isinstance(thing, np.ndarray):
+        return type(thing) is Traced and thing.marked
+    if depth == 0 or isinstance(thing, (str, int, float, type, type(None), *BOXES)):
+        return False
+    return any(is_marked(part, depth - 1) for part in parts_of(thing))
+
+
+def parts_of(thing):
+    """What an argument holds."""
+    if isinstance(thing, (list, tuple, set, frozenset)):
+        return thing
+    if isinstance(thing, dict):
+        return thing.values()
+    if dataclasses.is_dataclass(thing):
+        return [getattr(thing, each.name, None) for each in dataclasses.fields(thing)]
+    if isinstance(thing, partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, MethodType):
+        return [thing.__self__]
+    if isinstance(thing, FunctionType) and thing.__closure__:
+        return [cell.cell_contents for cell in thing.__closure__ if filled(cell)]
+    return []
+
+
+def filled(cell):
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # a function that is not defined yet
+        return False
+
+
+def room_of(path):
+    return Path(path).relative_to(PACKAGE).parts[0]
+
+
+class Watch:
+    """Which functions of the package are given marked arrays, and where these come from."""
+
+    def __init__(self):
+        self.received = set()
+        self.boxes = 0
+
+    def listen(self, frame, event, argument):
+        """Look at what a function is given; listen to its lines only where noise is added."""
+        code = frame.f_code
+        if not code.co_filename.startswith(PLACE) or code.co_name == "<module>":
+            return None
+        name = (code.co_filename, code.co_qualname)
+        if name not in self.received:
+            count = code.co_argcount + code.co_kwonlyargcount
+            count += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+            given = frame.f_locals
+            if any(is_marked(given.get(each)) for each in code.co_varnames[:count]):
+                self.received.add(name)
+        return self.draw if code is DRAW else None
+
+    def draw(self, frame, event, argument):
+        """What a draw returns holds noise."""
+        if event == "return" and isinstance(argument, Traced):
+            argument.marked = False
+        return self.draw
+
+    def outside(self):
+        """Names of the functions outside the trusted rooms, as room.module.function."""
+        return {dotted(*name) for name in self.received if room_of(name[0]) not in TRUSTED}
+
+    def inside(self):
+        """Names of those in the trusted rooms."""
+        return {dotted(*name) for name in self.received} - self.outside()
+
+
+def dotted(path, function):
+    module = ".".join(Path(path).relative_to(PACKAGE).with_suffix("").parts)
+    return f"{module}.{function.replace('.<locals>', '')}"
+
+
+@contextmanager
+def watching(patch):
+    """Mark what encoders store, and listen to all calls of this thread, until the block ends."""
+    watch = Watch()
+    for box in BOXES:
+        patch.setattr(box, "__init__", storing(box, box.__init__, watch))
+    for name, module in list(sys.modules.items()):
+        room = name.removeprefix("privrank.").partition(".")[0]
+        if room == "kernels" and any(hasattr(loop, "py_func") for loop in vars(module).values()):
+            loops = crossed(module, watch)
+            patch.setitem(sys.modules, name, loops)
+            patch.setattr(kernels, name.rpartition(".")[2], loops)
+        elif name.startswith("privrank.") and getattr(module, "np", None) is np:
+            patch.setattr(module, "np", MAKING if room in HOLDING else COPYING)
+    for routine in (solvers.attempt, solvers.solve):
+        replace_everywhere(patch, routine, passing(routine))
+    before = sys.gettrace()
+    sys.settrace(watch.listen)
+    try:
+        yield watch
+    finally:
+        sys.settrace(before)
+
+
+def storing(box, exact, watch):
+    def __init__(self, *given, **more):
+        exact(self, *given, **more)
+        watch.boxes += 1
+        for name in box.__slots__:
+            if name.startswith("_"):
+                setattr(self, name, holding(getattr(self, name)))
+
+    return __init__
+
+
+def holding(thing):
+    """What an encoder stores, with marks."""
+    if isinstance(thing, np.ndarray):
+        return traced(thing, True)
+    if isinstance(thing, tuple):
+        return tuple(map(holding, thing))
+    if isinstance(thing, Rows):
+        return Rows(*(holding(part) for part in parts_of(thing)))
+    return thing
+
+
+def holds_traced(source):
+    if isinstance(source, np.ndarray):
+        return type(source) is Traced
+    return type(source) in (list, tuple) and any(map(holds_traced, source))
+
+
+def copying(exact):
+    """A function that copies arrays, and would leave their marks behind."""
+
+    def function(source, *given, **more):
+        found = exact(source, *given, **more)
+        return traced(found, is_marked(source)) if holds_traced(source) else found
+
+    return function
+
+
+def passing(exact):
+    """A routine of a library, which marks what it finds for marked arrays."""
+
+    def function(*given, **more):
+        marked = is_marked(given)
+        found = exact(*given, **more)
+        return traced(found, True) if marked else found
+
+    return function
+
+
+def making(exact):
+    """A function that makes new arrays, which what is written into them may mark."""
+
+    def function(*given, **more):
+        return traced(exact(*given, **more), is_marked(given))
+
+    return function
+
+
+class Numpy:
+    """NumPy as a module of the package sees it, with some functions that keep marks."""
+
+    def __init__(self, kept):
+        vars(self).update(kept)
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+
+COPYING = Numpy({name: copying(getattr(np, name)) for name in COPIED})
+MAKING = Numpy(vars(COPYING) | {name: making(getattr(np, name)) for name in MADE})
+
+
+def crossed(module, watch):
+    """A module of compiled loops, which take plain arrays, as others import it."""
+    found = ModuleType(module.__name__)
+    for name, loop in vars(module).items():
+        setattr(found, name, crossing(loop, watch) if hasattr(loop, "py_func") else loop)
+    return found
+
+
+def crossing(loop, watch):
+    code = loop.py_func.__code__
+
+    def function(*given):
+        marked = is_marked(given)
+        if marked:
+            watch.received.add((code.co_filename, code.co_qualname))
+        for array in given:
+            if isinstance(array, Traced):
+                array.mark(marked)
+        return traced(loop(*bare(given)), marked)
+
+    return function
