@@ -8,12 +8,14 @@ function, what a function closes over), or as what a method belongs to. The enco
 are closed boxes, which the public classes carry; `house/test_architecture.py` says who opens them.
 
 What is not followed: plain numbers (a count that was taken out of an array, a scalar of NumPy) and
-arrays that are made of them, what SciPy and other libraries return, and other processes.
+arrays that are made of them, what generators and libraries beside NumPy return, other processes.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -33,7 +35,7 @@ from privrank.util import solvers
 
 PACKAGE = Path(spend.__file__).parents[1]
 PLACE = str(PACKAGE)
-DRAW = spend.draw.__code__
+DRAW, SPEND = spend.draw.__code__, spend.spend.__code__
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
 HOLDING = {*TRUSTED, "kernels"}
 BOXES = (Encoded, EncodedSample, EncodedGroups)
@@ -96,11 +98,8 @@ def traced(thing, marked):
         return array
     if isinstance(thing, tuple) and hasattr(thing, "_fields"):
         return type(thing)(*(traced(part, marked) for part in thing))
-    return (
-        type(thing)(traced(part, marked) for part in thing)
-        if type(thing) in (list, tuple)
-        else thing
-    )
+    parts = type(thing) in (list, tuple)
+    return type(thing)(traced(part, marked) for part in thing) if parts else thing
 
 
 def is_marked(thing, depth=DEEPEST):
@@ -136,29 +135,40 @@ def filled(cell):
         return False
 
 
-def room_of(path):
-    return Path(path).relative_to(PACKAGE).parts[0]
+def room_of(code):
+    """The room of the package that a function's code is in."""
+    return Path(code.co_filename).relative_to(PACKAGE).parts[0]
+
+
+def dotted(code):
+    """A function's module and name in it."""
+    module = ".".join(Path(code.co_filename).relative_to(PACKAGE).with_suffix("").parts)
+    return f"{module}.{code.co_qualname.replace('.<locals>', '')}"
 
 
 class Watch:
-    """Which functions of the package are given marked arrays, and where these come from."""
+    """The codes of functions that are given marked arrays, or run between spending and release."""
 
     def __init__(self):
-        self.received = set()
-        self.boxes = 0
+        self.received, self.spending = set(), set()
+        self.boxes, self.spent = 0, False
 
     def listen(self, frame, event, argument):
         """Look at what a function is given; listen to its lines only where noise is added."""
         code = frame.f_code
         if not code.co_filename.startswith(PLACE) or code.co_name == "<module>":
             return None
-        name = (code.co_filename, code.co_qualname)
-        if name not in self.received:
+        if code not in self.received:
             count = code.co_argcount + code.co_kwonlyargcount
             count += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
             given = frame.f_locals
             if any(is_marked(given.get(each)) for each in code.co_varnames[:count]):
-                self.received.add(name)
+                self.received.add(code)
+        self.spent = self.spent or code is SPEND
+        if self.spent:
+            self.spending.add(code)
+        if code.co_name.startswith("release_"):
+            return self.release
         return self.draw if code is DRAW else None
 
     def draw(self, frame, event, argument):
@@ -167,18 +177,24 @@ class Watch:
             argument.marked = False
         return self.draw
 
+    def release(self, frame, event, argument):
+        """Where a release is returned all is drawn."""
+        self.spent = self.spent and event != "return"
+        return self.release
+
     def outside(self):
         """Names of the functions outside the trusted rooms, as room.module.function."""
-        return {dotted(*name) for name in self.received if room_of(name[0]) not in TRUSTED}
+        return {dotted(code) for code in self.received if room_of(code) not in TRUSTED}
 
     def inside(self):
         """Names of those in the trusted rooms."""
-        return {dotted(*name) for name in self.received} - self.outside()
+        return {dotted(code) for code in self.received if room_of(code) in TRUSTED}
 
 
-def dotted(path, function):
-    module = ".".join(Path(path).relative_to(PACKAGE).with_suffix("").parts)
-    return f"{module}.{function.replace('.<locals>', '')}"
+def load_kernels():
+    """Import the compiled loops, which are imported where they are used."""
+    for module in pkgutil.iter_modules(kernels.__path__):
+        importlib.import_module(f"privrank.kernels.{module.name}")
 
 
 @contextmanager
@@ -286,12 +302,10 @@ def crossed(module, watch):
 
 
 def crossing(loop, watch):
-    code = loop.py_func.__code__
-
     def function(*given):
         marked = is_marked(given)
         if marked:
-            watch.received.add((code.co_filename, code.co_qualname))
+            watch.received.add(loop.py_func.__code__)
         for array in given:
             if isinstance(array, Traced):
                 array.mark(marked)

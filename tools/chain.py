@@ -2,14 +2,17 @@
 
 A reviewer of the privacy claim reads the functions that are entered from the construction of a
 model until its release exists. This traces them, and counts the lines of code in their bodies,
-without docstrings, comments and empty lines: `make chain`.
+without docstrings, comments and empty lines: `make chain`. The papers' own algorithms are counted
+apart. Of all functions it says which are given un-noised data (`tests/taint.py`).
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import os
 import sys
+import tempfile
 import threading
 import tokenize
 import warnings
@@ -23,10 +26,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 PACKAGE = str(ROOT / "privrank")
 
 import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 from catalogue import CATALOGUE  # noqa: E402
+from taint import TRUSTED, load_kernels, watching  # noqa: E402
 
-RELEASES = "release_"
-TRUSTED = {"privacy", "encode", "mechanisms", "published"}
+RELEASES, APART = "release_", "published"
 
 
 class Chain:
@@ -85,33 +89,49 @@ def lines_of_code(path: str) -> dict[int, int]:
 
 
 def main() -> None:
-    chain = Chain()
-    with warnings.catch_warnings():
+    chain, given = Chain(), set()
+    load_kernels()
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as empty:
         warnings.simplefilter("ignore")
+        os.environ["PRIVRANK_CACHE"] = empty  # null distributions are drawn, whoever counts
         for case in CATALOGUE.values():
-            chain.follow(case)
-    total: dict[str, dict[str, int]] = {}
-    seen: set[tuple[str, int]] = set()
-    for phase, codes in chain.entered.items():
-        total[phase] = defaultdict(int)
-        for code in sorted(codes, key=function_of):
-            where = function_of(code)
-            size = lines_of_code_of(where)
-            if where not in seen and size:
-                seen.add(where)
-                total[phase][module_name(where[0])] += size
-    both = {**total["encode"]}
-    for module, size in total["release"].items():
-        both[module] = both.get(module, 0) + size
-    for module, size in sorted(both.items(), key=lambda pair: -pair[1]):
+            with pytest.MonkeyPatch.context() as patch, watching(patch) as watch:
+                chain.follow(case)
+            given |= watch.received
+    encoding = lines_by_module(chain.entered["encode"])
+    both = lines_by_module(chain.entered["encode"] | chain.entered["release"])
+    apart = {module: size for module, size in both.items() if room(module) == APART}
+    rest = {module: size for module, size in both.items() if room(module) != APART}
+    for module, size in sorted(rest.items(), key=lambda pair: -pair[1]):
         print(f"{size:6d}  {module}")
-    after = sum(total["release"].values())
-    print(f"{sum(both.values()):6d}  lines of code in {len(both)} modules")
-    print(f"{after:6d}  of them entered first after encoding")
-    handed = sum(size for module, size in both.items() if module.partition(".")[0] in TRUSTED)
-    print(
-        f"{handed:6d}  of them in rooms that are handed encoded data; the rest sees public numbers"
-    )
+    say(rest, "from a data frame to its release")
+    print(f"{sum(both.values()) - sum(encoding.values()):6d}  of them entered first after encoding")
+    for name in sorted(TRUSTED - {APART}):
+        say({module: size for module, size in rest.items() if room(module) == name}, f"in {name}/")
+    say(apart, "of the papers' own algorithms, apart")
+    handed = lines_by_module(given)
+    say({m: n for m, n in handed.items() if room(m) in TRUSTED}, "given un-noised data")
+    outside = {m: n for m, n in handed.items() if room(m) not in TRUSTED}
+    say(outside, f"more given some outside the four rooms: {', '.join(sorted(outside))}")
+
+
+def say(sizes: dict[str, int], what: str) -> None:
+    """Print a sum of lines."""
+    print(f"{sum(sizes.values()):6d}  lines of code in {len(sizes)} modules {what}")
+
+
+def room(module: str) -> str:
+    """Return the room of a module."""
+    return module.partition(".")[0]
+
+
+def lines_by_module(codes: set[CodeType]) -> dict[str, int]:
+    """Return the lines of the functions of these codes, by module."""
+    sizes: dict[str, int] = defaultdict(int)
+    for where in {function_of(code) for code in codes}:
+        if size := lines_of_code_of(where):
+            sizes[module_name(where[0])] += size
+    return dict(sizes)
 
 
 _FILES: dict[str, dict[int, int]] = {}

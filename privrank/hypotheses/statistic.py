@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.twosamples import Distance
+from privrank.release.plan import Plan
 from privrank.util.checks import warn_few
 
 __all__ = ["Comparison", "Decision", "RandomBit", "Statistic", "null_for"]
@@ -123,13 +124,13 @@ class Decision:
     scale : callable
         Maps epsilon to the scale of the noise on each statistic, 0 where none is added.
     decide : callable
-        Maps the statistic of the data and those of the re-labellings, epsilon and a generator to
+        Maps the statistic of the data and those of the re-labellings, the plan and a generator to
         the bit. The proof that it is private stands where it is defined.
     """
 
     form: Literal["decision", "bit"]
     scale: Callable[[float], float]
-    decide: Callable[[FloatArray, float, np.random.Generator | None], int]
+    decide: Callable[[FloatArray, Plan, np.random.Generator | None], int]
 
 
 @dataclass(frozen=True, slots=True)

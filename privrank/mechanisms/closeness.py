@@ -295,7 +295,7 @@ def _drawn(
 ) -> int:
     """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""
     if asked.decision is not None:
-        return asked.decision.decide(statistics, plan.parts[DECISION].epsilon, rng)
+        return asked.decision.decide(statistics, plan, rng)
     scale, noisy = plan.number("scale"), statistics[0]
     if scale > 0:
         noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]

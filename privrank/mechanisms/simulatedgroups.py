@@ -56,5 +56,5 @@ def _rejects(
     ]
     statistics = permuted(EncodedGroups(facts, parts), asked, plan, public, rng)[:, 0]
     if asked.decision is not None:
-        return float(asked.decision.decide(statistics, plan.parts[DECISION].epsilon, rng))
+        return float(asked.decision.decide(statistics, plan, rng))
     return rejection_probability(statistics, plan.number("scale"), alpha)

@@ -36,6 +36,8 @@ from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
 from privrank.mechanisms.statistics.categories import excess
 from privrank.mechanisms.statistics.omnibus import multinomial
 from privrank.privacy.noise import draw_bit, draw_uniforms
+from privrank.release.plan import Plan
+from privrank.release.release import DECISION
 
 __all__ = [
     "COINS",
@@ -256,11 +258,11 @@ def _closeness(
     offset: float,
     sensitivity: float,
     statistics: FloatArray,
-    epsilon: float,
+    plan: Plan,
     rng: np.random.Generator | None,
 ) -> int:
     z = (float(statistics[0]) - offset) / sensitivity
-    return draw_bit(_sigmoid(epsilon * z), rng)
+    return draw_bit(_sigmoid(plan.parts[DECISION].epsilon * z), rng)
 
 
 def _sigmoid(x: float) -> float:

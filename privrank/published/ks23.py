@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from privrank.hypotheses.statistic import Decision
 from privrank.mechanisms.smoothing import noise_cell, noise_scale
 from privrank.privacy.noise import draw_cells
+from privrank.release.plan import Plan
 
 __all__ = ["decision", "kim_schrab_reject"]
 
@@ -33,17 +34,13 @@ def decision(sensitivity: float, alpha: float) -> Decision:
     **Privacy.** Noise of scale 2 sensitivity / epsilon on every statistic: `kim_schrab_reject`.
     """
     scale = partial(noise_scale, 2.0, sensitivity)
-    return Decision("decision", scale, partial(_decide, sensitivity, alpha))
+    return Decision("decision", scale, partial(_decide, alpha))
 
 
 def _decide(
-    sensitivity: float,
-    alpha: float,
-    statistics: FloatArray,
-    epsilon: float,
-    rng: np.random.Generator | None,
+    alpha: float, statistics: FloatArray, plan: Plan, rng: np.random.Generator | None
 ) -> int:
-    scale = noise_scale(2.0, sensitivity, epsilon)
+    scale = plan.number("scale")
     noises = draw_cells(scale, noise_cell(scale), len(statistics), rng)
     return int(kim_schrab_reject(statistics, noises, alpha))
 

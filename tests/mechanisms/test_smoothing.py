@@ -28,6 +28,8 @@ from privrank.mechanisms.statistics.permutation import (
 from privrank.privacy.noise import draw_cells
 from privrank.published import asz18, ks23
 from privrank.published.ks23 import kim_schrab_reject
+from privrank.release.plan import QUIET, PartPlan, Plan
+from privrank.release.release import DECISION
 
 S3 = np.array(list(itertools.permutations((1, 2, 3))), dtype=np.int64)
 
@@ -310,7 +312,9 @@ def test_the_bit_is_private(epsilon):
         p = p[p > 1e-290]
         assert np.abs(np.diff(np.log(p))).max() <= epsilon / 4 * (1 + 1e-9)
     bit = asz18.closeness_bit(50, 4, 3.2)
-    assert [bit.decide(np.array([v, 0.0]), epsilon, None) for v in (1e9, -1e9)] == [1, 0]
+    part = PartPlan(QUIET, 1, epsilon)
+    plan = Plan("ClosenessTest", "chi-square", "sigmoid", epsilon, 0.0, {DECISION: part})
+    assert [bit.decide(np.array([v, 0.0]), plan, None) for v in (1e9, -1e9)] == [1, 0]
     assert bit.form == "bit" and bit.scale(epsilon) == 0
 
 
