@@ -7,12 +7,10 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import wrap
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from privrank.results.tables import Table
 
 __all__ = ["latex_table"]
+
+Rows = Sequence[Sequence[str]]
 
 _SPECIAL = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -155,19 +153,26 @@ def _spanned(spans: Sequence[tuple[str, int]]) -> list[str]:
     return [" & ".join(cells) + r" \\", " ".join(rules)] if spans else []
 
 
-def _parts(table: Table, page: int) -> list[list[str]]:
+def _parts(rows: Rows, rule: int, page: int) -> list[list[str]]:
     """Return the rows of a table with their rules, in as many parts as pages are needed."""
-    rows = len(table.rows)
-    pages = max(math.ceil(rows / page), 1)
-    ends = [rows * place // pages for place in range(pages + 1)]
-    parts = [[_row(row) for row in table.rows[a:b]] for a, b in pairwise(ends)]
+    pages = max(math.ceil(len(rows) / page), 1)
+    ends = [len(rows) * place // pages for place in range(pages + 1)]
+    parts = [[_row(row) for row in rows[a:b]] for a, b in pairwise(ends)]
     for start, part in zip(ends[:-1], parts, strict=True):
-        if 0 < table.rule - start < len(part):
-            part.insert(table.rule - start, r"\midrule")
+        if 0 < rule - start < len(part):
+            part.insert(rule - start, r"\midrule")
     return parts
 
 
-def latex_table(table: Table) -> str:
+def latex_table(
+    caption: str,
+    facts: Sequence[tuple[str, str]],
+    columns: Sequence[str],
+    rows: Rows,
+    notes: Sequence[str],
+    spans: Sequence[tuple[str, int]],
+    rule: int,
+) -> str:
     r"""Return a table with caption, for an article's pages; needs booktabs and tabularx.
 
     Facts and rows are as wide as the line, and cells of several words break. The size of type is
@@ -175,26 +180,25 @@ def latex_table(table: Table) -> str:
     the rows a page; a table of more rows goes on in others of the same number. Facts, above the
     first of these, and notes, below the last, are in ``\footnotesize``.
     """
-    columns = list(zip(table.columns, *table.rows, strict=True))
-    notes = sum(math.ceil(len(note) * _LETTER * _FOOT[1] / _LINE) for note in table.notes)
-    height = _PAGE - _FOOT[2] * (notes + len(table.header) / 2.0)
-    specification, size, page = _specification(columns, height)
-    facts = max(size, "footnotesize", key=[name for name, *_ in _SIZES].index)
-    parts, made = _parts(table, page), [r"% in the preamble: \usepackage{booktabs,tabularx}"]
-    for place, rows in enumerate(parts):
-        header = table.header if place == 0 else ()
-        title = _escaped(table.title) + (" (continued)" if place else "")
+    lines = sum(math.ceil(len(note) * _LETTER * _FOOT[1] / _LINE) for note in notes)
+    height = _PAGE - _FOOT[2] * (lines + len(facts) / 2.0)
+    specification, size, page = _specification(list(zip(columns, *rows, strict=True)), height)
+    small = max(size, "footnotesize", key=[name for name, *_ in _SIZES].index)
+    parts, made = _parts(rows, rule, page), [r"% in the preamble: \usepackage{booktabs,tabularx}"]
+    for place, part in enumerate(parts):
+        header = facts if place == 0 else ()
+        title = _escaped(caption) + (" (continued)" if place else "")
         first = r"\midrule" if header else r"\toprule"
-        head = [first, *_spanned(table.spans), _row(table.columns), r"\midrule"]
+        head = [first, *_spanned(spans), _row(columns), r"\midrule"]
         made += [
             r"\begin{table}[htbp]",
             *([r"\addtocounter{table}{-1}"] if place else []),
             rf"\caption{{{title}}}",
             rf"\smallskip\{size}\setlength{{\tabcolsep}}{{{_GAP / 2:g}pt}}",
-            *([_facts(header, facts)] if header else []),
-            _tabular(specification, (*head, *rows, r"\bottomrule")),
+            *([_facts(header, small)] if header else []),
+            _tabular(specification, (*head, *part, r"\bottomrule")),
             r"\smallskip\footnotesize\raggedright",
-            *(rf"{_escaped(note)}\par" for note in table.notes if place == len(parts) - 1),
+            *(rf"{_escaped(note)}\par" for note in notes if place == len(parts) - 1),
             r"\end{table}",
         ]
     return "\n".join(made)

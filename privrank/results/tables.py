@@ -173,7 +173,9 @@ class Table:
         Of some 50 rows or more a table is longer than a page: ``summary_col(..., rows=...)`` sets
         those that are wanted.
         """
-        return latex_table(self)
+        return latex_table(
+            self.title, self.header, self.columns, self.rows, self.notes, self.spans, self.rule
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows as a data frame, cells as they are printed.

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from privrank.results.latextable import latex_table
 from privrank.results.tables import Table
 
 ROOT = Path(__file__).parents[2]
@@ -176,5 +175,5 @@ def test_the_tool_reads_a_log():
 def test_the_tool_announces_each_table():
     text = TOOL.document({"a": table(), "b": table()})
     assert text.count(r"\typeout{" + TOOL.MARK) == 2
-    assert text.count(latex_table(table())) == 2
+    assert text.count(table().as_latex()) == 2
     assert r"\documentclass[10pt]{article}" in text and "geometry" not in text
