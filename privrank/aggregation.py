@@ -18,7 +18,7 @@ from privrank.local.estimates import release_consensus
 from privrank.local.releases import check_tally
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import release_aggregation
-from privrank.planning.aggregation import (
+from privrank.plans.aggregation import (
     LARGEST_SHARE,
     LEAST_SHARE,
     AggregationMethod,
@@ -105,7 +105,7 @@ class PrivateRankAggregation:
     noisy pair counts, noisy Borda totals, or one order; see :mod:`privrank.mechanisms.aggregation`.
 
     **Statistic.** The default releases what is predicted to lose least at these numbers of items
-    and units and this epsilon and delta (:mod:`privrank.planning.excess`): the counts of all pairs,
+    and units and this epsilon and delta (:mod:`privrank.plans.excess`): the counts of all pairs,
     of which it takes the order with the fewest disagreements (Kemeny's), after shrinking the counts
     as far as noise explains them (:mod:`privrank.consensus.rules`); or Borda totals, whose noise is
     less, for an order by mean rank.

@@ -17,8 +17,8 @@ from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
 from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning.comparisons import Method, Noise, plan_fit
-from privrank.planning.dependence import Dependence
+from privrank.plans.comparisons import Method, Noise, plan_fit
+from privrank.plans.dependence import Dependence
 from privrank.release.release import WORTHS, Release, check_release
 from privrank.release.survey import DesignKind, Excess
 from privrank.results.btl import BTLResult

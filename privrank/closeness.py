@@ -25,7 +25,7 @@ from privrank.mechanisms.closeness import (
     release_comparison,
 )
 from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
-from privrank.planning.details import check_extra, detail_items
+from privrank.plans.details import check_extra, detail_items
 from privrank.published import asz18, ks23
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample

@@ -17,8 +17,8 @@ from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
 from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning.comparisons import Noise, plan_selection
-from privrank.planning.dependence import Dependence
+from privrank.plans.comparisons import Noise, plan_selection
+from privrank.plans.dependence import Dependence
 from privrank.release.release import (
     DEPENDENCE,
     MOMENTS,

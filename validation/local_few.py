@@ -26,7 +26,7 @@ from privrank.local import CapBorda, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import pair_counts
-from privrank.planning.aggregation import cautions
+from privrank.plans.aggregation import cautions
 from privrank.release.release import ORDER, SCORES
 
 COMMAND = "python validation/local_few.py"

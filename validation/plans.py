@@ -23,7 +23,7 @@ import study
 import privrank as pr
 from privrank import btl
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning.comparisons import plan_choices, predicted_error
+from privrank.plans.comparisons import plan_choices, predicted_error
 from privrank.privacy.netnoise import LAW_NAMES
 from privrank.release.plan import Plan
 

@@ -32,7 +32,7 @@ from privrank.mechanisms.dependence import (
 from privrank.mechanisms.objective import Perturbation, draw_worths, perturbation
 from privrank.mechanisms.spend import draw, spend
 from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
-from privrank.planning.choice import OUTPUT, Choice
+from privrank.plans.choice import OUTPUT, Choice
 from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of

@@ -18,7 +18,7 @@ from privrank.distributions.links import UNIT_ROUNDOFF, Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import draw
 from privrank.mechanisms.tallies import met, net_wins, wins_met
-from privrank.planning.choice import LEAST_RIDGE, OUTPUT
+from privrank.plans.choice import LEAST_RIDGE, OUTPUT
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.privacy.sensitivity import objective_scale
 from privrank.release.plan import PartPlan, Plan, Setting

@@ -1,1 +1,1 @@
-"""What a fit will release and what a test can detect, from public numbers alone."""
+"""Power, sizes and effects of tests: simulated from public numbers alone."""

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.inversion import pvalues
 from privrank.local.protocols import Asking
-from privrank.planning.choice import Choice
-from privrank.planning.comparisons import Method, plan_fit
-from privrank.planning.dependence import Dependence
 from privrank.planning.simulation import Outcome, all_of, share_of
+from privrank.plans.choice import Choice
+from privrank.plans.comparisons import Method, plan_fit
+from privrank.plans.dependence import Dependence
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.power.fits import Fits
 from privrank.power.stated import check_work

@@ -16,8 +16,8 @@ from privrank.distributions.mallows import Mallows
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
-from privrank.planning.aggregation import AggregationMethod, Releases
 from privrank.planning.simulation import mean_of
+from privrank.plans.aggregation import AggregationMethod, Releases
 from privrank.power.base import Dependent, Estimate, Point, Power, Range, each_of
 from privrank.power.consensusfits import Central, Local, Loss
 from privrank.power.stated import check_work

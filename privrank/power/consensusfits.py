@@ -24,7 +24,7 @@ from privrank.local.estimates import Votes, release_consensus
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.releases import public_order
 from privrank.mechanisms.aggregation import consensus_in, pair_counts
-from privrank.planning.aggregation import AggregationMethod, Releases
+from privrank.plans.aggregation import AggregationMethod, Releases
 from privrank.release.connected import groups_of
 from privrank.release.release import ORDER, Release
 from privrank.release.survey import PairCounts, Sample

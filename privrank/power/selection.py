@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.local.protocols import Asking
-from privrank.planning.choice import Choice
-from privrank.planning.comparisons import plan_selection
-from privrank.planning.dependence import Dependence
 from privrank.planning.simulation import Outcome, share_of
+from privrank.plans.choice import Choice
+from privrank.plans.comparisons import plan_selection
+from privrank.plans.dependence import Dependence
 from privrank.power.base import Dependent, Estimate, Point, Power, Range
 from privrank.power.fits import Fits
 from privrank.power.stated import check_work

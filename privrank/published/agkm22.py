@@ -57,8 +57,8 @@ from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.encode.encodedsample import EncodedSample
 from privrank.mechanisms.aggregation import Found, release_votes
 from privrank.mechanisms.spend import draw
-from privrank.planning.aggregation import plan_of
-from privrank.planning.excess import unit_steps
+from privrank.plans.aggregation import plan_of
+from privrank.plans.excess import unit_steps
 from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.noise import DiscreteLaplace, draw_below
 from privrank.privacy.sensitivity import RankingReach

@@ -27,8 +27,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from privrank.planning.aggregation import plan_of
-from privrank.planning.excess import unit_steps
+from privrank.plans.aggregation import plan_of
+from privrank.plans.excess import unit_steps
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.published.agkm22 import QUERIES, release

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from privrank.planning.aggregation import cautions, remedy
+from privrank.plans.aggregation import cautions, remedy
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.release import PAIR_COUNTS, PAIRS, SCORE, TOTALS, Release

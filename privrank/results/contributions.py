@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from privrank.planning.choice import Choice
-from privrank.planning.contributions import Activity, difference_errors
+from privrank.plans.choice import Choice
+from privrank.plans.contributions import Activity, difference_errors
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.results.guarantee import noise_source, promise, seed_notes, spent, units

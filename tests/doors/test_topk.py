@@ -13,7 +13,7 @@ from scipy.stats import norm
 import privrank as pr
 from privrank.distributions.links import LOGIT
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning.choice import Choice
+from privrank.plans.choice import Choice
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release

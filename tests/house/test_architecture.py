@@ -26,6 +26,7 @@ ROOMS = (
     "hypotheses",
     "bradley_terry",
     "consensus",
+    "plans",
     "planning",
     "encode",
     "mechanisms",
@@ -313,7 +314,7 @@ MAY_FAIL = {
     "consensus.kemeny": {"LinearConstraint", "milp"},
     "encode.predictor": {"eigvalsh", "matrix_rank"},
     "mechanisms.capped": {"minimize", "qr", "svd"},
-    "planning.comparisons": {"minimize_scalar"},
+    "plans.comparisons": {"minimize_scalar"},
 }
 SOLVERS = ("scipy.linalg", "scipy.optimize", "scipy.sparse.linalg", "numpy.linalg")
 

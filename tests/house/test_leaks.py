@@ -16,7 +16,7 @@ from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
 from privrank.encode.encoded import Encoded
-from privrank.planning.comparisons import plan_choices
+from privrank.plans.comparisons import plan_choices
 from privrank.privacy.radius import Radius
 
 # Four items named like anybody's, and a canary in every place a user's frame can hold one.

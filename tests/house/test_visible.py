@@ -28,9 +28,9 @@ from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
 from privrank.encode import counting, paircounts, ranks
 from privrank.encode.encoded import Encoded
-from privrank.planning import aggregation as rankplan
-from privrank.planning import comparisons as plan
-from privrank.planning import dependence
+from privrank.plans import aggregation as rankplan
+from privrank.plans import comparisons as plan
+from privrank.plans import dependence
 from privrank.privacy import noise
 from privrank.release import survey as design
 from privrank.release.survey import PairCounts

@@ -18,8 +18,8 @@ from privrank.consensus.orders import kemeny_score
 from privrank.encode.samples import EncodedSample, encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.spend import draw
-from privrank.planning import aggregation as rankplan
-from privrank.planning.excess import totals_scale, unit_steps
+from privrank.plans import aggregation as rankplan
+from privrank.plans.excess import totals_scale, unit_steps
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

@@ -14,7 +14,7 @@ from privrank.consensus.orders import kemeny_score
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.aggregation import half_votes, pair_counts
-from privrank.planning.excess import unit_steps
+from privrank.plans.excess import unit_steps
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.radius import SLACK

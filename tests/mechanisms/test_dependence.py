@@ -25,8 +25,8 @@ from privrank.mechanisms.dependence import (
     round_expected,
     strongest,
 )
-from privrank.planning import dependence as planning
-from privrank.planning.dependence import choose_form
+from privrank.plans import dependence as planning
+from privrank.plans.dependence import choose_form
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
 from privrank.release import survey as surveys

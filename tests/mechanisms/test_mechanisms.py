@@ -32,7 +32,7 @@ from privrank.mechanisms import comparisons as mechanisms
 from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.mechanisms.dependence import FINE, pair_moments, round_expected
-from privrank.planning.choice import Choice
+from privrank.plans.choice import Choice
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.radius import SLACK

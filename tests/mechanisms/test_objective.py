@@ -22,7 +22,7 @@ from privrank.distributions.links import PROBIT, Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning.choice import Choice
+from privrank.plans.choice import Choice
 from privrank.privacy.sensitivity import (
     LOGISTIC,
     LossBounds,

@@ -23,8 +23,8 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.identity import IdentityMethod
 from privrank.mechanisms import samples
 from privrank.mechanisms.capped import capped_norm
-from privrank.planning.aggregation import AggregationMethod
-from privrank.planning.comparisons import Method, Noise
+from privrank.plans.aggregation import AggregationMethod
+from privrank.plans.comparisons import Method, Noise
 from privrank.uniformity import UniformityMethod, ask
 
 ITEMS = list("abc")

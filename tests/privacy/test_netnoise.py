@@ -11,7 +11,7 @@ from scipy.stats import chisquare, norm
 import privrank as pr
 from privrank.hypotheses.tails import noisy_tail
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning.choice import Choice
+from privrank.plans.choice import Choice
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import LAW_NAMES, cell_noise, count_noise, net_noise, noise_choices

@@ -13,7 +13,7 @@ import privrank as pr
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.distributions.links import find
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.planning import comparisons as plan
+from privrank.plans import comparisons as plan
 from privrank.release.survey import Design, PairCounts
 
 UNIVERSITY, IMMIGRATION = pr.datasets.load_university(), pr.datasets.load_immigration()

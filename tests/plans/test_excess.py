@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.planning.aggregation import plan_aggregation, predicted_excess, remedy
-from privrank.planning.excess import AHEAD, PAIR_KINDS, TIE, TIE_SHARE, predicted_excesses
+from privrank.plans.aggregation import plan_aggregation, predicted_excess, remedy
+from privrank.plans.excess import AHEAD, PAIR_KINDS, TIE, TIE_SHARE, predicted_excesses
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian
 from privrank.release.release import PAIRS, SCORE, TOTALS

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.planning.choice import Choice
-from privrank.planning.comparisons import plan_fit, predicted_error
+from privrank.plans.choice import Choice
+from privrank.plans.comparisons import plan_fit, predicted_error
 from privrank.release.survey import Design, PairCounts
 
 __all__ = ["Activity", "difference_errors", "planned_fits"]
@@ -83,7 +83,7 @@ def difference_errors(
 ) -> tuple[float, float]:
     """Predict the root mean squared error of a difference of two worths, and what samples add.
 
-    Given a fit and the rows it keeps (:func:`privrank.planning.comparisons.predicted_error`, here
+    Given a fit and the rows it keeps (:func:`privrank.plans.comparisons.predicted_error`, here
     of a contrast of squared length 2); samples alone are those of a fit without privacy.
     """
     some = max(rows, 1.0)

@@ -12,8 +12,8 @@ from scipy.optimize import minimize_scalar
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
 from privrank.bradley_terry.ridge import default_ridge, nominal_information
 from privrank.distributions.links import LOGIT, Link
-from privrank.planning.choice import BALANCED, DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
-from privrank.planning.dependence import Dependence, Form, asked_form, choose_form
+from privrank.plans.choice import BALANCED, DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
+from privrank.plans.dependence import Dependence, Form, asked_form, choose_form
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.netnoise import (
     NoiseName,

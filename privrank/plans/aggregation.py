@@ -11,7 +11,7 @@ import numpy as np
 
 from privrank.consensus.intervals import difference_variance
 from privrank.consensus.rules import Rule
-from privrank.planning.excess import (
+from privrank.plans.excess import (
     PAIR_KINDS,
     Kind,
     choose,
@@ -107,7 +107,7 @@ def plan_aggregation(
     **Statistic.** `auto` takes the release with the least :func:`predicted_excesses`. A larger
     epsilon or delta makes none of them larger, as a release without delta remains one with delta:
     so it cannot lead to a worse one, by this prediction. Where they tie
-    (:func:`privrank.planning.excess.choose`) pairs are released, which say more, and whose Kemeny
+    (:func:`privrank.plans.excess.choose`) pairs are released, which say more, and whose Kemeny
     order is right where majorities are not those of scores.
     """
     steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)
