@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -109,13 +110,11 @@ class Null:
         low, high = int(self.values[0]) - reach, int(self.values[-1]) + reach
         if self.pvalue(high, law, lot) > alpha:
             return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.pvalue(middle, law, lot) <= alpha:
-                high = middle
-            else:
-                low = middle
-        return high
+        values = range(low + 1, high + 1)
+        rejected = bisect_left(
+            values, True, key=lambda value: self.pvalue(value, law, lot) <= alpha
+        )
+        return values[rejected]
 
 
 def null_of(

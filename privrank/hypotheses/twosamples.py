@@ -46,6 +46,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.util.solvers import bracket
+
 __all__ = ["THRESHOLD_LEVEL", "Distance"]
 
 FloatArray = NDArray[np.float64]
@@ -187,10 +189,7 @@ def _least(falling: Callable[[float], float], level: float, scale: float) -> flo
     low, high = 0.0, scale
     while falling(high) > level:
         low, high = high, 2.0 * high
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if falling(middle) > level else (low, middle)
-    return high
+    return bracket(lambda u: falling(u) > level, low, high, _HALVINGS)[1]
 
 
 def _unbiased(mean: float, null_mean: float) -> float:
@@ -203,13 +202,9 @@ def _unbiased(mean: float, null_mean: float) -> float:
         return mean
     half = null_mean * math.sqrt(math.pi / 2.0)  # S / 2, as m(0) = S / sqrt(2 pi)
 
-    def short(theta: float) -> float:
+    def short(theta: float) -> bool:
         r = theta / half
         density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)
-        return mean - half * (r * (2.0 * float(ndtr(r)) - 1.0) + 2.0 * density)
+        return mean > half * (r * (2.0 * float(ndtr(r)) - 1.0) + 2.0 * density)
 
-    low, high = 0.0, mean
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if short(middle) > 0 else (low, middle)
-    return high
+    return bracket(short, 0.0, mean, _HALVINGS)[1]

@@ -67,7 +67,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.util.solvers import zero
+from privrank.util.solvers import bracket, zero
 
 __all__ = [
     "RELEASED_STEPS",
@@ -175,16 +175,14 @@ def null_threshold(statistics: FloatArray, level: float, b: float) -> float:
         return float(np.quantile(statistics, 1.0 - level, method="inverted_cdf"))
     reach = b * (4.0 - 2.0 * math.log(level))
     low, high = float(statistics.min()) - reach, float(statistics.max()) + reach
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        steps = (middle - statistics) / b
+
+    def exceeded(threshold: float) -> bool:
+        steps = (threshold - statistics) / b
         # the tail of a sum of two Laplace variables
         tail = 0.25 * np.exp(-np.abs(steps)) * (2.0 + np.abs(steps))
-        if np.where(steps > 0, tail, 1.0 - tail).mean() > level:
-            low = middle
-        else:
-            high = middle
-    return high
+        return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
+
+    return bracket(exceeded, low, high, _HALVINGS)[1]
 
 
 def rejection_probability(statistics: FloatArray, scale: float, alpha: float) -> float:
