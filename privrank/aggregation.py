@@ -27,8 +27,9 @@ from privrank.plans.aggregation import (
     plan_aggregation,
 )
 from privrank.published import agkm22, yll20
+from privrank.release.names import ORDER
 from privrank.release.plan import Plan, Setting
-from privrank.release.release import ORDER, Release, check_release
+from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget

@@ -12,7 +12,8 @@ from privrank.local import sortedorder
 from privrank.local.releases import check_protocol
 from privrank.mechanisms.objective import check_perturbation
 from privrank.release.archived import read_archive
-from privrank.release.release import WORTHS, Release, archived_link
+from privrank.release.names import WORTHS
+from privrank.release.release import Release, archived_link
 from privrank.results.base import Result
 from privrank.results.pooled import PooledResult
 from privrank.util.checks import check_alpha, is_number

@@ -19,7 +19,8 @@ from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.plans.comparisons import Method, Noise, plan_fit
 from privrank.plans.dependence import Dependence
-from privrank.release.release import WORTHS, Release, check_release
+from privrank.release.names import WORTHS
+from privrank.release.release import Release, check_release
 from privrank.release.survey import DesignKind, Excess
 from privrank.results.btl import BTLResult
 from privrank.results.fitwarnings import fit_warnings, warn_of

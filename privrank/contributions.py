@@ -12,7 +12,7 @@ from privrank.encode.comparisons import encode_comparisons
 from privrank.encode.frames import UNSTATED, declared_items
 from privrank.mechanisms.bounding import release_activity
 from privrank.plans.contributions import Activity, planned_fits
-from privrank.release.release import ACTIVITY
+from privrank.release.names import ACTIVITY
 from privrank.release.survey import Design
 from privrank.results.contributions import ContributionTradeoff
 from privrank.results.ledger import Budget

@@ -35,7 +35,8 @@ from privrank.mechanisms.statistics import categories, mallows
 from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
 from privrank.mechanisms.statistics.omnibus import impossible as count_impossible
 from privrank.published import asz18
-from privrank.release.release import STATISTIC, Release, check_release
+from privrank.release.names import STATISTIC
+from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget

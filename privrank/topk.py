@@ -19,14 +19,8 @@ from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.plans.comparisons import Noise, plan_selection
 from privrank.plans.dependence import Dependence
-from privrank.release.release import (
-    DEPENDENCE,
-    MOMENTS,
-    NET,
-    WORTHS,
-    Release,
-    check_release,
-)
+from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
+from privrank.release.release import Release, check_release
 from privrank.release.survey import DesignKind, Excess
 from privrank.results.fitwarnings import part_notes, warn_of
 from privrank.results.ledger import Budget

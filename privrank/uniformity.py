@@ -30,7 +30,8 @@ from privrank.mechanisms.statistics import norms
 from privrank.mechanisms.statistics import uniform as defaults
 from privrank.mechanisms.statistics.categories import max_count, omnibus_of, total_variation
 from privrank.published import bfz21
-from privrank.release.release import STATISTIC, Release, check_release
+from privrank.release.names import STATISTIC
+from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test

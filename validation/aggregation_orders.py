@@ -35,7 +35,7 @@ from privrank.consensus.rules import consensus_of
 from privrank.mechanisms.aggregation import half_votes, pair_counts
 from privrank.mechanisms.spend import draw
 from privrank.published import agkm22
-from privrank.release.release import ORDER, PAIRS, TOTALS
+from privrank.release.names import ORDER, PAIRS, TOTALS
 from privrank.release.survey import Sample
 
 COMMAND = "python validation/aggregation_orders.py"

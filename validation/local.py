@@ -30,7 +30,7 @@ from privrank.consensus.orders import kemeny_score
 from privrank.local import CapBorda, DuchiBall, RandomPairs, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.mechanisms.aggregation import pair_counts
-from privrank.release.release import ORDER
+from privrank.release.names import ORDER
 
 COMMAND = "PRIVRANK_SURVEYS=<folder> python validation/local.py"
 N = 5000

@@ -27,7 +27,7 @@ from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally
 from privrank.mechanisms.aggregation import pair_counts
 from privrank.plans.aggregation import cautions
-from privrank.release.release import ORDER, SCORES
+from privrank.release.names import ORDER, SCORES
 
 COMMAND = "python validation/local_few.py"
 POPULATION = 20_000

@@ -33,7 +33,7 @@ from privrank.consensus.orders import kemeny_score, kwiksort
 from privrank.local import RandomPairs, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.mechanisms.aggregation import pair_counts
-from privrank.release.release import ORDER
+from privrank.release.names import ORDER
 
 COMMAND = "PRIVRANK_SURVEYS=<folder> python validation/local_yll.py"
 SURVEYS = ("sushi", "turk_dots_3", "turk_puzzle_11")

@@ -31,7 +31,8 @@ from study import asked, least, most, table
 
 import privrank as pr
 from privrank import aggregation, btl
-from privrank.release.release import NET, PAIR_COUNTS, PAIRS, TOTALS, WINS, Release
+from privrank.release.names import NET, PAIR_COUNTS, PAIRS, TOTALS, WINS
+from privrank.release.release import Release
 
 COMMAND = "python validation/pooling.py"
 M, VOTED = 6, 5

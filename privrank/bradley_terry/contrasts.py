@@ -17,7 +17,8 @@ from privrank.bradley_terry.moments import cluster_moments, floored_moments, rel
 from privrank.bradley_terry.score import score_equations
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
-from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, Release
+from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
+from privrank.release.release import Release
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
 

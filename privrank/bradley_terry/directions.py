@@ -18,7 +18,8 @@ from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.moments import independent_scores
 from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.worths import display, groups_at, worth_map
-from privrank.release.release import NET, Release
+from privrank.release.names import NET
+from privrank.release.release import Release
 from privrank.release.survey import Design
 
 __all__ = ["Directions", "contrast_directions", "expected_answers"]

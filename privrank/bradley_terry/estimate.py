@@ -17,7 +17,8 @@ from privrank.bradley_terry.moments import (
 )
 from privrank.bradley_terry.ridge import automatic_ridge, prior_ridge
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.release.release import DEPENDENCE, LARGEST, MOMENTS, WORTHS, Release
+from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
+from privrank.release.release import Release
 from privrank.util.arrays import own
 
 __all__ = [

@@ -18,7 +18,8 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.release import LARGEST, MOMENTS, NET, Release
+from privrank.release.names import LARGEST, MOMENTS, NET
+from privrank.release.release import Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import own
 from privrank.util.solvers import square_root

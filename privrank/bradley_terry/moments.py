@@ -11,7 +11,8 @@ from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import blocks
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.score import ScoreEquations
-from privrank.release.release import CEILING, DEPENDENCE, LARGEST, MOMENTS, RESIDUAL, Release
+from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS, RESIDUAL
+from privrank.release.release import Release
 from privrank.util.solvers import spectrum
 
 __all__ = [

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from privrank.release.connected import parts_of
 from privrank.release.covariates import Covariates
-from privrank.release.release import GROUP_ANSWERS, PAIR_COUNTS, Release
+from privrank.release.names import GROUP_ANSWERS, PAIR_COUNTS
+from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 
 __all__ = ["Counts", "groups", "pair_counts", "unbiased"]

@@ -28,15 +28,8 @@ from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetLaw, equivalent_variance
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.covariates import Covariates
-from privrank.release.release import (
-    GAIN,
-    NET,
-    ORDER_EFFECT,
-    WINS,
-    WORTHS,
-    Part,
-    Release,
-)
+from privrank.release.names import GAIN, NET, ORDER_EFFECT, WINS, WORTHS
+from privrank.release.release import Part, Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import own
 

@@ -15,7 +15,7 @@ from privrank.bradley_terry.inversion import informations
 from privrank.bradley_terry.linear import ItemContrasts, times
 from privrank.bradley_terry.moments import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.sources import Expected, Source
-from privrank.release.release import DEPENDENCE
+from privrank.release.names import DEPENDENCE
 
 __all__ = ["contrast_basis", "worth_source"]
 

@@ -27,15 +27,8 @@ from privrank.consensus.intervals import (
 from privrank.consensus.orders import pair_matrix, pair_table
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.release import (
-    CONCERNED,
-    COVARIANCE,
-    PAIR_COUNTS,
-    PAIRS,
-    SCORES,
-    TOTALS,
-    Release,
-)
+from privrank.release.names import CONCERNED, COVARIANCE, PAIR_COUNTS, PAIRS, SCORES, TOTALS
+from privrank.release.release import Release
 
 __all__ = [
     "NoisyVotes",

@@ -15,7 +15,8 @@ from privrank.local import releases
 from privrank.local.protocols import Asking
 from privrank.local.tally import Tally
 from privrank.release.connected import check_connected
-from privrank.release.release import GAIN, WINS, Release
+from privrank.release.names import GAIN, WINS
+from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 
 __all__ = ["release_of"]

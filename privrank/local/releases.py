@@ -12,8 +12,9 @@ from privrank.hypotheses.nulltables import public_generator
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
 from privrank.local.tally import UNLIKELY, Tally
+from privrank.release.names import GAIN, ORDER, REJECTED, UNEVEN
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.release import GAIN, ORDER, REJECTED, UNEVEN, Release
+from privrank.release.release import Release
 from privrank.release.survey import Sample
 
 __all__ = ["Values", "check_protocol", "check_tally", "fixed_point", "public_order", "release_of"]

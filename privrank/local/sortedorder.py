@@ -20,8 +20,9 @@ from privrank.local.predicted import break_even
 from privrank.local.protocols_orders import SubRanking, pair_factor
 from privrank.local.releases import Values, release_of
 from privrank.local.tally import Tally
+from privrank.release.names import FIRST, PAIR_COUNTS, QUERIES, SETTLED, SORTED
 from privrank.release.plan import Setting
-from privrank.release.release import FIRST, PAIR_COUNTS, QUERIES, SETTLED, SORTED, Release
+from privrank.release.release import Release
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
 from privrank.results.guarantee import caption, noise_source, spent, title, units

@@ -48,7 +48,8 @@ from privrank.local.protocols import Asking, Protocol
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.releases import check_tally, release_of
 from privrank.local.tally import Tally
-from privrank.release.release import GAIN, STATISTIC, Release
+from privrank.release.names import GAIN, STATISTIC
+from privrank.release.release import Release
 from privrank.util.progress import Progress
 from privrank.util.solvers import spectrum
 

@@ -21,8 +21,9 @@ from privrank.encode.encodedsample import EncodedSample
 from privrank.mechanisms.spend import draw, spend
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation, source_of
+from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import Plan
-from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS, Release
+from privrank.release.release import Release
 
 __all__ = [
     "Found",

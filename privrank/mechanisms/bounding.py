@@ -14,8 +14,9 @@ from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.mechanisms.spend import draw, spend
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import DiscreteLaplace, draw_permutation, draw_rows, source_of
+from privrank.release.names import ACTIVITY
 from privrank.release.plan import PartPlan, Plan
-from privrank.release.release import ACTIVITY, Release
+from privrank.release.release import Release
 
 __all__ = ["activity", "bounded", "release_activity"]
 

@@ -50,8 +50,9 @@ from privrank.privacy.noise import (
     draw_permutation,
     source_of,
 )
+from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Release
+from privrank.release.release import Release
 from privrank.release.survey import Sample
 
 __all__ = [

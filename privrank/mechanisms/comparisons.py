@@ -37,8 +37,7 @@ from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
 from privrank.release.connected import check_connected
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.release import (
+from privrank.release.names import (
     CEILING,
     DEPENDENCE,
     GROUP_ANSWERS,
@@ -50,8 +49,9 @@ from privrank.release.release import (
     RESIDUAL,
     WINS,
     WORTHS,
-    Release,
 )
+from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.release import Release
 from privrank.release.survey import Design
 
 __all__ = ["plan_comparisons", "release_comparisons"]

@@ -21,8 +21,9 @@ from privrank.mechanisms.tallies import met, net_wins, wins_met
 from privrank.plans.choice import LEAST_RIDGE, OUTPUT
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.privacy.sensitivity import objective_scale
+from privrank.release.names import WORTHS
 from privrank.release.plan import PartPlan, Plan, Setting
-from privrank.release.release import WORTHS, Release
+from privrank.release.release import Release
 from privrank.release.survey import Design
 
 __all__ = [

@@ -24,8 +24,9 @@ from privrank.privacy.noise import (
     draw_uniforms,
     source_of,
 )
+from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.release import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC, Release
+from privrank.release.release import Release
 from privrank.release.survey import Sample
 
 __all__ = [

@@ -16,8 +16,8 @@ from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import permuted, public_quantiles
 from privrank.mechanisms.smoothing import rejection_probability
 from privrank.planning.simulation import Chance
+from privrank.release.names import DECISION, DETAILS, PVALUE
 from privrank.release.plan import Plan
-from privrank.release.release import DECISION, DETAILS, PVALUE
 from privrank.release.survey import Sample
 
 __all__ = ["comparison_rejects"]

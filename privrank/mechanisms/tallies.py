@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.linear import blocks
 from privrank.encode.encoded import Encoded
 from privrank.release.covariates import Covariates
-from privrank.release.release import (
-    GROUP_ANSWERS,
-    MOMENTS,
-    NET,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-)
+from privrank.release.names import GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.survey import PairCounts
 
 __all__ = ["met", "net_wins", "second_moments", "statistic", "units", "wins_met"]

@@ -14,7 +14,8 @@ from privrank.hypotheses.nullmodel import NullModel, Probabilities, is_uniform, 
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning import simulation
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.release import STATISTIC, Release
+from privrank.release.names import STATISTIC
+from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.util.checks import is_number, quoted
 from privrank.util.solvers import zero

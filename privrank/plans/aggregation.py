@@ -25,17 +25,9 @@ from privrank.privacy.gaussian import lattice_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingReach
+from privrank.release.names import COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, RIVAL, SCORE, TOTALS
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
-from privrank.release.release import (
-    COVARIANCE,
-    ORDER,
-    PAIR_COUNTS,
-    PAIRS,
-    RIVAL,
-    SCORE,
-    TOTALS,
-    Release,
-)
+from privrank.release.release import Release
 from privrank.release.survey import Sample
 
 __all__ = [

@@ -8,12 +8,8 @@ from typing import Literal
 
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.netnoise import NoiseName
-from privrank.release.release import (
-    GROUP_ANSWERS,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-    Mechanism,
-)
+from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.release import Mechanism
 
 __all__ = ["BALANCED", "DEFAULT_SHARES", "LEAST_RIDGE", "OUTPUT", "Choice"]
 

@@ -24,14 +24,8 @@ from privrank.privacy.netnoise import (
 )
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import objective_scale
-from privrank.release.release import (
-    DEPENDENCE,
-    GROUP_ANSWERS,
-    NET,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-    Mechanism,
-)
+from privrank.release.names import DEPENDENCE, GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.release import Mechanism
 from privrank.release.survey import Design
 from privrank.util.checks import is_number
 

@@ -26,7 +26,8 @@ from privrank.local.releases import public_order
 from privrank.mechanisms.aggregation import consensus_in, pair_counts
 from privrank.plans.aggregation import AggregationMethod, Releases
 from privrank.release.connected import groups_of
-from privrank.release.release import ORDER, Release
+from privrank.release.names import ORDER
+from privrank.release.release import Release
 from privrank.release.survey import PairCounts, Sample
 from privrank.util.arrays import own
 

@@ -27,8 +27,7 @@ from privrank.mechanisms.dependence import STEPS, round_directions, round_expect
 from privrank.mechanisms.objective import Perturbation, certified_worths
 from privrank.mechanisms.spend import draw
 from privrank.release.connected import groups_of
-from privrank.release.plan import Plan
-from privrank.release.release import (
+from privrank.release.names import (
     CEILING,
     DEPENDENCE,
     GAIN,
@@ -39,8 +38,9 @@ from privrank.release.release import (
     RESIDUAL,
     WINS,
     WORTHS,
-    Release,
 )
+from privrank.release.plan import Plan
+from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 from privrank.util.solvers import pseudo_inverse
 

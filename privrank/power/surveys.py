@@ -16,8 +16,8 @@ from privrank.power import base
 from privrank.power.base import Point, Range
 from privrank.power.stated import names_of
 from privrank.privacy.budget import Unit
+from privrank.release.names import GAIN, WINS
 from privrank.release.plan import QUIET, PartPlan, Plan
-from privrank.release.release import GAIN, WINS
 from privrank.release.survey import Design, DesignKind, PairCounts
 from privrank.util.checks import (
     SMALLEST_EPSILON,

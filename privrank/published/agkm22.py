@@ -62,8 +62,9 @@ from privrank.plans.excess import unit_steps
 from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.noise import DiscreteLaplace, draw_below
 from privrank.privacy.sensitivity import RankingReach
+from privrank.release.names import ORDER
 from privrank.release.plan import PartPlan, Plan, Setting
-from privrank.release.release import ORDER, Release
+from privrank.release.release import Release
 from privrank.release.survey import Sample
 
 __all__ = [

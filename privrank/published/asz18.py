@@ -36,8 +36,8 @@ from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
 from privrank.mechanisms.statistics.categories import excess
 from privrank.mechanisms.statistics.omnibus import multinomial
 from privrank.privacy.noise import draw_bit, draw_uniforms
+from privrank.release.names import DECISION
 from privrank.release.plan import Plan
-from privrank.release.release import DECISION
 
 __all__ = [
     "COINS",

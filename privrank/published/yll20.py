@@ -32,8 +32,8 @@ from privrank.plans.excess import unit_steps
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.published.agkm22 import QUERIES, release
+from privrank.release.names import ORDER
 from privrank.release.plan import PartPlan, Plan, Setting
-from privrank.release.release import ORDER
 from privrank.release.survey import Sample
 
 __all__ = ["hay_cap", "plan", "release"]

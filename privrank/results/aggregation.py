@@ -13,7 +13,8 @@ from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.release import ORDER, PAIRS, SCORE, Part
+from privrank.release.names import ORDER, PAIRS, SCORE
+from privrank.release.release import Part
 from privrank.results import tables
 from privrank.results.base import Result
 from privrank.results.guarantee import caption

@@ -14,7 +14,8 @@ from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.mechanisms.simulatedgroups import comparison_rejects
 from privrank.mechanisms.statistics.distances import DISTANCES
 from privrank.planning.effects import DetectableEffect, check_power, detectable_between
-from privrank.release.release import DECISION, DETAILS, PVALUE, STATISTIC, Part
+from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
+from privrank.release.release import Part
 from privrank.results import tables
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once

@@ -11,7 +11,8 @@ import pandas as pd
 from privrank.plans.aggregation import cautions, remedy
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.release import PAIR_COUNTS, PAIRS, SCORE, TOTALS, Release
+from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, TOTALS
+from privrank.release.release import Release
 from privrank.results import tables
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.guarantee import (

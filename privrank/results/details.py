@@ -12,7 +12,8 @@ from privrank.hypotheses.details import DetailLaw, contrasts, half_widths
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.release.release import DETAILS, Release
+from privrank.release.names import DETAILS
+from privrank.release.release import Release
 from privrank.release.survey import Sample
 from privrank.results.guarantee import caption
 

@@ -12,7 +12,7 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import LAW_NAMES, noise_choices
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.release.release import (
+from privrank.release.names import (
     CEILING,
     DEPENDENCE,
     GAIN,
@@ -25,10 +25,8 @@ from privrank.release.release import (
     UNEVEN,
     WINS,
     WORTHS,
-    Part,
-    Release,
-    law_name,
 )
+from privrank.release.release import Part, Release, law_name
 from privrank.release.survey import Design
 
 __all__ = [

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.inference import Inference
 from privrank.consensus.statements import RandomReports, Statements
-from privrank.release.release import PAIR_COUNTS, PAIRS, WINS, Release
+from privrank.release.names import PAIR_COUNTS, PAIRS, WINS
+from privrank.release.release import Release
 
 __all__ = ["Effects", "Survey", "check_reports", "check_scores", "counted_twice"]
 

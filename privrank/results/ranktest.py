@@ -16,15 +16,8 @@ from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.scatter import corrected_distance
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning.effects import DetectableEffect, PowerStudy, check_power
-from privrank.release.release import (
-    BOUNDARY,
-    DECISION,
-    EFFECT,
-    IMPOSSIBLE,
-    STATISTIC,
-    Part,
-    Release,
-)
+from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
+from privrank.release.release import Part, Release
 from privrank.results import tables, testwords
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once

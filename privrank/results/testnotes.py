@@ -6,7 +6,8 @@ from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.statistics.distances import FEW_CATEGORIES
 from privrank.mechanisms.statistics.residual import most_rankings, sees_everything
-from privrank.release.release import IMPOSSIBLE, Release
+from privrank.release.names import IMPOSSIBLE
+from privrank.release.release import Release
 from privrank.release.survey import Sample
 
 __all__ = ["against_null", "against_uniformity", "between_groups", "hypotheses_of_uniformity"]

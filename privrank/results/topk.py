@@ -15,7 +15,7 @@ from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.moments import degrees_of_freedom
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.release import NET
+from privrank.release.names import NET
 from privrank.results import tables
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once

@@ -20,7 +20,7 @@ from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import statistic
 from privrank.release.covariates import FINENESS, Covariates
-from privrank.release.release import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.release.release import GROUP_ANSWERS
+from privrank.release.names import GROUP_ANSWERS
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))

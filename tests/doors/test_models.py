@@ -12,7 +12,7 @@ from scipy.special import expit
 
 import privrank as pr
 from privrank.privacy.noise import DiscreteGaussian
-from privrank.release.release import NET, WINS
+from privrank.release.names import NET, WINS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 ITEMS = ("a", "b", "c", "d")

@@ -33,7 +33,7 @@ from privrank.local.predicted import (
 )
 from privrank.local.rounds import RoundSort, mean_comparisons
 from privrank.local.sortedorder import infer, rival_variance
-from privrank.release.release import PAIR_COUNTS, UNEVEN
+from privrank.release.names import PAIR_COUNTS, UNEVEN
 
 ABC = ("a", "b", "c")
 

@@ -12,8 +12,8 @@ from privrank.bradley_terry.score import score_equations
 from privrank.local.comparisons import release_of
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.tally import Tally
+from privrank.release.names import GAIN, NET, WINS
 from privrank.release.plan import QUIET, PartPlan
-from privrank.release.release import GAIN, NET, WINS
 
 ITEMS = ["tea", "coffee", "milk", "water", "juice"]
 WORTHS = np.array([0.9, 0.3, 0.0, -0.4, -0.8])

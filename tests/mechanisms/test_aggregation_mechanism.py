@@ -25,8 +25,8 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.radius import SLACK
 from privrank.published import agkm22
+from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import PartPlan
-from privrank.release.release import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.survey import Sample
 
 PRIVATE = ["auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"]

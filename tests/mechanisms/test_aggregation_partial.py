@@ -19,7 +19,7 @@ from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.radius import SLACK
 from privrank.published.agkm22 import QUERIES
-from privrank.release.release import PAIRS, SCORE, TOTALS
+from privrank.release.names import PAIRS, SCORE, TOTALS
 
 GAP = np.nan
 METHODS = ("auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential")

@@ -11,7 +11,7 @@ import privrank as pr
 from privrank.hypotheses import nulltables
 from privrank.mechanisms.statistics.categories import of_ranks, omnibus_of, total_variation
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.release import IMPOSSIBLE
+from privrank.release.names import IMPOSSIBLE
 
 SHARES = {"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1, "e": 0.0}
 ORDERS = pd.DataFrame(list(permutations([1, 2, 3])), columns=list("xyz"))

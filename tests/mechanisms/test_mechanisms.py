@@ -37,7 +37,7 @@ from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.radius import SLACK
 from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
-from privrank.release.release import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
+from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import Design, PairCounts
 
 PAIRS = list(combinations("abc", 2))

@@ -28,8 +28,8 @@ from privrank.mechanisms.statistics.permutation import (
 from privrank.privacy.noise import draw_cells
 from privrank.published import asz18, ks23
 from privrank.published.ks23 import kim_schrab_reject
+from privrank.release.names import DECISION
 from privrank.release.plan import QUIET, PartPlan, Plan
-from privrank.release.release import DECISION
 
 S3 = np.array(list(itertools.permutations((1, 2, 3))), dtype=np.int64)
 

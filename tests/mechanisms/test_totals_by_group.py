@@ -13,7 +13,7 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingReach
 from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.release.release import DETAILS
+from privrank.release.names import DETAILS
 from privrank.release.survey import Sample
 
 

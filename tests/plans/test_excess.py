@@ -11,7 +11,7 @@ from privrank.plans.aggregation import plan_aggregation, predicted_excess, remed
 from privrank.plans.excess import AHEAD, PAIR_KINDS, TIE, TIE_SHARE, predicted_excesses
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian
-from privrank.release.release import PAIRS, SCORE, TOTALS
+from privrank.release.names import PAIRS, SCORE, TOTALS
 from privrank.release.survey import Sample
 
 

@@ -13,7 +13,7 @@ import privrank as pr
 from privrank.planning.simulation import Outcome, share_of
 from privrank.power.comparisons import _outcome, _standard_error, median_of
 from privrank.power.fits import _different
-from privrank.release.release import MOMENTS
+from privrank.release.names import MOMENTS
 from privrank.topk import infer
 from privrank.util.workers import Workers
 
