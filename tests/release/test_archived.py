@@ -1,11 +1,11 @@
 """Archives of results: any change of what they say is refused in one sentence."""
 
-import copy
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from mutating import changed
 
 import privrank as pr
 from privrank.release.archived import archive, read_archive
@@ -32,15 +32,6 @@ def places(value, path=()):
         value = dict(enumerate(value))
     for name, each in value.items() if isinstance(value, dict) else ():
         yield from places(each, (*path, name))
-
-
-def changed(record, path, new):
-    record = copy.deepcopy(record)
-    inner = record
-    for name in path[:-1]:
-        inner = inner[name]
-    inner[path[-1]] = new
-    return record
 
 
 @pytest.mark.parametrize("read", [pr.from_json, Release.from_json])

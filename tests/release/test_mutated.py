@@ -5,7 +5,6 @@ in one sentence; what is left in HARMLESS are statements that nothing else in th
 against, and the result makes the same statement.
 """
 
-import copy
 import json
 import math
 import re
@@ -13,6 +12,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from mutating import changed
 
 import privrank as pr
 from privrank.release.archived import archive
@@ -131,15 +131,6 @@ def mutations(value):
 def near(new, value):
     numbers = isinstance(value, float) and isinstance(new, int | float)
     return numbers and math.isclose(new, value, abs_tol=1e-7)
-
-
-def changed(record, path, new):
-    record = copy.deepcopy(record)
-    inner = record
-    for name in path[:-1]:
-        inner = inner[name]
-    inner[path[-1]] = new
-    return record
 
 
 def sentence(error):
