@@ -161,7 +161,8 @@ def rank_sets(worths: FloatArray, half_widths: FloatArray) -> tuple[IntArray, In
 def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     """Test that all worths are equal, given the map from coefficients to worths, shape (m, p).
 
-    With covariates by the Wald test at the fit. Without them:
+    With covariates by the Wald test at the fit, and so where the release does not identify all
+    differences: it tests those that it does. Else:
 
     **Statistic.** score' V^+ score with V the covariance of the noisy scores when all worths are
     equal: the score form of the Wald test. The dependence of a respondent's answers is that seen at
@@ -172,10 +173,10 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     the items are apart, by as much as D allows for a pair of them.
     """
     equations, release = inference.equations, inference.release
-    if equations.covariates is not None:
+    if equations.covariates is not None or equations.known is not None:
         return wald(inference, equations.within(table), "homogeneity")
     m, zero = equations.items, np.zeros(equations.items)
-    df = m - len(equations.components)
+    df = m - 1
     draws = 9_999 if m <= MOST_DRAWN_ITEMS else 1_999
     linear, function = equations.linear, equations.function
     independent = linear.information(equations.spread(linear.predict(zero)))
@@ -196,12 +197,10 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     noise = noise + edge_noise(equations, zero, draws, generator)
     noise = noise @ linear.identity
     nulls = [scores]
-    if LARGEST in release.found and df > 0:
-        inside = max(equations.components, key=len)
-        k, halves = len(inside), zero.copy()
-        halves[inside] = np.where(np.arange(k) < k // 2, 1.0 / (k // 2), -1.0 / (k - k // 2))
+    if LARGEST in release.found:
+        halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
         apart = square_root(independent) @ (halves / np.linalg.norm(halves))
-        part = k / 2.0 if k % 2 == 0 else (k * k - 1.0) / (2.0 * k)
+        part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
         nulls.append(released_effect(release) * part * np.outer(apart, apart))
     tests = []
     for null in nulls:
@@ -237,7 +236,7 @@ def term_tests(inference: Inference) -> dict[str, HomogeneityResult]:
         parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
     if facts.ordered:
         parts.append(("first", p - 1, p))
-    rows = facts.linear.identity
+    rows = facts.within(facts.linear.identity)
     return {name: wald(inference, rows[start:stop], name) for name, start, stop in parts}
 
 

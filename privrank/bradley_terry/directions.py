@@ -70,9 +70,11 @@ def contrast_directions(
     first, second = np.triu_indices(m if few else 0, 1)
     pairs = np.eye(m)[first] - np.eye(m)[second]
     if facts is None:
-        centred = np.vstack((equations.linear.identity, pairs))
+        every = np.vstack((equations.linear.identity, pairs))
+        # exactly zero where nothing is identified: directions are brought to one length
+        centred, known = equations.within(every), equations.together
         met = np.maximum(equations.degrees, 1.0)
-        rates = np.vstack((np.eye(m), pairs)) / met
+        rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]])) / met
         scores = np.vstack((centred @ response, rates @ equations.linear.identity))
         weights = np.concatenate((scores, np.zeros((len(scores), 1))), axis=1)[:, None, :]
     else:

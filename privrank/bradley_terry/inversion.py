@@ -10,12 +10,13 @@ solution of H w = c with H the information at b_t. To first order it does not de
 coefficients.
 
 **Null.** Normal sampling error with the variance of independent answers at b_t, times the design
-effect of the direction w at the fit; plus the exact noise. The design effect of a non-private fit
-is estimated from its respondents. Where an item hardly ever loses, few of them tell: it is taken as
-at least 1, and the t quantiles have the degrees of freedom 2 / (relative variance of a sum of
-squares), 1 / df = 1 / (n - 1) + k_4 / (2 v^2), with v the variance and k_4 the fourth cumulant of
-the score along w under independent answers (Fay and Graubard 2001 count respondents' squares in the
-same place, https://doi.org/10.1111/j.0006-341X.2001.01198.x).
+effect of the direction w at the fit; plus the exact noise, whose variance has that of pair counts
+at b_t too, as an error in a count moves the expected score by its product with F - 1/2. The design
+effect of a non-private fit is estimated from its respondents. Where an item hardly ever loses, few
+of them tell: it is taken as at least 1, and the t quantiles have the degrees of freedom 2 /
+(relative variance of a sum of squares), 1 / df = 1 / (n - 1) + k_4 / (2 v^2), with v the variance
+and k_4 the fourth cumulant of the score along w under independent answers (Fay and Graubard 2001
+count respondents' squares in the same place, https://doi.org/10.1111/j.0006-341X.2001.01198.x).
 
 **Interval.** All t that are not rejected at alpha, as far as they are connected with the estimate.
 Where the noise leaves no limit it has no end on that side. Scores that no answers can give
@@ -178,10 +179,11 @@ class _ScoreTests:
 
     def _scores(
         self, t: FloatArray, rows: IntArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the statistics at values t, their weights, and variances of independent answers.
 
-        These over those at the fit, in the same direction, and at the fit.
+        These over those at the fit, in the same direction, and at the fit. And by how much the
+        variance of what noise of pair counts does to them is larger than there.
         """
         facts, b = self.inference.equations, self.inference.fitted.coefficients
         linear, count = facts.linear, facts.pairs.count
@@ -196,7 +198,9 @@ class _ScoreTests:
         away = (along * facts.function.mean(edges)) @ facts.released_count
         variance = (along**2 * facts.spread(edges)).sum(axis=1)
         fit = along**2 @ facts.spread(linear.predict(b))
-        return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300), fit
+        squares = facts.function.mean(edges) ** 2 - facts.function.mean(linear.predict(b)) ** 2
+        grown = facts.count_variance * (along**2 * squares).sum(axis=1)
+        return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300), fit, grown
 
     def _freedom(self, weights: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the degrees of freedom of the variances of independent answers along weights."""
@@ -210,7 +214,7 @@ class _ScoreTests:
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sizes of the noise of the statistics at values t by their root mean square."""
-        _, weights, _, _ = self._scores(t, np.arange(len(t)))
+        weights = self._scores(t, np.arange(len(t)))[1]
         parts = self.errors.components(weights)
         spread = np.sqrt(np.maximum(parts.noise**2 @ parts.share, 1e-300))
         return parts.noise / spread[:, None], parts.share
@@ -219,12 +223,12 @@ class _ScoreTests:
         self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Return p-values at values t, and the statistics, given the shapes of the noise."""
-        statistic, weights, ratio, fit = self._scores(t, rows)
+        statistic, weights, ratio, fit, grown = self._scores(t, rows)
         variance, side = self.errors.variances(weights)
         df = None
         if self.inference.release.source == "none":
             variance, df = np.maximum(variance, fit), self._freedom(weights, fit)
-        noise = ((weights @ self._noise) * weights).sum(axis=1)
+        noise = ((weights @ self._noise) * weights).sum(axis=1) + grown
         sizes = shapes[0][rows] * np.sqrt(np.maximum(noise, 0.0))[:, None]
         variance = np.maximum(ratio * variance, 1e-300)
         parts = Components(variance, ratio**2 * side, sizes, shapes[1])

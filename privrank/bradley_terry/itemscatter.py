@@ -49,7 +49,8 @@ def left_by_items(release: Release) -> FloatArray:
     """
     free, m = unrestricted(release), len(release.design.items)
     assert free.design.covariates is not None and release.design.covariates is not None
-    within = score_equations(free).linear.identity[: m - 1, : m - 1]
+    known = score_equations(free).known
+    within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
     spanned = within @ item_basis(free.design.covariates, m).T
     spanned = spanned @ item_basis(release.design.covariates, m)
     return np.asarray(within @ (np.eye(m - 1) - projection(spanned)) @ within)

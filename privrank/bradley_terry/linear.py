@@ -31,6 +31,7 @@ __all__ = [
     "Ridge",
     "blocks",
     "check_identified",
+    "identified",
     "item_basis",
     "linear_predictor",
     "predictor_matrix",
@@ -62,14 +63,10 @@ class ItemContrasts:
         The edges.
     size : int
         Number of items.
-    member : ndarray of int64, or None
-        The part of each item, between which there are no edges: worths sum to zero in each. None
-        if all are in one.
     """
 
     pairs: PairCounts
     size: int
-    member: IntArray | None = None
 
     def predict(self, b: FloatArray) -> FloatArray:
         """Return the difference of worths of each edge, E b."""
@@ -94,31 +91,18 @@ class ItemContrasts:
 
     @property
     def identity(self) -> FloatArray:
-        """The identity on what is identified: worths that sum to zero in each part."""
-        return np.eye(self.size) - self._level
-
-    @property
-    def _level(self) -> FloatArray | float:
-        """The map from numbers by item to their means in each part."""
-        if self.member is None:
-            return 1.0 / self.size
-        same = self.member[:, None] == self.member
-        return np.asarray(same / same.sum(axis=1))
+        """The identity on worths that sum to zero."""
+        return np.eye(self.size) - 1.0 / self.size
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
-        """Return the pseudo-inverse of a matrix whose null space is what is constant in parts."""
-        level, centring = self._level, self.identity
-        filled = matrix + np.trace(matrix) / self.size * level
+        """Return the pseudo-inverse of a matrix whose null space is what is constant."""
+        centring = self.identity
+        filled = matrix + np.trace(matrix) / self.size**2
         return np.asarray(centring @ inverse(filled) @ centring)
 
     def centred(self, b: FloatArray) -> FloatArray:
-        """Return the worths with sum zero in each part."""
-        return np.asarray(b - self._means(b))
-
-    def _means(self, b: FloatArray) -> FloatArray | float:
-        if self.member is None:
-            return float(b.mean())
-        return np.asarray((np.bincount(self.member, b) / np.bincount(self.member))[self.member])
+        """Return the worths with sum zero."""
+        return np.asarray(b - b.mean())
 
     def matrix(self) -> csr_array:
         """Return E as a sparse matrix, shape (edges, m)."""
@@ -158,8 +142,8 @@ class ItemContrasts:
             hessian = self.information(weights)
             hessian[np.diag_indices(m)] += gamma
             # the constant directions apart: they have the ridge alone, however small it is
-            hessian += weights.sum() / m * self._level
-            level = self._means(gradient)
+            hessian += weights.sum() / m**2
+            level = gradient.mean()
             step = self.centred(solve(hessian, gradient - level))
             return np.asarray(step + level / gamma if gamma > 0 else step)
 
@@ -201,14 +185,11 @@ class Columns:
         Pattern of covariates of each edge.
     patterns : int
         Number of patterns.
-    identified : ndarray, shape (p, p), or None
-        Projection onto the coefficients that the edges identify; None if they identify all.
     """
 
     columns: FloatArray
     pattern: IntArray
     patterns: int
-    identified: FloatArray | None = None
 
     @property
     def size(self) -> int:
@@ -235,24 +216,16 @@ class Columns:
 
     @property
     def identity(self) -> FloatArray:
-        """The identity on what is identified."""
-        return np.eye(self.size) if self.identified is None else self.identified
+        """The identity on the coefficients."""
+        return np.eye(self.size)
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
-        """Return the inverse of a matrix of this size on what is identified."""
-        if self.identified is None:
-            return inverse(matrix)
-        filled = matrix + self._rest * np.trace(matrix) / self.size
-        return np.asarray(self.identified @ inverse(filled) @ self.identified)
-
-    @property
-    def _rest(self) -> FloatArray:
-        """Projection onto what is not identified."""
-        return np.asarray(np.eye(self.size) - self.identity)
+        """Return the inverse of a matrix of this size."""
+        return inverse(matrix)
 
     def centred(self, b: FloatArray) -> FloatArray:
-        """Return the coefficients, which the item basis keeps centred, as far as identified."""
-        return b if self.identified is None else np.asarray(self.identified @ b)
+        """Return the coefficients, which the item basis keeps centred."""
+        return b
 
     def matrix(self) -> FloatArray:
         """Return E."""
@@ -274,10 +247,7 @@ class Columns:
         self, gradient: FloatArray, weights: FloatArray, ridge: Ridge, accuracy: float
     ) -> FloatArray:
         """Solve (E' diag(weights) E + ridge) step = gradient; NaN where it is singular."""
-        hessian = self.information(weights) + times(ridge, np.eye(self.size))
-        if self.identified is not None and not np.any(ridge):
-            hessian = hessian + self._rest * np.trace(hessian) / self.size
-        return solve(hessian, gradient)
+        return solve(self.information(weights) + times(ridge, np.eye(self.size)), gradient)
 
     def steeper(self, ridge: Ridge, weights: FloatArray) -> Ridge:
         """Return a ridge under which a step that had no answer has one."""
@@ -288,17 +258,11 @@ class Columns:
 LinearPredictor = ItemContrasts | Columns
 
 
-def linear_predictor(
-    design: Design, pairs: PairCounts, member: IntArray | None = None
-) -> LinearPredictor:
-    """Return the linear predictor of a design; with covariates by pattern and pair.
-
-    Given the parts that items fall into, if they do: between these there are no edges. Covariates
-    of items may identify all coefficients all the same.
-    """
+def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
+    """Return the linear predictor of a design; with covariates by pattern and pair."""
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
-        return ItemContrasts(pairs, m, member)
+        return ItemContrasts(pairs, m)
     pattern = pairs.first // m
     columns = predictor_matrix(
         covariates,
@@ -308,17 +272,30 @@ def linear_predictor(
         m,
         covariates.first[pattern],
     )
-    identified = None
-    if member is not None:
-        basis = item_basis(covariates, m)
-        values, vectors = spectrum(basis.T @ ItemContrasts(pairs, m, member).identity @ basis)
-        span = vectors[:, values > 1e-9]
-        within = span @ span.T
-        if not np.allclose(within, np.eye(len(within)), atol=1e-9):
-            whole = np.kron(np.eye(len(covariates.columns)), within)
-            identified = np.eye(len(whole) + covariates.ordered)
-            identified[: len(whole), : len(whole)] = whole
-    return Columns(columns, pattern, covariates.patterns, identified)
+    return Columns(columns, pattern, covariates.patterns)
+
+
+def identified(design: Design, member: IntArray) -> FloatArray | None:
+    """Return the projection onto coefficients that are identified, shape (p, p); None if all are.
+
+    Given the part of each item: of worths those that sum to zero in each. Covariates of items may
+    identify all coefficients all the same.
+    """
+    covariates, m = design.covariates, len(design.items)
+    same = member[:, None] == member
+    inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
+    if covariates is None:
+        return inside
+    basis = item_basis(covariates, m)
+    values, vectors = spectrum(basis.T @ inside @ basis)
+    span = vectors[:, values > 1e-9]
+    within = span @ span.T
+    if np.allclose(within, np.eye(len(within)), atol=1e-9):
+        return None
+    whole = np.kron(np.eye(len(covariates.columns)), within)
+    known = np.eye(len(whole) + covariates.ordered)
+    known[: len(whole), : len(whole)] = whole
+    return known
 
 
 def item_basis(covariates: Covariates, items: int) -> FloatArray:

@@ -1,7 +1,8 @@
 """Comparisons per pair, and per group of respondents, as a release tells them. Sees no data.
 
-Pairs of items that the release does not connect (:func:`privrank.release.connected.parts_of`) are
-taken as never met.
+Items that the release does not connect (:func:`privrank.release.connected.parts_of`) are not
+compared in any statement, but their counts are part of the fit: too few to tell how two items
+compare, they still move the scores of both.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Counts:
     variance : float
         Error variance of each.
     member : ndarray of int64, or None
-        The part of each item, between which there are none; None if all are in one.
+        The part of each item, between which they do not exceed their noise; None if all are in one.
     """
 
     pairs: PairCounts
@@ -59,14 +60,9 @@ def unbiased(design: Design, noisy: FloatArray, variance: float) -> Counts:
     are; counts shrunk towards their mean would be wrong in the same direction for all pairs of an
     item that is compared more often than others.
     """
-    first, second = np.triu_indices(len(design.items), 1)
-    member = parts_of(noisy, variance, len(design.items))
-    if member is not None:
-        within = member[first] == member[second]
-        first, second, noisy = first[within], second[within], noisy[within]
-    count = np.maximum(noisy, 0.0)
-    pairs = PairCounts(first, second, count, "released")
-    return Counts(pairs, count - noisy, variance, member)
+    items, count = len(design.items), np.maximum(noisy, 0.0)
+    pairs = PairCounts(*np.triu_indices(items, 1), count, "released")
+    return Counts(pairs, count - noisy, variance, parts_of(noisy, variance, items))
 
 
 @lru_cache(maxsize=8)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import (
-    Columns,
     ItemContrasts,
     LinearPredictor,
+    identified,
     item_basis,
     linear_predictor,
 )
@@ -30,7 +30,7 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.covariates import Covariates
 from privrank.release.names import GAIN, NET, ORDER_EFFECT, WINS, WORTHS
 from privrank.release.release import Part, Release
-from privrank.release.survey import PairCounts
+from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import own
 
 __all__ = [
@@ -92,6 +92,8 @@ class ScoreEquations:
         Variance of noise added to the worths themselves.
     member : ndarray of int64, or None
         The part of each item, between which no comparisons are known of; None if all are in one.
+    known : ndarray, shape (p, p), or None
+        Projection onto the coefficients that are identified; None if all are.
     random_pairs : bool
         Whether pair counts are expectations, so that the score also varies with who met whom.
     response : ndarray
@@ -119,6 +121,7 @@ class ScoreEquations:
     group_variance: float = 0.0
     output_variance: float = 0.0
     member: IntArray | None = None
+    known: FloatArray | None = None
     random_pairs: bool = False
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
@@ -251,20 +254,24 @@ class ScoreEquations:
 
         Worths are then those about the mean of their part; what is not identified at all is 0.
         """
-        if self.member is None:
+        if self.known is None:
             return rows
-        inside, facts = rows @ self.linear.identity, self.covariates
+        inside, facts = self.projected(rows), self.covariates
         if facts is not None and facts.item_columns:  # these are not about a mean
             inside[~self.identifies(rows)] = 0.0
         inside[np.abs(inside).max(axis=1, initial=0.0) <= 1e-9] = 0.0
         return inside
 
+    def projected(self, rows: FloatArray) -> FloatArray:
+        """Return rows of coefficients, shape (rows, p), on what is identified."""
+        return rows if self.known is None else np.asarray(rows @ self.known)
+
     def identifies(self, rows: FloatArray) -> NDArray[np.bool_]:
         """Return which linear combinations, shape (rows, p), the release identifies."""
-        if self.member is None:
+        if self.known is None:
             return np.ones(len(rows), dtype=bool)
         size = np.abs(rows).max(axis=1, initial=0.0)
-        off = np.abs(rows - rows @ self.linear.identity).max(axis=1, initial=0.0)
+        off = np.abs(rows - self.projected(rows)).max(axis=1, initial=0.0)
         return np.asarray((off <= 1e-9 * size) & (size > 0))
 
     @property
@@ -362,8 +369,8 @@ def score_equations(release: Release) -> ScoreEquations:
     if design.covariates is not None:
         return _of_groups(release, design.covariates)
     counts = pair_counts(release)
-    pairs, member = counts.pairs, counts.member
-    linear = ItemContrasts(pairs, m, member)
+    pairs, member, known = counts.pairs, counts.member, _known(design, counts.member)
+    linear = ItemContrasts(pairs, m)
     if NET in release.parts:
         part = release.parts[NET]
         score = 0.5 * part.step * part.values.astype(np.float64)
@@ -378,6 +385,7 @@ def score_equations(release: Release) -> ScoreEquations:
             surplus=counts.surplus,
             count_variance=counts.variance,
             member=member,
+            known=known,
             random_pairs=pairs.origin == "equal",
         )
     part, gamma = release.parts[WORTHS], release.plan.number("gamma")
@@ -395,6 +403,7 @@ def score_equations(release: Release) -> ScoreEquations:
         surplus=counts.surplus,
         count_variance=counts.variance,
         member=member,
+        known=known,
         output_variance=part.noise_variance,
     )
 
@@ -426,10 +435,7 @@ def _of_wins(release: Release) -> ScoreEquations:
         raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
     # a count is the sum of a pair's two cells
     counts = unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
-    if counts.member is not None:
-        first, second = np.triu_indices(m, 1)
-        half = half[counts.member[first] == counts.member[second]]
-    linear = ItemContrasts(counts.pairs, m, counts.member)
+    linear = ItemContrasts(counts.pairs, m)
     return ScoreEquations(
         m,
         linear.centred(linear.scores(half)),
@@ -441,6 +447,7 @@ def _of_wins(release: Release) -> ScoreEquations:
         surplus=counts.surplus,
         count_variance=counts.variance,
         member=counts.member,
+        known=_known(design, counts.member),
     )
 
 
@@ -451,8 +458,9 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     m, part = len(release.design.items), release.parts[NET]
     rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
     score = (covariates.weights.T @ rows @ item_basis(covariates, m)).ravel()
-    linear = linear_predictor(release.design, pairs, facts.get("member"))
-    if isinstance(linear, Columns) and linear.identified is None:
+    linear = linear_predictor(release.design, pairs)
+    facts["known"] = _known(release.design, facts.get("member"))
+    if facts["known"] is None:
         facts["member"] = None
     order_law, order_step = _NO_NOISE, 1.0
     if covariates.ordered:
@@ -473,6 +481,11 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
         random_pairs=pairs.origin == "equal" or covariates.cells > 1 and pairs.origin != "observed",
         **facts,
     )
+
+
+def _known(design: Design, member: IntArray | None) -> FloatArray | None:
+    """Return the projection onto identified coefficients, None if all are."""
+    return None if member is None else identified(design, member)
 
 
 def _net_law(part: Part) -> NetLaw:

@@ -150,8 +150,12 @@ class Worths:
 
     @property
     def values(self) -> FloatArray:
-        """The worths, shape (m,)."""
-        return np.asarray(self.table @ self.inference.fitted.coefficients)
+        """The worths, shape (m,), about the mean of their part."""
+        return np.asarray(self._inside @ self.inference.fitted.coefficients)
+
+    @property
+    def _inside(self) -> FloatArray:
+        return self.inference.equations.projected(self.table)
 
     @cached_property
     def law(self) -> NoisyErrors:
@@ -161,7 +165,7 @@ class Worths:
     @cached_property
     def covariance(self) -> FloatArray:
         """Covariance of the worths, shape (m, m)."""
-        return np.asarray(self.table @ self.inference.errors.total @ self.table.T)
+        return np.asarray(self._inside @ self.inference.errors.total @ self._inside.T)
 
     @property
     def contrast_errors(self) -> FloatArray:

@@ -127,7 +127,7 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
     room = 2**60 / max(design.nobs, 1)
     bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
     parts = found.weights, found.independent, found.explained
-    usable = all(np.isfinite(part).all() for part in parts)
+    usable = all(np.isfinite(part).all() for part in parts) and bool(found.weights.any())
     size = np.abs(found.weights).max(axis=(1, 2)) if usable else np.zeros(len(found.weights))
     factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
     weights = found.weights if usable else np.zeros_like(found.weights)

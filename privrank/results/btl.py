@@ -86,6 +86,11 @@ class BTLResult(Result):
         return self.release.design.covariates is None
 
     @property
+    def _whole(self) -> bool:
+        """Whether coefficients are worths, about one mean."""
+        return self._plain and self._equations().known is None
+
+    @property
     def _names(self) -> tuple[str, ...]:
         return names_shown(self.release.design)
 
@@ -138,11 +143,13 @@ class BTLResult(Result):
     def _values(self, at: At) -> FloatArray:
         """Return the worths alone, which need no covariance and, of many items, no matrix."""
         b = self.estimate.coefficients
-        return b if self._plain and at is None else np.asarray(self._map(at) @ b)
+        if self._whole and at is None:
+            return b
+        return np.asarray(self._equations().projected(self._map(at)) @ b)
 
     def _estimated(self) -> FloatArray:
         b = self.estimate.coefficients
-        return b if self._plain else np.asarray(self._display() @ b)
+        return b if self._whole else np.asarray(self._display() @ b)
 
     @property
     def link(self) -> Link:

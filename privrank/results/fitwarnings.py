@@ -60,7 +60,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         curvature = equations.fitted.mean_curvature * equations.pairs.count
         information = equations.linear.information(np.asarray(curvature))
         # what is not identified is not shown
-        known = equations.linear.identity
+        known = equations.linear.identity if equations.known is None else equations.known
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
         if most > 1.0:
