@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from privrank.bradley_terry.estimate import Covariance, estimate
+from privrank.bradley_terry.estimate import Covariance
 from privrank.bradley_terry.inference import Inference, edge_noise, public_noise
-from privrank.bradley_terry.itemscatter import left_by_items, unrestricted
 from privrank.bradley_terry.moments import cluster_moments, floored_moments, released_effect
-from privrank.bradley_terry.score import score_equations
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
-from privrank.release.release import Release
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root
 
@@ -240,24 +237,27 @@ def term_tests(inference: Inference) -> dict[str, HomogeneityResult]:
     return {name: wald(inference, rows[start:stop], name) for name, start, stop in parts}
 
 
-def lack_of_fit(release: Release, *, corrected: bool) -> HomogeneityResult:
+def lack_of_fit(inference: Inference) -> HomogeneityResult:
     """Test that worths are linear combinations of the item covariates.
 
     The unrestricted model is fitted to the same release, which costs nothing, and the part of its
     worths that the item covariates do not span is tested.
     """
-    free = unrestricted(release)
-    equations = score_equations(free)
-    penalty = None if corrected else 0.0
-    fitted = estimate(equations, free, penalty)
-    if fitted.infinite:
+    free = inference.free
+    if free is None:
+        raise ValueError(
+            "the lack of fit of item covariates needs item_formula=, with fewer columns than there "
+            "are items less one."
+        )
+    if free.fitted.infinite:
         warnings.warn(
             "without a penalty the worths that the item covariates are tested against are not "
             "finite at this release; penalty='auto' was used for them.",
             PrivrankWarning,
             stacklevel=3,
         )
-    contrast = np.kron(np.eye(equations.weights.shape[1]), left_by_items(release))
-    if equations.ordered:
+    contrast = np.kron(np.eye(free.equations.weights.shape[1]), free.left)
+    if free.equations.ordered:
         contrast = np.column_stack((contrast, np.zeros(len(contrast))))
-    return wald(Inference.of(free, fitted), np.asarray(contrast), "lack of fit")
+    without = Inference(free.release, free.equations, free.fitted, free.errors)
+    return wald(without, np.asarray(contrast), "lack of fit")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance
-from privrank.bradley_terry.itemscatter import with_scatter
+from privrank.bradley_terry.itemscatter import FreeFit, with_scatter
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.moments import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
@@ -60,19 +60,26 @@ class Inference:
         Their fit.
     errors : Covariance
         Covariance of the coefficients.
+    free : FreeFit, or None
+        The fit without item covariates, if there are any that it could refute.
     """
 
     release: Release
     equations: ScoreEquations
     fitted: Estimate
     errors: Covariance
+    free: FreeFit | None = None
 
     @classmethod
     def of(cls, release: Release, fitted: Estimate) -> Inference:
         """Compute the covariance of a fit."""
         equations = score_equations(release)
         errors = covariance(equations, release, fitted)
-        return cls(release, equations, fitted, with_scatter(errors, equations, release, fitted))
+        if not release.design.item_freedom:
+            return cls(release, equations, fitted, errors)
+        free = FreeFit.of(release, corrected=fitted.corrected)
+        errors = with_scatter(errors, equations, fitted, free)
+        return cls(release, equations, fitted, errors, free)
 
     @property
     def draws(self) -> int:

@@ -13,7 +13,8 @@ quantiles of so many degrees of freedom.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,51 +25,63 @@ from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.release.release import Release
 from privrank.util.solvers import projection, spectrum, zero
 
-__all__ = ["item_scatter", "left_by_items", "unrestricted", "with_scatter"]
+__all__ = ["FreeFit", "with_scatter"]
 
 FloatArray = NDArray[np.float64]
 
 
-def unrestricted(release: Release) -> Release:
-    """Return the release of a model with item covariates, read without them."""
-    design = release.design
-    facts, m = design.covariates, len(design.items)
-    if facts is None or not design.item_freedom:
-        raise ValueError(
-            "the lack of fit of item covariates needs item_formula=, with fewer columns than there "
-            "are items less one."
-        )
-    free = replace(facts, item_columns=(), item_matrix=np.zeros((m, 0)))
-    return replace(release, survey=replace(design, covariates=free))
+@dataclass(frozen=True, eq=False)
+class FreeFit:
+    """The fit of a model with item covariates, read without them.
 
-
-def left_by_items(release: Release) -> FloatArray:
-    """Return the projection of worths, on contrasts of the items, that item covariates leave.
-
-    Of worths that the release identifies.
+    Parameters
+    ----------
+    release : Release
+        The release, of a model without item covariates.
+    equations : ScoreEquations
+        Its score equations.
+    fitted : Estimate
+        Its fit.
+    errors : Covariance
+        Errors of that.
+    left : ndarray, shape (m - 1, m - 1)
+        The projection of worths, on contrasts of the items, that item covariates leave: of worths
+        that the release identifies.
     """
-    free, m = unrestricted(release), len(release.design.items)
-    assert free.design.covariates is not None and release.design.covariates is not None
-    known = score_equations(free).known
-    within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
-    spanned = within @ item_basis(free.design.covariates, m).T
-    spanned = spanned @ item_basis(release.design.covariates, m)
-    return np.asarray(within @ (np.eye(m - 1) - projection(spanned)) @ within)
 
+    release: Release
+    equations: ScoreEquations
+    fitted: Estimate
+    errors: Covariance
+    left: FloatArray
 
-def item_scatter(release: Release, corrected: bool) -> FloatArray:
-    """Return tau^2 of each column of the model matrix."""
-    free, rest = unrestricted(release), left_by_items(release)
-    equations = score_equations(free)
-    fitted = estimate(equations, free, None if corrected else 0.0)
-    total = covariance(equations, free, fitted).total
-    values, vectors = spectrum(rest)
-    basis, found = vectors[:, values > 0.5], []
-    for start in range(0, len(rest) * len(equations.weights.T), len(rest)):
-        here = slice(start, start + len(rest))
-        spread, axes = spectrum(basis.T @ total[here, here] @ basis)
-        found.append(_paule_mandel((axes.T @ basis.T @ fitted.coefficients[here]) ** 2, spread))
-    return np.array(found)
+    @classmethod
+    def of(cls, release: Release, *, corrected: bool) -> FreeFit:
+        """Fit the release of a model with fewer item covariates than items less one."""
+        facts, m = release.design.covariates, len(release.design.items)
+        assert facts is not None
+        without = replace(facts, item_columns=(), item_matrix=np.zeros((m, 0)))
+        free = replace(release, survey=replace(release.design, covariates=without))
+        equations = score_equations(free)
+        fitted = estimate(equations, free, None if corrected else 0.0)
+        known = equations.known
+        within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
+        spanned = within @ item_basis(without, m).T @ item_basis(facts, m)
+        left = np.asarray(within @ (np.eye(m - 1) - projection(spanned)) @ within)
+        return cls(free, equations, fitted, covariance(equations, free, fitted), left)
+
+    @cached_property
+    def scatter(self) -> FloatArray:
+        """tau^2 of each column of the model matrix."""
+        total, size = self.errors.total, len(self.left)
+        values, vectors = spectrum(self.left)
+        basis, found = vectors[:, values > 0.5], []
+        for start in range(0, size * len(self.equations.weights.T), size):
+            here = slice(start, start + size)
+            spread, axes = spectrum(basis.T @ total[here, here] @ basis)
+            apart = axes.T @ basis.T @ self.fitted.coefficients[here]
+            found.append(_paule_mandel(apart**2, spread))
+        return np.array(found)
 
 
 def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
@@ -83,19 +96,16 @@ def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
 
 
 def with_scatter(
-    errors: Covariance, equations: ScoreEquations, release: Release, fitted: Estimate
+    errors: Covariance, equations: ScoreEquations, fitted: Estimate, free: FreeFit
 ) -> Covariance:
-    """Return errors that hold the scatter of the items, where there are item covariates.
+    """Return errors that hold the scatter of the items about their covariates.
 
     A worth that is off by u_i brings its scores along, by the information of the fit.
     """
-    if not release.design.item_freedom:
-        return errors
-    free = score_equations(unrestricted(release))
     curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
-    weighted = (equations.pairs.count * curvature)[:, None] * free.linear.matrix()
+    weighted = (equations.pairs.count * curvature)[:, None] * free.equations.linear.matrix()
     moved = np.asarray(equations.linear.matrix().T @ weighted)
-    each = np.repeat(item_scatter(release, fitted.corrected), equations.items - 1)
+    each = np.repeat(free.scatter, equations.items - 1)
     scores = (moved[:, : len(each)] * each) @ moved[:, : len(each)].T
     scattered = errors.response @ scores @ errors.response.T
     return replace(errors, scatter=scattered, scores=errors.scores + scores)

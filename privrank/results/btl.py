@@ -16,7 +16,6 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.itemscatter import item_scatter
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.bradley_terry.worths import (
     Worths,
@@ -95,11 +94,11 @@ class BTLResult(Result):
         return names_shown(self.release.design)
 
     @once
-    def _covariance(self) -> Covariance:
-        return Inference.of(self.release, self.estimate).errors
-
     def _inference(self) -> Inference:
-        return Inference(self.release, self._equations(), self.estimate, self._covariance())
+        return Inference.of(self.release, self.estimate)
+
+    def _covariance(self) -> Covariance:
+        return self._inference().errors
 
     def _shown_errors(self) -> NoisyErrors:
         return self._inference().noisy_errors().through(self._display())
@@ -416,7 +415,7 @@ class BTLResult(Result):
         ValueError
             If the model has no item covariates, or as many as worths.
         """
-        test = contrasts.lack_of_fit(self.release, corrected=self.corrected)
+        test = contrasts.lack_of_fit(self._inference())
         values = (test.statistic, test.df, test.pvalue)
         return pd.Series(values, index=["statistic", "df", "pvalue"], name="lack of fit")
 
@@ -492,9 +491,9 @@ class BTLResult(Result):
     def _fit_of_items(self) -> list[str]:
         """Return what is said of how far items are from where their covariates put them."""
         facts = self.release.design.covariates
-        if facts is None or not self.release.design.item_freedom:
+        if facts is None or (free := self._inference().free) is None:
             return []
-        found = np.sqrt(item_scatter(self.release, self.corrected))
+        found = np.sqrt(free.scatter)
         each = ", ".join(f"{name} {sd:.2f}" for name, sd in zip(facts.columns, found, strict=True))
         return [
             f"Lack of fit of the item covariates (Monte Carlo): "
