@@ -117,6 +117,9 @@ class IdentityTest:
     null_nobs : int, optional
         Number of answers from which the probabilities of `null` were estimated, such as those of
         last year. The test is then the comparison of the two samples that it is.
+    null_noise : float, optional
+        Standard deviation of independent noise in each count behind `null`, where a private release
+        gave its shares; needs `null_nobs`.
 
     Raises
     ------
@@ -139,8 +142,8 @@ class IdentityTest:
     for twelve (epsilon 2). With `null_nobs` the answers behind it, which are public, enter as the
     second sample of a :class:`privrank.ClosenessTest`, whose level is exact and whose result is
     returned. Give shares to enough digits to tell their counts. Shares from a private release have
-    noise besides, of which neither test knows: compare the answers of both years with
-    :class:`privrank.ClosenessTest`, whose `details_epsilon` releases the shares of both.
+    noise besides: with its standard deviation, `null_noise`, so many fewer answers stand behind
+    them as tell no more than the noisy ones. Their number is in the summary.
 
     References
     ----------
@@ -171,6 +174,7 @@ class IdentityTest:
         ties: Ties = "refuse",
         missing: Gaps = "refuse",
         null_nobs: int | None = None,
+        null_noise: float | None = None,
     ) -> None:
         encoded = encode_data(
             data,
@@ -183,14 +187,22 @@ class IdentityTest:
             known=null_categories(null),
             word="categories" if items is None else "items",
         )
-        self._set(encoded, null, null_nobs)
+        self._set(encoded, null, null_nobs, null_noise)
 
-    def _set(self, encoded: EncodedSample, null: object, null_nobs: object) -> None:
+    def _set(
+        self, encoded: EncodedSample, null: object, null_nobs: object, null_noise: object
+    ) -> None:
         self._null = read_null(null, encoded.sample, anywhere=encoded.missing == "half")
         self._encoded = encoded
         self._two = None
         if null_nobs is not None:
-            self._two = ClosenessTest._of(against_answers(encoded, self._null, null_nobs))
+            answers = against_answers(encoded, self._null, null_nobs, null_noise)
+            self._two = ClosenessTest._of(answers)
+        elif null_noise is not None:
+            raise ValueError(
+                "null_noise= is noise in counts: say of how many answers by null_nobs=, or leave "
+                "it out."
+            )
 
     @classmethod
     def from_formula(cls, formula: str, data: object, null: object, **arguments: Any) -> Self:
@@ -205,8 +217,8 @@ class IdentityTest:
         null
             As for the class.
         **arguments
-            `respondent`, `max_rows`, `null_nobs`; for rankings `ties` and `missing`; for choices
-            `categories`.
+            `respondent`, `max_rows`, `null_nobs`, `null_noise`; for rankings `ties` and `missing`;
+            for choices `categories`.
 
         Returns
         -------
@@ -221,9 +233,9 @@ class IdentityTest:
         >>> round(test.fit(epsilon=np.inf, method="binary").pvalue, 3)
         0.266
         """
-        test, null_nobs = cls.__new__(cls), arguments.pop("null_nobs", None)
-        known = null_categories(null)
-        test._set(sample_of_formula(formula, data, arguments, known=known), null, null_nobs)
+        test, known = cls.__new__(cls), null_categories(null)
+        nobs, noise = arguments.pop("null_nobs", None), arguments.pop("null_noise", None)
+        test._set(sample_of_formula(formula, data, arguments, known=known), null, nobs, noise)
         return test
 
     @classmethod
@@ -234,6 +246,7 @@ class IdentityTest:
         categories: object = None,
         *,
         null_nobs: int | None = None,
+        null_noise: float | None = None,
     ) -> Self:
         """Build the test from counts by category; one counted choice is the unit of privacy.
 
@@ -245,7 +258,7 @@ class IdentityTest:
             As for the class.
         categories : sequence of str, optional
             The categories, as for the class: those of the counts may be the ones that occur.
-        null_nobs : int, optional
+        null_nobs, null_noise
             As for the class.
 
         Returns
@@ -254,7 +267,7 @@ class IdentityTest:
         """
         test = cls.__new__(cls)
         declared = null_categories(null) if categories is None else categories
-        test._set(encode_counts(counts, declared), null, null_nobs)
+        test._set(encode_counts(counts, declared), null, null_nobs, null_noise)
         return test
 
     def __repr__(self) -> str:

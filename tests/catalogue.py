@@ -298,6 +298,7 @@ def identities():
     gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
     beside = by("max-count", "goldreich", effect_epsilon=0.5)
     listing = {"items": ITEMS, "null": orders}
+    noisy = {"null_nobs": 40, "null_noise": 1.0}
     before, two = {"null_nobs": 40}, [{"method": "auto"}, {"method": "tv", "effect_epsilon": 0.5}]
     return [
         *fits("Mallows null, completed", test, gaps, given | COMPLETE, null[:1]),
@@ -319,6 +320,7 @@ def identities():
         *fits("two shares", test, pair, coin | fair, sides, **choice),
         *fits("counts", test, surveys.counts(), listed | skewed, shares, counted=True),
         *fits("last year's shares", test, picked, listed | skewed | before, two, **choice),
+        *fits("last year's, noisy", test, picked, listed | skewed | noisy, two[:1], **choice),
         *fits("last year's, people", test, crowd, listed | person | skewed | before, two, **choice),
         *fits(
             "last year's counts",

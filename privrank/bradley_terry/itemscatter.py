@@ -23,6 +23,7 @@ from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, es
 from privrank.bradley_terry.linear import item_basis
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.release.release import Release
+from privrank.util.arrays import own
 from privrank.util.solvers import projection, spectrum, zero
 
 __all__ = ["FreeFit", "with_scatter"]
@@ -67,8 +68,9 @@ class FreeFit:
         known = equations.known
         within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
         spanned = within @ item_basis(without, m).T @ item_basis(facts, m)
-        left = np.asarray(within @ (np.eye(m - 1) - projection(spanned)) @ within)
-        return cls(free, equations, fitted, covariance(equations, free, fitted), left)
+        left = within @ (np.eye(m - 1) - projection(spanned)) @ within
+        errors = covariance(equations, free, fitted)
+        return cls(free, equations, fitted, errors, own(left, np.float64))
 
     @cached_property
     def scatter(self) -> FloatArray:
@@ -81,7 +83,7 @@ class FreeFit:
             spread, axes = spectrum(basis.T @ total[here, here] @ basis)
             apart = axes.T @ basis.T @ self.fitted.coefficients[here]
             found.append(_paule_mandel(apart**2, spread))
-        return np.array(found)
+        return own(found, np.float64)
 
 
 def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:

@@ -130,6 +130,8 @@ class ScoreEquations:
         """Take private, read-only copies of what is no other object's."""
         for name in ("score", "surplus", "response", "group_answers"):
             object.__setattr__(self, name, own(getattr(self, name), np.float64))
+        if self.known is not None:
+            object.__setattr__(self, "known", own(self.known, np.float64))
 
     @property
     def fitted(self) -> ScoreFunction:

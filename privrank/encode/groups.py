@@ -33,7 +33,7 @@ from privrank.encode.samples import (
 )
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
-from privrank.util.checks import check_count, check_items
+from privrank.util.checks import check_count, check_items, is_number, quoted
 
 __all__ = [
     "EncodedGroups",
@@ -144,7 +144,9 @@ def encode_samples(
     return _joined([first, *rest], names, secret, place)
 
 
-def against_answers(encoded: EncodedSample, null: NullModel, null_nobs: object) -> EncodedGroups:
+def against_answers(
+    encoded: EncodedSample, null: NullModel, null_nobs: object, null_noise: object
+) -> EncodedGroups:
     """Return a sample beside the answers from which a null hypothesis was estimated.
 
     Notes
@@ -154,6 +156,11 @@ def against_answers(encoded: EncodedSample, null: NullModel, null_nobs: object) 
 
     **Statistic.** Counts are the shares times their number, rounded to whole answers so that they
     add up to it: those that were counted, if shares are given to enough digits.
+
+    **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count tell
+    no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share: of any function f
+    of the categories with mean mu noise adds (s / n)^2 sum_k (f_k - mu)^2, and that is at most
+    s^2 / (n^2 p) times the variance of f. So many answers stand for them.
     """
     sample, p = encoded.sample, np.array(null.probabilities)
     number = check_count("null_nobs", null_nobs, low=FEWEST_UNITS)
@@ -167,6 +174,23 @@ def against_answers(encoded: EncodedSample, null: NullModel, null_nobs: object) 
             "null_nobs= is for probabilities that were estimated from so many answers: leave it "
             "out for a Mallows model and for uniform rankings."
         )
+    if null_noise is not None:
+        if not is_number(null_noise) or not 0 <= null_noise < np.inf:
+            raise ValueError(
+                f"null_noise must be a standard deviation, a number of at least 0, got "
+                f"{quoted(null_noise)}."
+            )
+        if not p.min() > 0:
+            raise ValueError(
+                "null must give each category a share above 0 with null_noise=: put rare "
+                "categories together."
+            )
+        number = int(number / (1.0 + null_noise**2 / (number * p.min())))
+        if number < FEWEST_UNITS:
+            raise ValueError(
+                f"null_noise must leave as much as {FEWEST_UNITS} answers tell, and leaves "
+                f"{number}: put rare categories together, or take a null with less noise."
+            )
     counts = np.floor(p * number + 1e-6).astype(np.int64)
     left = number - int(counts.sum())
     counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1

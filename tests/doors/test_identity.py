@@ -247,6 +247,9 @@ REFUSED = {
         ["null_nobs=", "Mallows model"],
     ),
     "no answers behind a null": (lambda: estimated(0), ["null_nobs must be at least 2"]),
+    "noise that is no number": (lambda: estimated(90, "x"), ["null_noise must be a standard"]),
+    "noise of counts that nobody told": (lambda: estimated(None, 1.0), ["null_nobs="]),
+    "noise above all that answers tell": (lambda: estimated(90, 1e3), ["null_noise must leave"]),
     "half an answer": (lambda: estimated(10.5), ["null_nobs must be an integer"]),
     "a method of an exact null": (
         lambda: estimated(50).fit(1.0, method="omnibus"),
@@ -272,10 +275,10 @@ REFUSED = {
 }
 
 
-def estimated(number, counts=(5, 6, 7), null=(0.25, 0.25, 0.5)):
+def estimated(number, noise=None, counts=(5, 6, 7), null=(0.25, 0.25, 0.5)):
     names = "abcdef"[: len(counts)]
     table, shares = (dict(zip(names, each, strict=True)) for each in (counts, null))
-    return pr.IdentityTest.from_counts(table, shares, null_nobs=number)
+    return pr.IdentityTest.from_counts(table, shares, null_nobs=number, null_noise=noise)
 
 
 def test_an_estimated_null_keeps_its_level_and_an_exact_one_does_not():
@@ -283,22 +286,24 @@ def test_an_estimated_null_keeps_its_level_and_an_exact_one_does_not():
     exact, told = [], []
     for _ in range(120):
         before, now = rng.multinomial(400, p) / 400, rng.multinomial(400, p)
-        told.append(estimated(400, now, before).fit(2.0, rng=rng).reject)
-        test = estimated(None, now, before)
+        told.append(estimated(400, None, now, before).fit(2.0, rng=rng).reject)
+        test = estimated(None, None, now, before)
         exact.append(test.fit(2.0, draws=499, rng=rng).reject)
     assert np.mean(told) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 120) and np.mean(exact) > 0.15
     other = rng.multinomial(400, p[::-1])
-    assert estimated(400, other, before).fit(2.0, rng=rng).pvalue < 0.01
+    assert estimated(400, None, other, before).fit(2.0, rng=rng).pvalue < 0.01
 
 
 def test_the_answers_behind_a_null_are_a_second_sample():
     shares, rounded = np.array([137, 202, 61]) / 400, (0.343, 0.505, 0.152)
-    one, two = (estimated(400, (90, 60, 50), null)._two._encoded for null in (shares, rounded))
+    one, two = (
+        estimated(400, None, (90, 60, 50), null)._two._encoded for null in (shares, rounded)
+    )
     assert [part._rows.tolist() for part in one._parts] == [[90, 60, 50], [137, 202, 61]]
     assert two._parts[1]._rows.sum() == 400 and abs(two._parts[1]._rows - 400 * shares).max() < 1
     counts = {"data": [90, 60, 50], "answers behind the null": [137, 202, 61]}
     expected = pr.ClosenessTest.from_counts(counts, list("abc")).fit(1.0, rng=seeded())
-    result = estimated(400, (90, 60, 50), shares).fit(1.0, rng=seeded())
+    result = estimated(400, None, (90, 60, 50), shares).fit(1.0, rng=seeded())
     assert result.pvalue == expected.pvalue
     assert str(pr.from_json(result.to_json()).summary()) == str(result.summary())
     assert "data 200, answers behind the null 400" in " ".join(str(result.summary()).split())
@@ -311,6 +316,17 @@ def test_the_answers_behind_a_null_are_a_second_sample():
     test = pr.IdentityTest.from_formula("choice ~ 1", people, {"a": 0.5, "b": 0.5}, **known)
     assert test.fit(1.0, effect_epsilon=1.0, rng=seeded()).nobs == 13
     assert test._two._encoded.sample.unit == "respondent"
+
+
+@pytest.mark.parametrize("noise", [0.0, 3.0, 12.0])
+def test_answers_that_stand_for_a_noisy_null_vary_at_least_as_much(noise):
+    """Along every function of the categories, and less than a fifth more answers do not."""
+    p, n = np.array([0.05, 0.25, 0.3, 0.4]), 400
+    each, away = np.diag(p) - np.outer(p, p), np.eye(4) - np.outer(p, np.ones(4))
+    noisy = each / n + (noise / n) ** 2 * away @ away.T
+    answers = estimated(n, noise, (9, 9, 9, 9), p)._two._encoded._parts[1]._rows.sum()
+    assert np.linalg.eigvalsh(each / answers - noisy).min() > -1e-12
+    assert np.linalg.eigvalsh(each / (1.2 * answers + 1.0) - noisy).min() < 0.0
 
 
 @pytest.mark.parametrize("case", REFUSED)
