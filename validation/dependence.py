@@ -264,10 +264,9 @@ def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
         half.append(0.5 * (high - low))
         held.append(~((low > apart) | (apart > high)))
     sides, sets = fit.conf_int(), fit.rank_conf_int()
-    part = pd.Series(range(cell.items), list(fit.items)).map(
-        {name: k for k, names in enumerate(fit.components) for name in names}
-    )
-    same = (part.to_numpy()[:, None] == part.to_numpy()).astype(float)
+    part = {name: k for k, names in enumerate(fit.components) for name in names}
+    member = np.array([part[name] for name in fit.items])
+    same = (member[:, None] == member).astype(float)
     # equal worths share their ranks, and a set has to hold all of these
     above = same * (true[None, :] - true[:, None])
     true = true - same @ true / same.sum(axis=1)

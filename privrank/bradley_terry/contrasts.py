@@ -247,7 +247,7 @@ def lack_of_fit(inference: Inference) -> HomogeneityResult:
     if free is None:
         raise ValueError(
             "the lack of fit of item covariates needs item_formula=, with fewer columns than there "
-            "are items less one."
+            "are items less one, and a release that identifies as many worths."
         )
     if free.fitted.infinite:
         warnings.warn(

@@ -61,7 +61,7 @@ class Inference:
     errors : Covariance
         Covariance of the coefficients.
     free : FreeFit, or None
-        The fit without item covariates, if there are any that it could refute.
+        The fit without item covariates, if there are any and they leave something of the worths.
     """
 
     release: Release
@@ -75,10 +75,8 @@ class Inference:
         """Compute the covariance of a fit."""
         equations = score_equations(release)
         errors = covariance(equations, release, fitted)
-        if not release.design.item_freedom:
-            return cls(release, equations, fitted, errors)
-        free = FreeFit.of(release, corrected=fitted.corrected)
-        errors = with_scatter(errors, equations, fitted, free)
+        if (free := FreeFit.of(release, corrected=fitted.corrected)) is not None:
+            errors = with_scatter(errors, equations, fitted, free)
         return cls(release, equations, fitted, errors, free)
 
     @property

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
-from privrank.bradley_terry.linear import item_basis
+from privrank.bradley_terry.linear import identified, item_basis
+from privrank.bradley_terry.noisycounts import pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.release.release import Release
 from privrank.util.arrays import own
@@ -57,18 +58,22 @@ class FreeFit:
     left: FloatArray
 
     @classmethod
-    def of(cls, release: Release, *, corrected: bool) -> FreeFit:
-        """Fit the release of a model with fewer item covariates than items less one."""
-        facts, m = release.design.covariates, len(release.design.items)
-        assert facts is not None
-        without = replace(facts, item_columns=(), item_matrix=np.zeros((m, 0)))
-        free = replace(release, survey=replace(release.design, covariates=without))
+    def of(cls, release: Release, *, corrected: bool) -> FreeFit | None:
+        """Fit the release of a model with item covariates; None where these leave nothing."""
+        design, m = release.design, len(release.design.items)
+        if design.covariates is None or not design.item_freedom:
+            return None
+        without = replace(design.covariates, item_columns=(), item_matrix=np.zeros((m, 0)))
+        free = replace(release, survey=replace(design, covariates=without))
+        member = pair_counts(release).member
+        known = None if member is None else identified(free.design, member)
+        within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
+        spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
+        left = within @ (np.eye(m - 1) - projection(spanned)) @ within
+        if np.trace(left) < 0.5:
+            return None
         equations = score_equations(free)
         fitted = estimate(equations, free, None if corrected else 0.0)
-        known = equations.known
-        within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
-        spanned = within @ item_basis(without, m).T @ item_basis(facts, m)
-        left = within @ (np.eye(m - 1) - projection(spanned)) @ within
         errors = covariance(equations, free, fitted)
         return cls(free, equations, fitted, errors, own(left, np.float64))
 

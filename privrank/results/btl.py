@@ -413,7 +413,7 @@ class BTLResult(Result):
         Raises
         ------
         ValueError
-            If the model has no item covariates, or as many as worths.
+            If the model has no item covariates, or as many as identified worths.
         """
         test = contrasts.lack_of_fit(self._inference())
         values = (test.statistic, test.df, test.pvalue)
