@@ -198,8 +198,7 @@ class _ScoreTests:
         away = (along * facts.function.mean(edges)) @ facts.released_count
         variance = (along**2 * facts.spread(edges)).sum(axis=1)
         fit = along**2 @ facts.spread(linear.predict(b))
-        squares = facts.function.mean(edges) ** 2 - facts.function.mean(linear.predict(b)) ** 2
-        grown = facts.count_variance * (along**2 * squares).sum(axis=1)
+        grown = facts.count_noise(along, edges) - facts.count_noise(along, linear.predict(b))
         return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300), fit, grown
 
     def _freedom(self, weights: FloatArray, variance: FloatArray) -> FloatArray:

@@ -316,6 +316,19 @@ class ScoreEquations:
             noise = noise + self.count_variance * (by_pair.T @ by_pair)
         return np.asarray(noise)
 
+    def count_noise(self, along: FloatArray, predictors: FloatArray) -> FloatArray:
+        """Return what errors of pair counts add to variances of combinations of scores.
+
+        Given those by edge, shape (rows, edges), and the predictors of edges. An error of a pair is
+        spread over the cells by their shares.
+        """
+        each = along * self.function.mean(predictors)
+        if self.grouped:
+            each = np.einsum(
+                "rcp,c->rp", each.reshape(len(each), len(self.group_shares), -1), self.group_shares
+            )
+        return np.asarray(self.count_variance * (each**2).sum(axis=1))
+
     @property
     def steps(self) -> int:
         """How many fits the correction of the bias takes: more where counts are too large."""

@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 import privrank as pr
 from privrank.bradley_terry.inversion import intervals, pvalues
+from privrank.bradley_terry.score import score_equations
 
 CEMS = pr.datasets.load_university()
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -252,3 +253,37 @@ def test_intervals_without_noise_allow_for_respondents_that_agree_with_themselve
     )
     wide, alone = (each.fit(np.inf, penalty=0).conf_int().loc["a"] for each in (several, single))
     np.testing.assert_allclose(wide, alone, atol=0.02)
+
+
+@pytest.mark.parametrize("formula", ["1", "group"])
+def test_errors_of_pair_counts_add_at_the_fit_what_the_covariance_of_the_noise_has(formula):
+    rng, items = np.random.default_rng(4), list("abcd")
+    first = rng.integers(0, 4, 600)
+    second = (first + rng.integers(1, 4, 600)) % 4
+    frame = pd.DataFrame(
+        {
+            "item1": np.array(items)[first],
+            "item2": np.array(items)[second],
+            "outcome": rng.choice([-1.0, 1.0], 600),
+            "group": np.where(np.arange(600) % 3 == 0, "x", "y"),
+        }
+    )
+    model = pr.PrivateBTL.from_formula(
+        f"item1 + item2 + outcome ~ {formula}",
+        frame,
+        items=items,
+        levels={"group": ["x", "y"]} if formula == "group" else None,
+        respondent=None,
+        design="private",
+    )
+    equations = score_equations(model.fit(2.0, rng=rng).release)
+    b = rng.normal(size=equations.linear.size)
+    alone = replace(equations, group_variance=0.0)
+    noise = alone.linear.information(alone.edge_variance(b) - alone.edge_variance(0.0 * b))
+    if formula == "group":
+        noise = alone.group_noise(b)
+    along = rng.normal(size=(5, len(b)))
+    edges = np.array([equations.linear.predict(row) for row in along])
+    found = equations.count_noise(edges, equations.linear.predict(b))
+    assert equations.count_variance > 0
+    assert found == pytest.approx(np.einsum("rp,pq,rq->r", along, noise, along))
