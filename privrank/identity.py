@@ -138,12 +138,13 @@ class IdentityTest:
     depend on what they say.
 
     **A null that was estimated** is not the truth: the shares of 500 answers, taken as exact, are
-    rejected by 500 others from the same distribution in .27 of the cases for four choices and .50
+    rejected by 500 others from the same distribution in .23 of the cases for four choices and .49
     for twelve (epsilon 2). With `null_nobs` the answers behind it, which are public, enter as the
     second sample of a :class:`privrank.ClosenessTest`, whose level is exact and whose result is
     returned. Give shares to enough digits to tell their counts. Shares from a private release have
     noise besides: with its standard deviation, `null_noise`, so many fewer answers stand behind
-    them as tell no more than the noisy ones. Their number is in the summary.
+    them as tell no more than the noisy ones. Their number is in the summary; where a share is small
+    it is, too.
 
     References
     ----------
