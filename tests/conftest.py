@@ -15,7 +15,7 @@ SLOW = {
         "topk topk_cluster uniformity"
     ),
     "encode": "completion conversion encode fixed",
-    "house": "examples failures leaks packaging public_facts sample_leaks taint visible",
+    "house": "examples failures leaks packaging public_facts releases sample_leaks taint visible",
     "hypotheses": "nulls",
     "local": "adaptive comparisons protocols uniformtest",
     "mechanisms": (
