@@ -243,6 +243,8 @@ def uniformities():
     rows, people = surveys.rankings(), surveys.ranking_respondents()
     two, many = surveys.rankings(n=2, m=60), surveys.rankings(n=400)
     long = {"items": list(two["mixed"].columns)}
+    ten = surveys.rankings(n=5, m=10)
+    capped = {"items": list(ten["mixed"].columns)}
     ranked = ("auto", "borda", "pairs", "laplace", "mallows", "omnibus")
     by_rank = [{"method": method, **FEW_DRAWS} for method in ranked]
     chosen = [{"method": method, **FEW_DRAWS} for method in ("auto", "omnibus", "tv", "max-count")]
@@ -266,6 +268,7 @@ def uniformities():
         *fits("uniform rankings of people, bits", test, people, row | person, bits[:1]),
         *fits("uniform Enums", test, surveys.enums(picked), {}, chosen[:1], **choice),
         *fits("two uniform rankings", test, two, long, [{"method": "two-sample", **FEW_DRAWS}]),
+        *fits("uniform rankings, capped", test, ten, capped, by_rank[:2]),
         *fits("uniform rankings by formula", test, people, person, by_rank[:1], **rankings),
         *fits("uniform choices", test, picked, listed, chosen, **choice),
         *fits("uniform choices of people", test, crowd, listed | person, chosen, **choice),

@@ -17,6 +17,7 @@ import dataclasses
 import importlib
 import pkgutil
 import sys
+import warnings
 from contextlib import contextmanager
 from functools import partial
 from inspect import CO_VARARGS, CO_VARKEYWORDS
@@ -26,7 +27,7 @@ from types import FunctionType, MethodType, ModuleType
 import numpy as np
 from constantnoise import replace_everywhere
 
-from privrank import kernels
+from privrank import Budget, kernels
 from privrank.encode.encoded import Encoded, Rows
 from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
@@ -147,11 +148,18 @@ def dotted(code):
 
 
 class Watch:
-    """The codes of functions that are given marked arrays, or run between spending and release."""
+    """The codes of functions that are given marked arrays, or run between spending and release.
+
+    `encoding` and `releasing` are those of the chain that a reviewer reads: all that is entered
+    until a model is built, and from the call of a `release_...` until it returns. What comes
+    between, the plan of a fit, and what comes after sees public numbers alone.
+    """
 
     def __init__(self):
         self.received, self.spending = set(), set()
+        self.encoding, self.releasing = set(), set()
         self.boxes, self.spent = 0, False
+        self.built, self.depth = False, 0
 
     def listen(self, frame, event, argument):
         """Look at what a function is given; listen to its lines only where noise is added."""
@@ -167,7 +175,13 @@ class Watch:
         self.spent = self.spent or code is SPEND
         if self.spent:
             self.spending.add(code)
-        if code.co_name.startswith("release_"):
+        releases = code.co_name.startswith("release_") and room_of(code) in TRUSTED
+        self.depth += releases
+        if not self.built:
+            self.encoding.add(code)
+        elif self.depth:
+            self.releasing.add(code)
+        if releases:
             return self.release
         return self.draw if code is DRAW else None
 
@@ -180,6 +194,7 @@ class Watch:
     def release(self, frame, event, argument):
         """Where a release is returned all is drawn."""
         self.spent = self.spent and event != "return"
+        self.depth -= event == "return"
         return self.release
 
     def outside(self):
@@ -189,6 +204,30 @@ class Watch:
     def inside(self):
         """Names of those in the trusted rooms."""
         return {dotted(code) for code in self.received if room_of(code) in TRUSTED}
+
+
+def followed(patch, case, folder=None):
+    """What was watched while one model was built, its first variant, and fitted.
+
+    With seed 1, or, given a folder, as for publication: with secret noise and a ledger kept there.
+    """
+    load_kernels()
+    with warnings.catch_warnings(), watching(patch) as watch:
+        warnings.simplefilter("ignore")
+        model = case.build(next(iter(case.frames)))
+        watch.built = True
+        how = {"rng": np.random.default_rng(1)} if folder is None else paid(case, model, folder)
+        case.fit(model, **how)
+    return watch
+
+
+def paid(case, model, folder):
+    """A ledger on disk for the unit of a model; nothing protects a fit at infinite epsilon."""
+    if case.options.get("epsilon") == np.inf:
+        return {}
+    survey = getattr(model._encoded, "design", None) or model._encoded.sample
+    path = Path(folder, f"{survey.unit}.ledger")
+    return {"budget": Budget(path, epsilon=1e6, delta=0.5, unit=survey.unit)}
 
 
 def load_kernels():

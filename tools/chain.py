@@ -1,73 +1,42 @@
 """Count the code between a data frame and its release, over all fits of the tests' catalogue.
 
-A reviewer of the privacy claim reads the functions that are entered from the construction of a
-model until its release exists. This traces them, and counts the lines of code in their bodies,
-without docstrings, comments and empty lines: `make chain`. The papers' own algorithms are counted
-apart. Of all functions it says which are given un-noised data (`tests/taint.py`).
+A reviewer of the privacy claim reads the functions that are entered until a model is built, and
+from the call that spends until its release exists; the plan in between sees public numbers alone.
+The tracer is the tests' (`tests/taint.py`), which also knows who is given un-noised data. Counted
+are lines of code in the bodies of these functions, without docstrings, comments and empty lines;
+the papers' own algorithms are counted apart: `make chain`.
 """
 
 from __future__ import annotations
 
 import ast
 import io
-import os
 import sys
 import tempfile
-import threading
 import tokenize
-import warnings
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-PACKAGE = str(ROOT / "privrank")
 
-import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from catalogue import CATALOGUE  # noqa: E402
-from taint import TRUSTED, load_kernels, watching  # noqa: E402
+from taint import PACKAGE, TRUSTED, Watch, followed  # noqa: E402
 
-RELEASES, APART = "release_", "published"
-
-
-class Chain:
-    """The code objects entered while it listens, until a release is returned."""
-
-    def __init__(self) -> None:
-        self.entered: dict[str, set[CodeType]] = {"encode": set(), "release": set()}
-        self.phase: str | None = None
-
-    def listen(self, frame: FrameType, event: str, argument: Any) -> None:
-        code = frame.f_code
-        if self.phase is None or not code.co_filename.startswith(PACKAGE):
-            return
-        if event == "call" and code.co_name != "<module>":
-            self.entered[self.phase].add(code)
-        elif event == "return" and code.co_name.startswith(RELEASES):
-            self.phase = None
-
-    def follow(self, case: Any) -> None:
-        """Build one model and fit it, listening."""
-        variant = next(iter(case.frames))
-        self.phase = "encode"
-        sys.setprofile(self.listen)
-        threading.setprofile(self.listen)
-        try:
-            model = case.build(variant)
-            self.phase = "release"
-            case.fit(model, rng=np.random.default_rng(1))
-        finally:
-            sys.setprofile(None)
-            threading.setprofile(None)
-            self.phase = None
+APART = "published"
 
 
-def function_of(code: CodeType) -> tuple[str, int]:
-    """Return where a function begins; comprehensions and lambdas belong to what holds them."""
-    return code.co_filename, code.co_firstlineno
+def watches_of_all_fits() -> list[Watch]:
+    """Follow every fit of the catalogue, with secret noise and a ledger on disk."""
+    watches = []
+    with tempfile.TemporaryDirectory() as empty:
+        for case in CATALOGUE.values():
+            with pytest.MonkeyPatch.context() as patch:
+                watches.append(followed(patch, case, empty))
+    return watches
 
 
 def lines_of_code(path: str) -> dict[int, int]:
@@ -88,31 +57,38 @@ def lines_of_code(path: str) -> dict[int, int]:
     return counts
 
 
-def main() -> None:
-    chain, given = Chain(), set()
-    load_kernels()
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as empty:
-        warnings.simplefilter("ignore")
-        os.environ["PRIVRANK_CACHE"] = empty  # null distributions are drawn, whoever counts
-        for case in CATALOGUE.values():
-            with pytest.MonkeyPatch.context() as patch, watching(patch) as watch:
-                chain.follow(case)
-            given |= watch.received
-    encoding = lines_by_module(chain.entered["encode"])
-    both = lines_by_module(chain.entered["encode"] | chain.entered["release"])
-    apart = {module: size for module, size in both.items() if room(module) == APART}
-    rest = {module: size for module, size in both.items() if room(module) != APART}
-    for module, size in sorted(rest.items(), key=lambda pair: -pair[1]):
-        print(f"{size:6d}  {module}")
-    say(rest, "from a data frame to its release")
-    print(f"{sum(both.values()) - sum(encoding.values()):6d}  of them entered first after encoding")
-    for name in sorted(TRUSTED - {APART}):
-        say({module: size for module, size in rest.items() if room(module) == name}, f"in {name}/")
-    say(apart, "of the papers' own algorithms, apart")
-    handed = lines_by_module(given)
-    say({m: n for m, n in handed.items() if room(m) in TRUSTED}, "given un-noised data")
-    outside = {m: n for m, n in handed.items() if room(m) not in TRUSTED}
-    say(outside, f"more given some outside the four rooms: {', '.join(sorted(outside))}")
+_FILES: dict[str, dict[int, int]] = {}
+
+
+def lines_by_module(codes: Iterable[CodeType]) -> dict[str, int]:
+    """Return the lines of these functions by module.
+
+    Comprehensions, lambdas and bodies of classes, which are no functions of their own, belong to
+    what holds them.
+    """
+    sizes: dict[str, int] = defaultdict(int)
+    for path, line in {(code.co_filename, code.co_firstlineno) for code in codes}:
+        if path not in _FILES:
+            _FILES[path] = lines_of_code(path)
+        if size := _FILES[path].get(line, 0):
+            sizes[".".join(Path(path).relative_to(PACKAGE).with_suffix("").parts)] += size
+    return dict(sizes)
+
+
+def of_rooms(sizes: dict[str, int], rooms: Iterable[str]) -> dict[str, int]:
+    """Return the modules of these rooms alone."""
+    return {module: size for module, size in sizes.items() if module.partition(".")[0] in rooms}
+
+
+def without(sizes: dict[str, int], rooms: Iterable[str]) -> dict[str, int]:
+    """Return the modules of all other rooms."""
+    return {module: sizes[module] for module in sizes.keys() - of_rooms(sizes, rooms).keys()}
+
+
+def lines_of_rooms() -> int:
+    """Return the lines of all files of the trusted rooms, docstrings and comments included."""
+    paths = (path for name in TRUSTED for path in (PACKAGE / name).rglob("*.py"))
+    return sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
 
 
 def say(sizes: dict[str, int], what: str) -> None:
@@ -120,34 +96,29 @@ def say(sizes: dict[str, int], what: str) -> None:
     print(f"{sum(sizes.values()):6d}  lines of code in {len(sizes)} modules {what}")
 
 
-def room(module: str) -> str:
-    """Return the room of a module."""
-    return module.partition(".")[0]
+def chain_sizes(watches: Iterable[Watch]) -> dict[str, int]:
+    """Return the lines of the chain by module, without the papers' own algorithms."""
+    codes = {code for watch in watches for code in watch.encoding | watch.releasing}
+    return without(lines_by_module(codes), {APART})
 
 
-def lines_by_module(codes: set[CodeType]) -> dict[str, int]:
-    """Return the lines of the functions of these codes, by module."""
-    sizes: dict[str, int] = defaultdict(int)
-    for where in {function_of(code) for code in codes}:
-        if size := lines_of_code_of(where):
-            sizes[module_name(where[0])] += size
-    return dict(sizes)
-
-
-_FILES: dict[str, dict[int, int]] = {}
-
-
-def lines_of_code_of(where: tuple[str, int]) -> int:
-    """Return the lines of the function that begins there; 0 for what is no function of its own."""
-    path, line = where
-    if path not in _FILES:
-        _FILES[path] = lines_of_code(path)
-    return _FILES[path].get(line, 0)
-
-
-def module_name(path: str) -> str:
-    """Return the dotted name of a module of the package."""
-    return ".".join(Path(path).relative_to(PACKAGE).with_suffix("").parts)
+def main() -> None:
+    watches = watches_of_all_fits()
+    sizes = chain_sizes(watches)
+    for module, size in sorted(sizes.items(), key=lambda pair: -pair[1]):
+        print(f"{size:6d}  {module}")
+    say(sizes, "from a data frame to its release, the plan left out")
+    encoding = {code for watch in watches for code in watch.encoding}
+    say(without(lines_by_module(encoding), {APART}), "of them until a model is built")
+    for name in sorted(TRUSTED - {APART}):
+        say(of_rooms(sizes, {name}), f"in {name}/")
+    releasing = {code for watch in watches for code in watch.releasing}
+    say(of_rooms(lines_by_module(releasing), {APART}), "of the papers' own algorithms, apart")
+    given = lines_by_module({code for watch in watches for code in watch.received})
+    say(of_rooms(given, TRUSTED), "given un-noised data in the four rooms")
+    outside = without(given, TRUSTED)
+    say(outside, f"given some outside of them: {', '.join(sorted(outside))}")
+    print(f"{lines_of_rooms():6d}  lines in all files of the four rooms, with docstrings")
 
 
 if __name__ == "__main__":
