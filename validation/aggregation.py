@@ -20,6 +20,10 @@ COMMAND = "python validation/aggregation.py"
 DELTA = 1e-6
 # items, rankings, model, epsilon, delta, method
 CELLS = (
+    (2, 40, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
+    (2, 40, ("Mallows", 0.8), 1.0, 0.0, "borda"),
+    (3, 40, ("Mallows", 0.8), 1.0, 0.0, "pairs-laplace"),
+    (3, 40, ("Mallows", 0.8), 4.0, 0.0, "kemeny"),
     (3, 300, ("Mallows", 0.8), 1.0, 0.0, "kemeny"),
     (4, 300, ("Plackett-Luce", 0.3), 1.0, 0.0, "kemeny"),
     (6, 300, ("Mallows", 0.9), 0.5, 0.0, "kemeny"),

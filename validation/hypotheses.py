@@ -4,7 +4,9 @@ A hundred respondents answer all pairs at even odds, so every rejection at .05 i
 joint test that all worths are equal (`wald_test`), by that of one difference (`t_test`), and by the
 test of homogeneity, which has errors under the hypothesis. Public design, and private with released
 pair counts. "Agree" is the share of replicates in which the two tests of equal worths decide alike.
-A cell holds where levels are at most .05 and two standard errors.
+"Withheld" is the share in which the release does not hold all items together, so that the first two
+tests have no statement: those do not reject. A cell holds where levels are at most .05 and two
+standard errors.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ DESIGNS = {"public": {"design": "public"}, "private": {"pair_counts": "release"}
 
 
 def one(rng: np.random.Generator, items: int, epsilon: float, design: str) -> tuple[float, ...]:
-    """Return the p-values of the three tests."""
+    """Return the p-values of the three tests; NaN for one that is withheld."""
     pairs = np.tile(np.array(list(combinations(range(items), 2))), (PEOPLE, 1))
     rows = items * (items - 1) // 2
     frame = pd.DataFrame(pairs, columns=["item1", "item2"])
@@ -39,12 +41,11 @@ def one(rng: np.random.Generator, items: int, epsilon: float, design: str) -> tu
     )
     fit = model.fit(epsilon, rng=rng)
     equal = np.eye(items)[:-1] - np.eye(items)[1:]
+    homogeneity = fit.test_homogeneity().pvalue
+    if len(fit.components) > 1:
+        return np.nan, np.nan, homogeneity
     joint, single = fit.wald_test(equal), fit.t_test(equal[0])
-    return (
-        float(joint.pvalue),
-        float(np.squeeze(single.pvalue)),
-        fit.test_homogeneity().pvalue,
-    )
+    return float(joint.pvalue), float(np.squeeze(single.pvalue)), homogeneity
 
 
 def main() -> None:
@@ -73,6 +74,7 @@ def main() -> None:
                 "t_test": f"{levels[1]:.3f}",
                 "test_homogeneity": f"{levels[2]:.3f}",
                 "most": f"{most:.3f}",
+                "withheld": f"{np.isnan(out[:, 0]).mean():.3f}",
                 "agree": f"{(rejected[:, 0] == rejected[:, 2]).mean():.3f}",
                 "verdict": "holds" if levels.max() <= most else "above",
                 "worst": "",

@@ -22,6 +22,7 @@ from privrank.consensus.intervals import (
     binomial_lower,
     fraction_interval,
     rank_threshold,
+    score_half_width,
     score_interval,
 )
 from privrank.consensus.orders import pair_matrix, pair_table
@@ -109,8 +110,8 @@ class NoisyVotes:
 
     def score_bounds(self, alpha: float, target: Target) -> tuple[FloatArray, FloatArray]:
         """Return intervals of the scores, one at a time."""
-        half = -float(ndtri(0.5 * alpha)) * self._score_noise
-        largest, n = len(self.scores) - 1.0, self.units
+        m, n, pairs = len(self.scores), self.units, self.fractions is not None
+        half, largest = self.step * score_half_width(self.noise, m, alpha, pairs) / n, m - 1.0
         return score_interval(self.scores, half, largest, n, alpha, target)
 
     def certain_gaps(self, alpha: float, target: Target) -> FloatArray:

@@ -9,7 +9,12 @@ from scipy.stats import binom
 
 import privrank as pr
 from privrank.consensus import intervals
-from privrank.consensus.intervals import difference_variance, rank_threshold, score_interval
+from privrank.consensus.intervals import (
+    difference_variance,
+    rank_threshold,
+    score_half_width,
+    score_interval,
+)
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -169,3 +174,15 @@ def test_scores_of_two_values_are_covered_without_noise():
         assert binom.pmf(hits, n, share)[inside].sum() >= 0.925
     same = score_interval(3.0, 0.5, largest, n, 0.05, "sample")
     assert same == pytest.approx((2.5, 3.5))
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_the_noise_of_a_score_is_within_its_half_width_as_often_as_said(m, epsilon):
+    # the normal quantile is exceeded in up to .10 here: few steps, or heavy tails
+    rng, most = np.random.default_rng(7), 0.05 + 4 * math.sqrt(0.05 * 0.95 * 3.5e-5)
+    for law, _, pairs in laws(m, epsilon).values():
+        size = np.abs(score_noise(law, m, pairs, 40_000, rng)[:, 0])
+        half = score_half_width(law, m, 0.05, pairs)
+        assert np.mean(size > half) <= most
+        assert half == 0.0 if law.variance == 0 else np.mean(size > 0.9 * half - 1.5) > 0.05
