@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtr, ndtri, xlog1py
 
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.publicnoise import body_points, simulated
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.solvers import bracket
@@ -189,7 +190,7 @@ def score_half_width(law: BordaLaw, items: int, alpha: float, pairs: bool) -> fl
         points = _bodies(items)
         noise = (rng.gamma(items, size=points.shape) * points / law.rate).ravel()
     else:
-        noise = law.simulate((_SUMS, summed), rng).sum(axis=1)
+        noise = simulated(law, (_SUMS, summed), rng).sum(axis=1)
     return float(np.quantile(np.abs(noise), 1.0 - alpha, method="higher")) + 0.5
 
 
@@ -302,7 +303,7 @@ def _bodies(items: int) -> FloatArray:
     """Return public uniform points of twice the permutohedron, shape (draws, m)."""
     law = PermutohedronNoise(items, 2.0**-10, 1)
     draws = min(max(_POINTS // items**2, _FEWEST_POINTS), _MOST)
-    return law.bodies(draws, public_generator("permutohedra", items))
+    return body_points(law, draws, public_generator("permutohedra", items))
 
 
 @lru_cache(maxsize=8)
@@ -349,7 +350,7 @@ def _noise_ranges(law: BordaLaw, items: int, pairs: bool) -> FloatArray:
     found, block = [], max(1, _BLOCK // items**2)
     for size in _blocks(items**2, block):
         table = np.zeros((size, items, items))
-        table[:, first, second] = law.simulate((size, len(first)), rng)
+        table[:, first, second] = simulated(law, (size, len(first)), rng)
         found.append(np.ptp(table.sum(axis=2) - table.sum(axis=1), axis=1))
     return np.concatenate(found)
 

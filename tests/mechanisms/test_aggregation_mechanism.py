@@ -21,9 +21,8 @@ from privrank.mechanisms.spend import draw
 from privrank.plans import aggregation as rankplan
 from privrank.plans.excess import totals_scale, unit_steps
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.radius import SLACK
 from privrank.published import agkm22
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import PartPlan

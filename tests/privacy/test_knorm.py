@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, spanning_tree, tree_point
-from privrank.privacy.radius import SLACK, Radius
+from privrank.privacy.knorm import (
+    SLACK,
+    CubeNoise,
+    PermutohedronNoise,
+    Radius,
+    spanning_tree,
+    tree_point,
+)
 
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
 
