@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtr, ndtri, xlog1py
 
 from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import body_points, simulated
+from privrank.hypotheses.publicnoise import (
+    body_points,
+    cube_half_width,
+    cube_radii,
+    half_width,
+    simulated,
+)
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.solvers import bracket
@@ -120,13 +126,13 @@ def fraction_interval(
     with several rankings has a mean that varies less than p (1 - p), which errs on the wide side.
     """
     w = np.clip(fractions, 0.0, 1.0)
-    noise = step * law.half_width(alpha, coordinates)
+    noise = step * half_width(law, alpha, coordinates)
     if target == "sample":
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
     each = -math.expm1(math.log1p(-alpha) / coordinates)
     spread = float(ndtri(0.5 * each)) ** 2 / units
     if isinstance(law, CubeNoise):
-        both = step * law.half_width(alpha, coordinates, 0.5 / math.sqrt(units) / step)
+        both = step * cube_half_width(law, alpha, coordinates, 0.5 / math.sqrt(units) / step)
         noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
     return _within(w, noise, spread)
 
@@ -326,7 +332,7 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
 def _row_variances(law: BordaLaw, items: int) -> tuple[FloatArray, FloatArray]:
     """Return variances of the difference of two row sums of noise, with their probabilities."""
     if isinstance(law, CubeNoise) and law.variance > 0:
-        radii, mass = law.radii()
+        radii, mass = cube_radii(law)
         return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
     if isinstance(law, DiscreteLaplace) and law.variance > 0:
         rng = public_generator("Laplace variances", items)

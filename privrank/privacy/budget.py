@@ -7,6 +7,7 @@ import math
 import os
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NoReturn, Self
 
@@ -75,6 +76,7 @@ class BudgetExceeded(Exception):
     """A fit asked for more than its budget has left; no data were read and no noise was drawn."""
 
 
+@lru_cache(maxsize=1024)
 def _exact(value: float) -> Fraction | float:
     """Return the decimal a person would have typed, so that ten times 0.1 is 1."""
     return value if math.isinf(value) else Fraction(repr(value))

@@ -15,7 +15,6 @@ radius is drawn from whole-number weights for which this chain of inequalities h
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtr, ndtri
+from scipy.special import gammaln
 
 from privrank.privacy.noise import DiscreteLaplace, clipped_sum, draw_below, draw_one_each
 
@@ -48,9 +47,6 @@ _MASS_BITS, _TAIL_BITS = 41, 13
 
 _LARGEST_TABLE, _LARGEST_RADIUS = 2**21, 2**29
 """So that the weights add up to at most 2^62, and coordinates keep to 32 bits."""
-
-_RADII = 4000
-"""Radii over which the distribution of a coordinate is summed up."""
 
 
 def step_rate(sensitivity: int, epsilon: float) -> float:
@@ -170,12 +166,12 @@ class CubeNoise:
 
     dimension: int
     rate: float
-    _radius: Radius | None = field(init=False, repr=False, compare=False)
+    radius: Radius | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         finite = math.isfinite(self.rate)
         radius = Radius.build(0.5, self.dimension, self.rate) if finite else None
-        object.__setattr__(self, "_radius", radius)
+        object.__setattr__(self, "radius", radius)
 
     @classmethod
     def calibrate(cls, dimension: int, sensitivity: int, epsilon: float) -> CubeNoise:
@@ -187,68 +183,20 @@ class CubeNoise:
     @property
     def variance(self) -> float:
         """Variance of one coordinate, in squared lattice steps."""
-        if self._radius is None:
+        if self.radius is None:
             return 0.0
-        return (self._radius.mean_of(2) + self._radius.mean_of(1)) / 3.0
-
-    def half_width(self, alpha: float, coordinates: int = 1, blur: float = 0.0) -> float:
-        """Return the h that any coordinate of the noise exceeds with at most `alpha`.
-
-        So many `coordinates` are looked at, with independent normal errors of standard deviation
-        `blur` added to them.
-
-        Notes
-        -----
-        **Statistic.** Given the radius R coordinates are independent, uniform on -R..R. Without
-        blur each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform
-        distribution on [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) +
-        phi(x).
-        """
-        if self._radius is None:
-            return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
-        radii, mass = self.radii()
-        wide = radii + 0.5
-
-        def integral(x: NDArray[np.float64]) -> NDArray[np.float64]:
-            z = x / blur
-            return np.asarray(blur * (z * ndtr(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))
-
-        def outside(h: float) -> float:
-            if blur > 0:
-                inside = (integral(h + wide) - integral(h - wide)) / wide - 1.0
-            else:
-                inside = (h + 0.5) / wide
-            return float(mass @ (1.0 - np.clip(inside, 0.0, 1.0) ** coordinates))
-
-        # whole steps without blur, and a hundredth of its spread with it
-        unit = 0.01 * blur if blur > 0 else 1.0
-        steps = range(math.ceil((float(radii[-1]) + 40 * blur) / unit))
-        return unit * bisect_left(steps, True, key=lambda h: outside(h * unit) <= alpha)
+        return (self.radius.mean_of(2) + self.radius.mean_of(1)) / 3.0
 
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""
         values = np.asarray(values, dtype=np.int64)
         if values.shape != (self.dimension,):
             raise ValueError(f"expected {self.dimension} values, got shape {values.shape}.")
-        if self._radius is None:
+        if self.radius is None:
             return values.copy()
-        radius = self._radius.draw(rng)
+        radius = self.radius.draw(rng)
         noise = draw_one_each(np.full(self.dimension, 2 * radius + 1), rng) - radius
         return clipped_sum(values, noise)
-
-    def radii(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the radii with their probabilities; where there are many, means of runs of them.
-
-        Their spread within a run is small beside their mean. A share below e^-40 is not listed.
-        """
-        assert self._radius is not None
-        last = self._radius.low + len(self._radius.weights)
-        radii, mass = self._radius.law(last + math.ceil(40 * self._radius.scale))
-        if len(radii) > _RADII:
-            start = np.arange(0, len(radii), len(radii) // _RADII)
-            mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)
-            radii = mean / np.maximum(mass, 1e-300)
-        return radii, mass
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,12 +244,12 @@ class PermutohedronNoise:
     items: int
     rate: float
     fineness: int
-    _radius: Radius | None = field(init=False, repr=False, compare=False)
+    radius: Radius | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         finite = math.isfinite(self.rate)
         radius = Radius.build(0.0, self.items - 1, self.rate) if finite else None
-        object.__setattr__(self, "_radius", radius)
+        object.__setattr__(self, "radius", radius)
 
     @classmethod
     def calibrate(cls, items: int, epsilon: float, steps: int | Fraction = 1) -> PermutohedronNoise:
@@ -321,18 +269,18 @@ class PermutohedronNoise:
     @property
     def variance(self) -> float:
         """Variance of one coordinate, in squared lattice steps, to a relative 1 / radius^2."""
-        if self._radius is None:
+        if self.radius is None:
             return 0.0
-        return 4.0 * permutohedron_moment(self.items) / self.items * self._radius.mean_of(2)
+        return 4.0 * permutohedron_moment(self.items) / self.items * self.radius.mean_of(2)
 
     def draw(self, totals: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
         totals = np.asarray(totals, dtype=np.int64)
         if totals.shape != (self.items,):
             raise ValueError(f"expected {self.items} totals, got shape {totals.shape}.")
-        if self._radius is None:
+        if self.radius is None:
             return self.fineness * totals
-        m, radius = self.items, self._radius.draw(rng)
+        m, radius = self.items, self.radius.draw(rng)
         word = draw_one_each(np.full(max(m - 2, 0), m), rng)
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
         turn = 2 * draw_below(2, rng) - 1

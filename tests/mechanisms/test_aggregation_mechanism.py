@@ -340,7 +340,7 @@ def test_no_canary_anywhere_and_no_way_to_the_data(method, delta):
 def weights_of(result):
     """The table of radii, the only long array a release may lead to: a function of the law."""
     for part in result.release.parts.values():
-        radius = getattr(part.law, "_radius", None)
+        radius = getattr(part.law, "radius", None)
         if radius is not None:
             return radius.weights
     return None

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare, norm
 
 import privrank as pr
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.publicnoise import cube_radii, simulated
 from privrank.hypotheses.tails import noisy_tail
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.plans.choice import Choice
@@ -402,9 +402,9 @@ def log_probability(noise, x):
     """Log P(x), up to a constant, of discrete Laplace or of cube noise; rows of x."""
     if isinstance(noise, DiscreteLaplace):
         return -np.abs(x).sum(axis=1) / noise.scale
-    radii, mass = noise.radii()
+    radii, mass = cube_radii(noise)
     tail = np.cumsum((mass / (2 * radii + 1) ** x.shape[1])[::-1])[::-1]
-    place = np.maximum(np.abs(x).max(axis=1) - noise._radius.low, 0).astype(int)
+    place = np.maximum(np.abs(x).max(axis=1) - noise.radius.low, 0).astype(int)
     return np.log(tail[place])
 
 
