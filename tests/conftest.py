@@ -25,7 +25,7 @@ SLOW = {
     ),
     "planning": "choices excess",
     "power": "localplans onesample severalsamples",
-    "privacy": "knorm ledger_kills ledgerfile netnoise sensitivity",
+    "privacy": "knorm ledger_kills ledgertable netnoise sensitivity",
     "reporting": "report vignettes",
     "results": "summaries tables",
     "util": "newton solvers",

@@ -16,6 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtr, ndtri, xlog1py
 
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.publicnoise import (
+    body_points,
+    cube_half_width,
+    cube_radii,
+    half_width,
+    simulated,
+)
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.solvers import bracket
@@ -121,14 +128,14 @@ def fraction_interval(
     with several rankings has a mean that varies less than p (1 - p), which errs on the wide side.
     """
     w = np.clip(fractions, 0.0, 1.0)
-    noise = step * law.half_width(alpha, coordinates)
+    noise = step * half_width(law, alpha, coordinates)
     if target == "sample":
         noise += 0.5 * step
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
     each = -math.expm1(math.log1p(-alpha) / coordinates)
     spread = float(ndtri(0.5 * each)) ** 2 / units
     if isinstance(law, CubeNoise):
-        both = step * law.half_width(alpha, coordinates, 0.5 / math.sqrt(units) / step)
+        both = step * cube_half_width(law, alpha, coordinates, 0.5 / math.sqrt(units) / step)
         noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
     return _within(w, noise, spread)
 
@@ -192,7 +199,7 @@ def score_half_width(law: BordaLaw, items: int, alpha: float, pairs: bool) -> fl
         points = _bodies(items)
         noise = (rng.gamma(items, size=points.shape) * points / law.rate).ravel()
     else:
-        noise = law.simulate((_SUMS, summed), rng).sum(axis=1)
+        noise = simulated(law, (_SUMS, summed), rng).sum(axis=1)
     return float(np.quantile(np.abs(noise), 1.0 - alpha, method="higher")) + 0.5
 
 
@@ -305,7 +312,7 @@ def _bodies(items: int) -> FloatArray:
     """Return public uniform points of twice the permutohedron, shape (draws, m)."""
     law = PermutohedronNoise(items, 2.0**-10, 1)
     draws = min(max(_POINTS // items**2, _FEWEST_POINTS), _MOST)
-    return law.bodies(draws, public_generator("permutohedra", items))
+    return body_points(law, draws, public_generator("permutohedra", items))
 
 
 @lru_cache(maxsize=8)
@@ -328,7 +335,7 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
 def _row_variances(law: BordaLaw, items: int) -> tuple[FloatArray, FloatArray]:
     """Return variances of the difference of two row sums of noise, with their probabilities."""
     if isinstance(law, CubeNoise) and law.variance > 0:
-        radii, mass = law.radii()
+        radii, mass = cube_radii(law)
         return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
     if isinstance(law, DiscreteLaplace) and law.variance > 0:
         rng = public_generator("Laplace variances", items)
@@ -352,7 +359,7 @@ def _noise_ranges(law: BordaLaw, items: int, pairs: bool) -> FloatArray:
     found, block = [], max(1, _BLOCK // items**2)
     for size in _blocks(items**2, block):
         table = np.zeros((size, items, items))
-        table[:, first, second] = law.simulate((size, len(first)), rng)
+        table[:, first, second] = simulated(law, (size, len(first)), rng)
         found.append(np.ptp(table.sum(axis=2) - table.sum(axis=1), axis=1))
     return np.concatenate(found)
 

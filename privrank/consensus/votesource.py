@@ -11,6 +11,7 @@ from privrank.bradley_terry.sources import Source
 from privrank.consensus.intervals import BordaLaw, Target
 from privrank.consensus.statements import RandomReports, Statements
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.publicnoise import simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import own
 
@@ -119,6 +120,6 @@ def _draws(noise: BordaLaw, summed: int) -> FloatArray:
     """Return public draws of the noise of one number, the sum of so many, whatever their scale."""
     generator = public_generator("pooled votes", summed)
     if isinstance(noise, PermutohedronNoise):
-        return own(noise.simulate((_DRAWS, noise.items), generator)[:, :1], np.float64)
-    drawn = noise.simulate((_DRAWS, summed), generator)
+        return own(simulated(noise, (_DRAWS, noise.items), generator)[:, :1], np.float64)
+    drawn = simulated(noise, (_DRAWS, summed), generator)
     return own(drawn.sum(axis=1, keepdims=True), np.float64)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.publicnoise import body_points, body_scale
 from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.util.solvers import bracket
 
 __all__ = ["Contrast", "DetailLaw", "contrasts", "half_widths", "noisy_quantiles"]
@@ -177,7 +178,7 @@ def _transform(law: DetailLaw, t: FloatArray) -> FloatArray:
         return np.ones_like(t)
     if isinstance(law, DiscreteLaplace):
         return np.asarray(1.0 / (1.0 + np.square(law.scale * t)))
-    angle = np.multiply.outer(t, law.body_scale * _entries(law))
+    angle = np.multiply.outer(t, body_scale(law) * _entries(law))
     size = np.exp(-0.5 * law.items * np.log1p(np.square(angle)))
     return np.asarray((size * np.cos(law.items * np.arctan(angle))).mean(axis=1))
 
@@ -186,6 +187,6 @@ def _transform(law: DetailLaw, t: FloatArray) -> FloatArray:
 def _entries(law: ZeroSumLaplace | PermutohedronNoise) -> FloatArray:
     """Return sizes of entries of points of a distribution's body, root mean squares of groups."""
     rng = public_generator("bodies of details", law.items)
-    entries = np.sort(np.abs(law.bodies(math.ceil(_POINTS / law.items), rng)).ravel())
+    entries = np.sort(np.abs(body_points(law, math.ceil(_POINTS / law.items), rng)).ravel())
     even = entries[: len(entries) // _GROUPS * _GROUPS].reshape(_GROUPS, -1)
     return np.asarray(np.sqrt(np.square(even).mean(axis=1)))

@@ -11,10 +11,9 @@ from scipy.special import gammainccinv, ndtr
 
 from privrank.hypotheses.nulls import normal_laplace_tail
 from privrank.hypotheses.nulltables import public_generator
-from privrank.privacy.knorm import PermutohedronNoise
+from privrank.hypotheses.publicnoise import BodyLaw, body_points, body_scale
 from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.util.solvers import hermite
 
 __all__ = ["noisy_tail"]
@@ -31,20 +30,17 @@ _BLOCK = 2**21
 """Normal probabilities that are held at a time."""
 
 
-ZeroSum = ZeroSumLaplace | PermutohedronNoise
-
-
 @lru_cache(maxsize=8)
-def _sample(law: ZeroSum) -> FloatArray:
+def _sample(law: BodyLaw) -> FloatArray:
     """Return pairs of entries of public random points of a distribution's body, shape (2, ...)."""
     pairs = law.items // 2
     generator = public_generator("noise bodies", law.items, _POINTS)
-    points = law.bodies(math.ceil(_POINTS / pairs), generator)[:, : 2 * pairs]
+    points = body_points(law, math.ceil(_POINTS / pairs), generator)[:, : 2 * pairs]
     return np.array([points[:, ::2].ravel(), points[:, 1::2].ravel()])
 
 
 @lru_cache(maxsize=8)
-def _single(law: ZeroSum) -> FloatArray:
+def _single(law: BodyLaw) -> FloatArray:
     """Return the sizes of one entry of a point of the body, group by group."""
     return _grouped(np.sort(np.abs(_sample(law)).ravel()))
 
@@ -56,7 +52,7 @@ def _grouped(sizes: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.square(groups).mean(axis=-1)))
 
 
-def _differences(law: ZeroSum, ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+def _differences(law: BodyLaw, ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return sizes of N_1 - ratio N_2, group by group, for some ratios, and which belongs to each.
 
     Items compared equally often have the ratio 1. Where there are many ratios each takes the
@@ -86,10 +82,10 @@ def noisy_tail(
     -----
     **Null.** Discrete Laplace and Gaussian noise are taken at their continuous limits, in closed
     form. A vector that sums to zero is a Gamma(m) radius times a uniform point of a body, whatever
-    the body (:mod:`privrank.privacy.zerosum`). The radius, which carries the far tail, enters by
-    quadrature: it is a smooth function of a normal variable. The point is bounded, and enters by a
-    public sample, the same for all pairs, as all items are alike; averaged within groups of similar
-    size, in the mean square.
+    the body (:mod:`privrank.hypotheses.publicnoise`). The radius, which carries the far tail,
+    enters by quadrature: it is a smooth function of a normal variable. The point is bounded, and
+    enters by a public sample, the same for all pairs, as all items are alike; averaged within
+    groups of similar size, in the mean square.
     """
     x, sd, first = np.broadcast_arrays(x, sd, first)
     if isinstance(law, DiscreteLaplace):
@@ -99,7 +95,7 @@ def noisy_tail(
         lengths = first**2 + (0.0 if second is None else np.square(second))
         return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + law.variance * lengths)))
     nodes, weights = hermite(_RADII)
-    radii = law.body_scale * gammainccinv(law.items, ndtr(-nodes))
+    radii = body_scale(law) * gammainccinv(law.items, ndtr(-nodes))
     weights = weights / weights.sum()
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
     if second is None:

@@ -16,6 +16,7 @@ from privrank.consensus.intervals import (
     score_half_width,
     score_interval,
 )
+from privrank.hypotheses.publicnoise import simulated
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -39,10 +40,10 @@ def laws(m, epsilon):
 def score_noise(law, m, pairs, draws, rng):
     """Noise of Borda totals: row sums of independent noise, or the noise of the totals."""
     if not pairs:
-        return law.simulate((draws, m), rng)
+        return simulated(law, (draws, m), rng)
     table = np.zeros((draws, m, m))
     first, second = np.triu_indices(m, 1)
-    table[:, first, second] = law.simulate((draws, len(first)), rng)
+    table[:, first, second] = simulated(law, (draws, len(first)), rng)
     return table.sum(axis=2) - table.sum(axis=1)
 
 

@@ -94,7 +94,7 @@ def test_a_reviewer_can_read_the_chain(watches, capsys):
     sizes = chain.chain_sizes(watches.values())
     with capsys.disabled():
         print(f"\n{sum(sizes.values())} lines of code in {len(sizes)} modules of the chain")
-    assert {"mechanisms.spend", "privacy.samplers", "privacy.ledgerfile"} <= sizes.keys()
+    assert {"mechanisms.spend", "privacy.samplers", "privacy.ledgertable"} <= sizes.keys()
     assert 1_000 < sum(sizes.values()) <= MOST_LINES
     assert len(sizes) <= MOST_MODULES
     assert chain.lines_of_rooms() <= MOST_OF_ROOMS

@@ -33,9 +33,8 @@ from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.mechanisms.dependence import FINE, pair_moments, round_expected
 from privrank.plans.choice import Choice
-from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.radius import SLACK
 from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import Design, PairCounts

@@ -84,7 +84,7 @@ def test_a_fork_may_read_the_ledger_and_make_its_own():
 @forks
 def test_a_fork_while_another_thread_reserves_is_refused_and_does_not_wait():
     budget = pr.Budget(epsilon=1.0)
-    with budget._keeper.held():
+    with budget._table.held():
         assert in_a_fork(spend, budget).startswith("RuntimeError")
 
 
