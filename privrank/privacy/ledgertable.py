@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
 from urllib.parse import quote
@@ -117,9 +117,9 @@ class LedgerTable:
         """Return whether nothing was written yet, or only what a kill cut short."""
         if self.path is None or not os.path.exists(self.path):
             return True
-        with self._transaction("read") as connection:  # SQLite takes back what was cut short
-            connection.execute("PRAGMA page_count")
-        return os.path.getsize(self.path) == 0
+        with self._transaction("read") as connection:
+            connection.execute("PRAGMA page_count")  # SQLite takes back what was cut short
+            return os.path.getsize(self.path) == 0
 
     def _make(self, records: Sequence[Record]) -> None:
         """Write the table and its first records, unless another process was faster."""
@@ -201,17 +201,28 @@ class LedgerTable:
         """Begin a transaction, which is undone unless it is committed."""
         with _open:
             try:
-                connection = self._memory or self._opened(doing)
-                try:
-                    connection.executescript(_SETTINGS)
+                with self._connected(doing) as connection:
                     connection.execute("BEGIN" if doing == "read" else "BEGIN IMMEDIATE")
                     yield connection
-                finally:
-                    connection.rollback()
-                    if connection is not self._memory:
-                        connection.close()
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise self._sentence(doing, error) from None
+
+    @contextmanager
+    def _connected(self, doing: str) -> Iterator[sqlite3.Connection]:
+        if self._memory is None:
+            with closing(self._opened(doing)) as connection:
+                connection.executescript(_SETTINGS)
+                yield connection
+        elif self._memory.in_transaction:  # a signal's handler, say, in the midst of a reservation
+            raise RuntimeError(
+                "a Budget in memory cannot be asked by the thread that is spending from it: ask "
+                "again when that fit is done."
+            )
+        else:
+            try:
+                yield self._memory
+            finally:
+                self._memory.rollback()
 
     def _opened(self, doing: str) -> sqlite3.Connection:
         path = Path(self.path or "").as_posix()
