@@ -25,7 +25,7 @@ from privrank.bradley_terry.noisycounts import pair_counts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.release.release import Release
 from privrank.util.arrays import own
-from privrank.util.solvers import projection, spectrum, zero
+from privrank.util.solvers import spectrum, zero
 
 __all__ = ["FreeFit", "with_scatter"]
 
@@ -69,7 +69,9 @@ class FreeFit:
         known = None if member is None else identified(free.design, member)
         within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
-        left = within @ (np.eye(m - 1) - projection(spanned)) @ within
+        values, vectors = spectrum(spanned @ spanned.T)
+        others = vectors[:, values <= 1e-9]
+        left = within @ others @ others.T @ within
         if np.trace(left) < 0.5:
             return None
         equations = score_equations(free)

@@ -15,7 +15,6 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.util.solvers import hermite
 
 __all__ = ["noisy_tail"]
 
@@ -23,6 +22,9 @@ FloatArray = NDArray[np.float64]
 
 _POINTS, _GROUPS, _RADII = 2**15, 64, 24
 """Pairs of entries of points of a body, groups they are averaged in, and values of the radius."""
+
+_NORMAL = np.polynomial.hermite_e.hermegauss(_RADII)
+"""Nodes and weights of Gauss's rule for the density of a normal variable, not normalised."""
 
 _RATIOS = 256
 """Ratios of two items' weights that are told apart."""
@@ -98,7 +100,7 @@ def noisy_tail(
     if isinstance(law, DiscreteGaussian):
         lengths = first**2 + (0.0 if second is None else np.square(second))
         return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + law.variance * lengths)))
-    nodes, weights = hermite(_RADII)
+    nodes, weights = _NORMAL
     radii = law.body_scale * gammainccinv(law.items, ndtr(-nodes))
     weights = weights / weights.sum()
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
