@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
-
 __all__ = [
     "FARTHEST",
     "GAUSS",

@@ -10,11 +10,11 @@ from scipy.stats import binom
 import privrank as pr
 from privrank.consensus import intervals
 from privrank.consensus.intervals import (
-    difference_variance,
     rank_threshold,
     score_half_width,
     score_interval,
 )
+from privrank.hypotheses.tails import difference_variance
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 

@@ -305,7 +305,7 @@ def test_files_and_functions_are_of_a_size_a_person_can_hold():
 
 
 # Routines that may raise on some data or processors. `util.solvers` falls back on arithmetic that
-# always ends; the others below call theirs within `solvers.attempt`, or before anything is spent, as
+# always ends; the others below call theirs within `solvers.attempt`, or before anything is spent:
 # Gauss's rules are computed on import.
 SAFE = {"helmert", "norm"}
 MAY_FAIL = {
@@ -316,7 +316,6 @@ MAY_FAIL = {
     "consensus.kemeny": {"LinearConstraint", "milp"},
     "distributions.linkforms": {"np.polynomial.legendre", "np.polynomial.legendre.leggauss"},
     "encode.predictor": {"eigvalsh", "matrix_rank"},
-    "hypotheses.tails": {"np.polynomial.hermite_e", "np.polynomial.hermite_e.hermegauss"},
     "mechanisms.capped": {"minimize", "qr", "svd"},
     "plans.comparisons": {"minimize_scalar"},
 }
