@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import own_and_between
+from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.estimate import estimate, score_covariance
-from privrank.bradley_terry.moments import independent_scores
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons, formula_columns

@@ -313,7 +313,7 @@ MAY_FAIL = {
     "bradley_terry.fit": {"minimize"},
     "bradley_terry.linear": {"LinearOperator", "cg"},
     "bradley_terry.losses": {"np.polynomial.hermite_e", "np.polynomial.hermite_e.hermegauss"},
-    "consensus.kemeny": {"LinearConstraint", "milp"},
+    "consensus.orders": {"LinearConstraint", "milp"},
     "distributions.linkforms": {"np.polynomial.legendre", "np.polynomial.legendre.leggauss"},
     "encode.predictor": {"eigvalsh", "matrix_rank"},
     "mechanisms.capped": {"minimize", "qr", "svd"},
