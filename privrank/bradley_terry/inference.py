@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.dependence import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance
 from privrank.bradley_terry.itemscatter import FreeFit, with_scatter
 from privrank.bradley_terry.linear import ItemContrasts
-from privrank.bradley_terry.moments import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.publicnoise import simulated

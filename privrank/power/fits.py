@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privrank.bradley_terry.directions import contrast_directions, expected_answers
+from privrank.bradley_terry.dependence import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import Estimate, covariance, estimate, response
 from privrank.bradley_terry.fit import fit_ridge
 from privrank.bradley_terry.inference import Inference

@@ -9,8 +9,8 @@ from scipy.special import expit
 from scipy.stats import chi2, norm
 from statsmodels.stats.proportion import proportion_confint
 
+from privrank.bradley_terry.dependence import floored
 from privrank.bradley_terry.errors import SecondMoments
-from privrank.bradley_terry.moments import floored
 from privrank.bradley_terry.pooledtests import intervals, pvalues
 from privrank.bradley_terry.pooling import _beyond, pool
 from privrank.bradley_terry.sources import Expected, Source

@@ -10,13 +10,13 @@ from scipy.stats import binom
 import privrank as pr
 from privrank.consensus import intervals
 from privrank.consensus.intervals import (
-    difference_variance,
     fraction_interval,
     rank_threshold,
     score_half_width,
     score_interval,
 )
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.publicnoise import half_width, simulated
+from privrank.hypotheses.tails import difference_variance
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -194,7 +194,7 @@ def test_the_noise_of_a_score_is_within_its_half_width_as_often_as_said(m, epsil
 @pytest.mark.parametrize("n", [7, 40, 300])
 def test_fractions_at_the_ends_of_their_interval_are_inside(n, coordinates):
     law = CubeNoise.calibrate(3, 1, 4.0)
-    reach = int(law.half_width(0.05, coordinates))
+    reach = int(half_width(law, 0.05, coordinates))
     counts = np.repeat(np.arange(n + 1), 2 * reach + 1)
     noise = np.tile(np.arange(-reach, reach + 1), n + 1)
     low, high = fraction_interval((counts + noise) / n, law, 1 / n, n, 0.05, "sample", coordinates)

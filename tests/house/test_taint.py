@@ -41,7 +41,6 @@ MINIMISER = {
     "bradley_terry.losses",
     "distributions.linkforms",
     "distributions.links",
-    "util.newton",
     "util.solvers",
 }
 # The record of comparisons by pair, public or not, and how it copies its arrays.

@@ -8,9 +8,13 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.bradley_terry.directions import Directions, contrast_directions
+from privrank.bradley_terry.dependence import (
+    Directions,
+    contrast_directions,
+    floored_moments,
+    independent_scores,
+)
 from privrank.bradley_terry.estimate import estimate, response
-from privrank.bradley_terry.moments import floored_moments, independent_scores
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons
