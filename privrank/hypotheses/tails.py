@@ -231,7 +231,7 @@ def _beyond() -> FloatArray:
     return np.asarray(2.0 ** (-np.arange(_FINE * _OCTAVES) / _FINE))
 
 
-@lru_cache(maxsize=_RATIOS)
+@lru_cache(maxsize=4 * _RATIOS)
 def _sizes(law: BodyLaw, ratio: float) -> tuple[FloatArray, FloatArray]:
     """Return sizes of N_1 - ratio N_2 for two entries of a draw, and their standard deviations.
 
