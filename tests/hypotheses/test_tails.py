@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from privrank.hypotheses.publicnoise import simulated
 from privrank.hypotheses.tails import mixture_tail, noisy_tail
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
@@ -28,7 +29,7 @@ def test_far_tails_are_those_of_the_law(law, blur):
     """At little sampling error, out to where one of all pairs is as far by chance."""
     m, rng = law.items, np.random.default_rng(1)
     draws = 150_000 if m < 40 else 40_000
-    x = law.simulate((draws, m), rng)
+    x = simulated(law, (draws, m), rng)
     sd = blur * float(x.std())
     even = m // 2 * 2
     apart = x[:, :even:2] - x[:, 1:even:2] + rng.normal(0.0, sd, (draws, even // 2))
@@ -44,7 +45,7 @@ def test_far_tails_are_those_of_the_law(law, blur):
 def test_the_tails_of_all_pairs_add_up_to_how_many_are_so_far(m):
     """At the 95 % quantile of the range of the noise, where intervals of ranks look."""
     law = PermutohedronNoise(m, 0.05, 1)
-    draws = law.simulate((40_000, m), np.random.default_rng(3))
+    draws = simulated(law, (40_000, m), np.random.default_rng(3))
     gap = float(np.quantile(np.ptp(draws, axis=1), 0.95))
     far = draws[np.ptp(draws, axis=1) > gap]
     counts = (np.abs(far[:, :, None] - far[:, None, :]) > gap).sum(axis=(1, 2)) / 2.0
@@ -54,7 +55,7 @@ def test_the_tails_of_all_pairs_add_up_to_how_many_are_so_far(m):
 
 def test_unequal_weights_and_rows():
     law, rng = LAWS[1], np.random.default_rng(2)
-    x = law.simulate((200_000, 10), rng)
+    x = simulated(law, (200_000, 10), rng)
     first, second = rng.uniform(0.5, 2.0, (2, 300))
     gap = 2.5 * float(x.std()) * np.hypot(first, second)
     found = noisy_tail(law, gap, np.full(300, 1.0), first, second)
