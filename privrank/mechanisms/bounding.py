@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
-from privrank.mechanisms.spend import draw, spend
+from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import DiscreteLaplace, draw_permutation, draw_rows, source_of
+from privrank.privacy.noise import DiscreteLaplace, draw_permutation, draw_rows
 from privrank.release.names import ACTIVITY
 from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release
@@ -92,7 +92,8 @@ def release_activity(
     2 in l1, whatever the bounds. Discrete Laplace noise for it spends epsilon. The number of
     respondents, the sum of all classes, is public.
     """
-    if encoded._rows is None:
+    rows = encoded._rows
+    if rows is None:
         raise ValueError("activity needs rows that no bound was applied to: use excess='sample'.")
     design, name = encoded.design, "respondents by activity"
     part = PartPlan(DiscreteLaplace.calibrate(2, epsilon), 2, epsilon)
@@ -101,8 +102,10 @@ def release_activity(
     plan = Plan(
         "contribution_tradeoff", name, name, epsilon, 0.0, {ACTIVITY: part}, {"bounds": cuts}, rho
     )
-    spend(budget, plan, design, rng)
-    counts = activity(encoded._rows, design.nobs, bounds, distinct=design.distinct_pairs)
-    tie_break = draw_permutation(len(design.items), rng)
-    values = {ACTIVITY: draw(part, counts, rng)}
-    return Release(plan, design, source_of(rng, epsilon), values, tie_break)
+
+    def drawn() -> Drawn:
+        counts = activity(rows, design.nobs, bounds, distinct=design.distinct_pairs)
+        tie_break = draw_permutation(len(design.items), rng)
+        return Drawn({ACTIVITY: draw(part, counts, rng)}, tie_break)
+
+    return released(plan, design, drawn, budget=budget, rng=rng)

@@ -26,7 +26,7 @@ from privrank.mechanisms.smoothing import (
     smoothed_pvalue,
     smoothing_scale,
 )
-from privrank.mechanisms.spend import draw, spend
+from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.mechanisms.statistics import departures, reference
 from privrank.mechanisms.statistics.gram import (
     DIAMETER,
@@ -48,7 +48,6 @@ from privrank.privacy.noise import (
     DiscreteLaplace,
     draw_cells,
     draw_permutation,
-    source_of,
 )
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
@@ -249,22 +248,19 @@ def release_comparison(
     sample = encoded.sample
     # public, and computed before anything is spent: that may be interrupted
     public = public_quantiles(asked, sample, plan.number("scale"))
-    spend(budget, plan, sample, rng)
-    parts = [one_row_each(part, rng) for part in encoded._parts]
-    encoded = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
-    found = permuted(encoded, asked, plan, public, rng)
-    name = PVALUE if asked.decision is None else DECISION
-    values = {name: np.array([_drawn(asked, plan, found[:, 0], rng)])}
-    if STATISTIC in plan.parts:
-        values[STATISTIC] = _effect(asked, plan, found[:, -1], rng)
-    values |= draw_details(encoded, plan, rng)
-    return Release(
-        plan=plan,
-        survey=sample,
-        source=source_of(rng, plan.epsilon),
-        values=values,
-        tie_break=draw_permutation(len(sample.items), rng),
-    )
+
+    def drawn() -> Drawn:
+        parts = [one_row_each(part, rng) for part in encoded._parts]
+        data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
+        found = permuted(data, asked, plan, public, rng)
+        name = PVALUE if asked.decision is None else DECISION
+        values = {name: np.array([_outcome(asked, plan, found[:, 0], rng)])}
+        if STATISTIC in plan.parts:
+            values[STATISTIC] = _effect(asked, plan, found[:, -1], rng)
+        values |= draw_details(data, plan, rng)
+        return Drawn(values, draw_permutation(len(sample.items), rng))
+
+    return released(plan, sample, drawn, budget=budget, rng=rng)
 
 
 def permuted(
@@ -291,7 +287,7 @@ def _columns(measures: list[Measure], tables: Tables) -> FloatArray:
     return np.stack([measure(tables) for measure in measures], axis=1)
 
 
-def _drawn(
+def _outcome(
     asked: Comparison, plan: Plan, statistics: FloatArray, rng: np.random.Generator | None
 ) -> int:
     """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""

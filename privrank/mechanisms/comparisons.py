@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +31,12 @@ from privrank.mechanisms.dependence import (
     strongest,
 )
 from privrank.mechanisms.objective import Perturbation, draw_worths, perturbation
-from privrank.mechanisms.spend import draw, spend
+from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
 from privrank.plans.choice import OUTPUT, Choice
 from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
-from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
+from privrank.privacy.noise import DiscreteLaplace, draw_permutation
 from privrank.release.connected import check_connected
 from privrank.release.names import (
     CEILING,
@@ -167,14 +168,22 @@ def release_comparisons(
     have independent noise each (:mod:`privrank.privacy.netnoise`).
     """
     design, exact = encoded.design, math.isinf(plan.epsilon)
-    moments = MOMENTS[0] in plan.parts
     if exact and (budget is None or math.isinf(budget.epsilon)):
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
         encoded = bounded(encoded, rng)
-        design = _observed(encoded, always=moments or plan.mechanism == WINS)
-    spend(budget, plan, design, rng)
-    encoded = bounded(encoded, rng)
+        design = _observed(encoded, always=MOMENTS[0] in plan.parts or plan.mechanism == WINS)
 
+    def drawn() -> Drawn:
+        return _drawn(bounded(encoded, rng), plan, link, solver, rng)
+
+    return released(plan, design, drawn, budget=budget, rng=rng, link=link)
+
+
+def _drawn(
+    encoded: Encoded, plan: Plan, link: Link, solver: Solver, rng: np.random.Generator | None
+) -> Drawn:
+    """Draw every part of a plan but that of dependence, which is measured by the others."""
+    items, exact = len(encoded.design.items), math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
     if WORTHS in plan.parts:
         values[WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
@@ -184,13 +193,12 @@ def release_comparisons(
             continue
         counts = statistic(encoded, name)
         # every group of respondents has noise of its own
-        groups = counts.reshape(-1, len(design.items)) if name == NET else [counts]
+        groups = counts.reshape(-1, items) if name == NET else [counts]
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
-    if moments:
+    if MOMENTS[0] in plan.parts:
         values |= second_moments(encoded)
-    tie_break = draw_permutation(len(design.items), rng)
-    release = Release(plan, design, source_of(rng, plan.epsilon), values, tie_break, link=link)
-    return _with_dependence(encoded, release, rng) if DEPENDENCE in plan.parts else release
+    then = partial(_with_dependence, encoded, rng=rng) if DEPENDENCE in plan.parts else None
+    return Drawn(values, draw_permutation(items, rng), then=then)
 
 
 def _with_dependence(

@@ -12,7 +12,7 @@ from privrank.encode.encodedsample import EncodedSample
 from privrank.hypotheses.nullmodel import NullModel, Probabilities
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.completion import completed
-from privrank.mechanisms.spend import draw, spend
+from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.mechanisms.statistics.categories import total_variation
 from privrank.privacy.budget import Ledger, pure_epsilon, split
 from privrank.privacy.noise import (
@@ -22,7 +22,6 @@ from privrank.privacy.noise import (
     draw_orders,
     draw_permutation,
     draw_uniforms,
-    source_of,
 )
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
@@ -196,9 +195,25 @@ def release_sample(
     BudgetExceeded, ValueError
         Before any row is read.
     """
-    sample = encoded.sample
-    spend(budget, plan, sample, rng)
-    data, values = tabulated(one_row_each(encoded, rng)), {}
+
+
+    def drawn() -> Drawn:
+        return _drawn(encoded, asked, plan, null, reduction, effect, rng)
+
+    return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
+
+
+def _drawn(
+    encoded: EncodedSample,
+    asked: Statistic | RandomBit,
+    plan: Plan,
+    null: NullModel,
+    reduction: Reduction | None,
+    effect: Effect | None,
+    rng: np.random.Generator | None,
+) -> Drawn:
+    """Draw the noisy statistic, or the bit, and what is released beside it."""
+    sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
     if sample.completed:
         data = completed(data, null, rng, anywhere=encoded.missing == "half")
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
@@ -217,13 +232,7 @@ def release_sample(
         if asked.dealt:
             data = data[draw_orders(1, len(data), rng)[0]]
         values[DECISION] = np.array([draw_bit(asked.probability(data, order), rng)])
-    return Release(
-        plan=plan,
-        survey=sample,
-        source=source_of(rng, plan.epsilon),
-        values=values,
-        tie_break=order,
-    )
+    return Drawn(values, order)
 
 
 def one_row_each(encoded: EncodedSample, rng: np.random.Generator | None) -> EncodedSample:
