@@ -17,15 +17,16 @@ from privrank.encode.groups import (
 )
 from privrank.encode.ranks import Gaps, Ties
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import (
+from privrank.mechanisms.closeness import release_comparison
+from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
+from privrank.plans.closeness import (
     FEWEST,
     MOST,
+    check_extra,
     check_scale,
+    detail_items,
     plan_comparison,
-    release_comparison,
 )
-from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
-from privrank.plans.details import check_extra, detail_items
 from privrank.published import asz18, ks23
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -100,7 +101,7 @@ class ClosenessTest:
     quantiles stay secret. Proofs: :mod:`privrank.mechanisms.smoothing`,
     :mod:`privrank.mechanisms.statistics.permutation` and
     :mod:`privrank.mechanisms.statistics.departures`; of an effect
-    :func:`privrank.mechanisms.closeness.plan_comparison`.
+    :func:`privrank.plans.closeness.plan_comparison`.
 
     **What differs.** With `details_epsilon` the totals by group are released, too, from a second
     part of the budget (:mod:`privrank.mechanisms.details`). The intervals for all items and

@@ -24,16 +24,11 @@ from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
-from privrank.mechanisms.samples import (
-    effect_beside,
-    plan_sample,
-    release_sample,
-    share_of_test,
-    shares_of,
-)
+from privrank.mechanisms.samples import release_sample
 from privrank.mechanisms.statistics import categories, mallows
-from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
+from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative, total_variation
 from privrank.mechanisms.statistics.omnibus import impossible as count_impossible
+from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import asz18
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release, check_release
@@ -365,7 +360,9 @@ class IdentityTest:
         effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
         p, xi = self._null.probabilities, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
         asked = ask(self._null, sample, method, xi=xi, **settings)
-        effect = effect_beside(asked, sample, p, epsilon, effect_epsilon)
+        effect = effect_beside(
+            asked, sample, partial(total_variation, sample.nobs, p), epsilon, effect_epsilon
+        )
         # public, and computed before anything is spent: that may be interrupted
         law = null_for(asked, draws, alpha)
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)

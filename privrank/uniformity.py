@@ -20,15 +20,11 @@ from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniformresult, uniformtest
-from privrank.mechanisms.samples import (
-    effect_beside,
-    plan_sample,
-    release_sample,
-    shares_of,
-)
+from privrank.mechanisms.samples import release_sample
 from privrank.mechanisms.statistics import norms
 from privrank.mechanisms.statistics import uniform as defaults
 from privrank.mechanisms.statistics.categories import max_count, omnibus_of, total_variation
+from privrank.plans.samples import effect_beside, plan_sample, shares_of
 from privrank.published import bfz21
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release, check_release
@@ -299,7 +295,13 @@ class UniformityTest:
         effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
         sample, xi = self._encoded.sample, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
         asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
-        effect = effect_beside(asked, sample, uniform(len(sample.items)), epsilon, effect_epsilon)
+        effect = effect_beside(
+            asked,
+            sample,
+            lambda: total_variation(sample.nobs, uniform(len(sample.items))),
+            epsilon,
+            effect_epsilon,
+        )
         # public, and computed before anything is spent: that may be interrupted
         law = null_for(asked, draws, alpha)
         plan = plan_sample(

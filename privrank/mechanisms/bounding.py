@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import DiscreteLaplace, draw_permutation, draw_rows
+from privrank.privacy.noise import draw_permutation, draw_rows
 from privrank.release.names import ACTIVITY
-from privrank.release.plan import PartPlan, Plan
+from privrank.release.plan import Plan
 from privrank.release.release import Release
 
 __all__ = ["activity", "bounded", "release_activity"]
@@ -78,34 +78,24 @@ def activity(rows: Rows, nobs: int, bounds: Sequence[int], *, distinct: bool) ->
 def release_activity(
     encoded: Encoded,
     bounds: Sequence[int],
-    epsilon: float,
+    plan: Plan,
     *,
     budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
     """Spend the budget and release how many respondents have how many answers.
 
-    Notes
-    -----
-    **Privacy.** Unit and neighbours: replace one respondent with all their rows. Every respondent
-    is in exactly one class, so one of them moves the numbers of two classes by 1 each: sensitivity
-    2 in l1, whatever the bounds. Discrete Laplace noise for it spends epsilon. The number of
-    respondents, the sum of all classes, is public.
+    With the noise of :func:`privrank.plans.contributions.plan_activity`, which says why it is
+    private.
     """
     rows = encoded._rows
     if rows is None:
         raise ValueError("activity needs rows that no bound was applied to: use excess='sample'.")
-    design, name = encoded.design, "respondents by activity"
-    part = PartPlan(DiscreteLaplace.calibrate(2, epsilon), 2, epsilon)
-    cuts = ", ".join(map(str, bounds))
-    rho = 0.5 * epsilon**2
-    plan = Plan(
-        "contribution_tradeoff", name, name, epsilon, 0.0, {ACTIVITY: part}, {"bounds": cuts}, rho
-    )
+    design = encoded.design
 
     def drawn() -> Drawn:
         counts = activity(rows, design.nobs, bounds, distinct=design.distinct_pairs)
         tie_break = draw_permutation(len(design.items), rng)
-        return Drawn({ACTIVITY: draw(part, counts, rng)}, tie_break)
+        return Drawn({ACTIVITY: draw(plan.parts[ACTIVITY], counts, rng)}, tie_break)
 
     return released(plan, design, drawn, budget=budget, rng=rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,65 +16,44 @@ from privrank.encode.ranks import places_of
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.mechanisms.completion import completed_groups
-from privrank.mechanisms.details import draw_details, plan_details
+from privrank.mechanisms.details import draw_details
 from privrank.mechanisms.samples import one_row_each, tabulated
-from privrank.mechanisms.smoothing import (
-    RELEASED_STEPS,
-    noise_cell,
-    null_threshold,
-    round_up,
-    smoothed_pvalue,
-    smoothing_scale,
-)
+from privrank.mechanisms.smoothing import noise_cell, null_threshold, round_up, smoothed_pvalue
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.mechanisms.statistics import departures, reference
-from privrank.mechanisms.statistics.gram import (
-    DIAMETER,
-    MOST_TABULATED,
-    RankKernel,
-    check_gram,
-    gram_blocks,
-)
+from privrank.mechanisms.statistics.gram import DIAMETER, RankKernel, gram_blocks
 from privrank.mechanisms.statistics.permutation import (
     Gram,
-    check_deal,
     chi_square,
     kernel_distance,
     permuted_statistics,
     total_variation,
 )
-from privrank.privacy.budget import Ledger, pure_epsilon, split
+from privrank.plans.closeness import (
+    MOST_TABULATED,
+    RELEASED_STEPS,
+)
+from privrank.plans.closeness import second_number as _second
+from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import (
     DiscreteLaplace,
     draw_cells,
     draw_permutation,
 )
-from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.names import DECISION, PVALUE, STATISTIC
+from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
 
-__all__ = [
-    "FEWEST",
-    "MOST",
-    "check_scale",
-    "permuted",
-    "plan_comparison",
-    "public_quantiles",
-    "release_comparison",
-]
+__all__ = ["permuted", "public_quantiles", "release_comparison"]
 
 IntArray = NDArray[np.int64]
+
 FloatArray = NDArray[np.float64]
+
 Tables = NDArray[np.int32]
+
 Measure = Callable[[Tables], FloatArray]
-
-EFFECT_GRID = 1024
-"""Lattice steps of a released effect within its sensitivity; two more allow for rounding."""
-
-
-FEWEST, MOST = 19, 100_000
-"""Re-labellings that a test may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,127 +73,6 @@ class _Data:
     counts: IntArray
     gram: Gram | None = None
     pairs: IntArray | None = None
-
-
-def plan_comparison(
-    sample: Sample,
-    asked: Comparison,
-    epsilon: float,
-    delta: float,
-    *,
-    method: str,
-    effect_epsilon: float | None,
-    details_epsilon: float | None,
-    details_items: Sequence[int],
-    alpha: float,
-    permutations: int,
-) -> Plan:
-    """Calibrate the noise of a comparison of samples, from public numbers.
-
-    Parameters
-    ----------
-    sample : Sample
-        Public facts of the samples.
-    asked : Comparison
-        Statistic and form of release.
-    epsilon, delta : float
-        The guarantee of the test.
-    method : str
-        The method that asks for this statistic.
-    effect_epsilon : float or None
-        What an effect size may spend on top.
-    details_epsilon : float or None
-        What totals by group may spend on top.
-    details_items : sequence of int
-        Places of the items whose totals are released; empty for none.
-    alpha : float
-        Level of a decision.
-    permutations : int
-        Number of re-labellings.
-
-    Notes
-    -----
-    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
-    their sample; who is in which sample is public, unless the sensitivity of `asked` is that of
-    secret labels. Of a respondent's rows one is drawn by an independent secret coin, so that what
-    is private for one row each is private for respondents
-    (:func:`privrank.mechanisms.samples.plan_sample`). The statistic moves by at most its
-    sensitivity at every re-labelling (:mod:`privrank.mechanisms.statistics.permutation`), the
-    re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
-    private at its share (:mod:`privrank.mechanisms.smoothing`); a decision in its place has a proof
-    of its own. The effect is the distance of two groups, and beside it, where a distance of 0 is
-    the null hypothesis, one number that the same re-labellings decide
-    (:func:`privrank.mechanisms.smoothing.null_threshold`). Each moves by at most the sensitivity at
-    every set of re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise
-    for 1026 steps in each: two floors differ by at most 1025, and one step allows for
-    floating-point arithmetic. Given the re-labellings p-value and effect compose, and so they do
-    mixed over them. Totals by
-    group (:func:`privrank.mechanisms.details.plan_details`) have noise of their own. Given the rows
-    that were drawn all compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
-    """
-    total = epsilon + (effect_epsilon or 0.0) + (details_epsilon or 0.0)
-    wanted = asked.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
-    extra = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
-    shares = {"test": math.inf, STATISTIC: math.inf, DETAILS: math.inf}
-    if not math.isinf(total):
-        parted = {name: each / total for name, each in extra.items() if each is not None}
-        shares = split(pure_epsilon(total, delta), parted, "test")
-    if asked.decision is None:
-        parts = {PVALUE: PartPlan(QUIET, 1, shares["test"], 1.0 / RELEASED_STEPS)}
-    else:
-        parts = {DECISION: PartPlan(QUIET, 1, shares["test"])}
-    scale = _scale(asked, shares["test"])
-    settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
-    if asked.decision is not None:
-        settings["level"] = alpha
-    if wanted:
-        parts[STATISTIC] = _effect_plan(asked, shares[STATISTIC])
-        if _second(asked) == "threshold":
-            settings[THRESHOLD_LEVEL] = alpha
-    if details_items:
-        parts |= plan_details(sample, shares[DETAILS], details_items)
-        settings[DETAILS] = " ".join(map(str, details_items))
-    if sample.kind == "rankings" and len(sample.items) > MOST_TABULATED:
-        check_gram((1 + sample.paired) * sample.nobs)
-    check_deal(sample.nobs)
-    return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
-
-
-def _scale(asked: Comparison, epsilon: float) -> float:
-    """Return the scale of the noise that is smoothed over, or decides."""
-    if asked.decision is None:
-        return smoothing_scale(asked.sensitivity, epsilon)
-    return asked.decision.scale(epsilon)
-
-
-def check_scale(release: Release, asked: Comparison) -> None:
-    """Refuse an archived release whose noise is not that of its statistic."""
-    plan = release.plan
-    epsilon = plan.parts[PVALUE if asked.decision is None else DECISION].epsilon
-    if not (
-        math.isclose(plan.number("scale"), _scale(asked, epsilon), rel_tol=1e-6)
-        and FEWEST <= plan.number("permutations") <= MOST
-        and plan.number("permutations").is_integer()
-    ):
-        raise ValueError("release must have the noise of its statistic.")
-    effect = plan.parts.get(STATISTIC)
-    if effect is not None and _effect_plan(asked, effect.epsilon).step != effect.step:
-        raise ValueError("release must have the noise of its statistic.")
-
-
-def _second(asked: Comparison) -> str | None:
-    """Name the number that is released beside a distance: a mean, a threshold, or none."""
-    if asked.distance is None or not asked.distance.exact:
-        return None
-    return "threshold" if asked.distance.categories is None else "mean"
-
-
-def _effect_plan(asked: Comparison, epsilon: float) -> PartPlan:
-    assert asked.effect is not None
-    numbers = 1 if _second(asked) is None else 2
-    sensitivity = numbers * (EFFECT_GRID + 2)
-    noise = DiscreteLaplace.calibrate(sensitivity, epsilon)
-    return PartPlan(noise, sensitivity, epsilon, asked.effect / EFFECT_GRID)
 
 
 def release_comparison(

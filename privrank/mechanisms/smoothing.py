@@ -67,52 +67,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.plans.closeness import RELEASED_STEPS
 from privrank.util.solvers import bracket, zero
 
-__all__ = [
-    "RELEASED_STEPS",
-    "noise_cell",
-    "noise_scale",
-    "null_threshold",
-    "rejection_probability",
-    "round_up",
-    "smoothed_pvalue",
-    "smoothing_scale",
-]
+__all__ = ["noise_cell", "null_threshold", "rejection_probability", "round_up", "smoothed_pvalue"]
 
 FloatArray = NDArray[np.float64]
-
-SMOOTHING = 2.25
-"""Noise scale of the smoothed p-value in units of sensitivity / epsilon."""
-
-RELEASED_STEPS = 10_000
-"""A released p-value is a multiple of one in this many."""
-
-SLACK = 1 + 2.0**-16
-"""Noise scales are larger by this factor, for rounding errors: a kernel distance is computed to
-some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
 
 _HALVINGS = 44
 
 _TIE = 2.0**-30
 """Statistics no further apart than this, relative to the largest, may be equal but for rounding."""
-
-
-def smoothing_scale(sensitivity: float, epsilon: float) -> float:
-    """Return the Laplace scale at which the smoothed p-value spends `epsilon`; 0 for infinity."""
-    return noise_scale(SMOOTHING, sensitivity, epsilon)
-
-
-def noise_scale(factor: float, sensitivity: float, epsilon: float) -> float:
-    """Return factor x sensitivity / epsilon with some slack for rounding; 0 for infinity."""
-    if math.isinf(epsilon):
-        return 0.0
-    scale = factor * SLACK * sensitivity / epsilon if epsilon > 0 else math.inf
-    if not 0 < scale < math.inf:
-        raise ValueError(
-            f"the noise needs a positive sensitivity and epsilon, got {sensitivity} and {epsilon}."
-        )
-    return scale
 
 
 def noise_cell(scale: float) -> float:

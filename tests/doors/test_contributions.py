@@ -14,6 +14,7 @@ import privrank as pr
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons
 from privrank.mechanisms import bounding
+from privrank.plans.contributions import plan_activity
 
 ITEMS = list("abc")
 ROWS = [(*pair, y) for pair in combinations(ITEMS, 2) for y in (1.0, -1.0)]
@@ -69,7 +70,9 @@ def test_what_is_released_is_that_with_noise_for_two():
     assert pr.Release.from_json(found.release.to_json()).to_json() == found.release.to_json()
     encoded = encode([ROWS] * 30 + [ROWS[:1]] * 70, False)
     drawn = [
-        bounding.release_activity(encoded, [1, 5], 1.0, budget=None, rng=None).values["activity"]
+        bounding.release_activity(
+            encoded, [1, 5], plan_activity([1, 5], 1.0), budget=None, rng=None
+        ).values["activity"]
         for _ in range(300)
     ]
     assert np.abs(np.mean(drawn, axis=0) - [0, 70, 0, 30]).max() < 1.0

@@ -11,9 +11,8 @@ from scipy.stats import chisquare
 from privrank.kernels import rankings as kernels
 from privrank.mechanisms.statistics import gram as gram_module
 from privrank.mechanisms.statistics import permutation as permutation_module
-from privrank.mechanisms.statistics.gram import DIAMETER, LARGEST_GRAM, check_gram, gram_blocks
+from privrank.mechanisms.statistics.gram import DIAMETER, gram_blocks
 from privrank.mechanisms.statistics.permutation import (
-    LARGEST_DEAL,
     chi_square,
     chi_square_sensitivity,
     deal,
@@ -22,6 +21,7 @@ from privrank.mechanisms.statistics.permutation import (
     permuted_statistics,
     total_variation,
 )
+from privrank.plans.closeness import LARGEST_DEAL, LARGEST_GRAM, check_gram
 from privrank.privacy import noise
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 

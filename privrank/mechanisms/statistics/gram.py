@@ -25,16 +25,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "DIAMETER",
-    "LARGEST_GRAM",
-    "MOST_TABULATED",
-    "RankKernel",
-    "check_gram",
-    "gram_blocks",
-]
+__all__ = ["DIAMETER", "RankKernel", "gram_blocks"]
 
 IntArray = NDArray[np.int64]
+
 FloatArray = NDArray[np.float64]
 
 RankKernel = Literal["kendall", "mallows"]
@@ -45,12 +39,6 @@ DIAMETER: dict[RankKernel, float] = {
 }
 """Largest distance of the features of two rankings."""
 
-LARGEST_GRAM = 20_000
-"""Rankings up to which a kernel matrix is computed; time and memory grow with the square."""
-
-MOST_TABULATED = 6
-"""Items up to which rankings are counted one by one."""
-
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
 
@@ -59,15 +47,6 @@ _WORDS = 128
 
 _BITS = 2**33
 """Bits of pair orders held at a time; with more, distances are counted ranking by ranking."""
-
-
-def check_gram(rankings: int) -> None:
-    """Refuse, given a public number of rankings, a kernel matrix that would be too large."""
-    if rankings > LARGEST_GRAM:
-        raise ValueError(
-            f"kernel tests compare all pairs of rankings, of at most {LARGEST_GRAM:,} in all, and "
-            f"these are {rankings:,}: test a random sample of the respondents."
-        )
 
 
 def gram_blocks(ranks: IntArray, kernel: RankKernel) -> Iterator[tuple[int, FloatArray]]:

@@ -41,10 +41,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.mechanisms.statistics.swaps import swapped
+from privrank.plans.closeness import check_deal
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
 __all__ = [
-    "check_deal",
     "chi_square",
     "chi_square_sensitivity",
     "deal",
@@ -56,12 +56,12 @@ __all__ = [
 ]
 
 IntArray = NDArray[np.int64]
-TableArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
-Gram = Iterable[tuple[int, FloatArray]]
 
-LARGEST_DEAL = 10**9
-"""Respondents below which NumPy draws hypergeometric numbers."""
+TableArray = NDArray[np.int32]
+
+FloatArray = NDArray[np.float64]
+
+Gram = Iterable[tuple[int, FloatArray]]
 
 _FEW = 2**22
 """Up to this many elements are always shuffled, and so many at a time."""
@@ -74,15 +74,6 @@ _CELLS = 2**26
 
 FLOOR = 1e-12
 """Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
-
-
-def check_deal(total: int) -> None:
-    """Refuse more respondents than can be permuted; their number is public."""
-    if total >= LARGEST_DEAL:
-        raise ValueError(
-            f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {total:,}: compare "
-            f"a random sample of them."
-        )
 
 
 def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -> TableArray:

@@ -22,12 +22,8 @@ from privrank.mechanisms.statistics.departures import (
     parts_of_departures,
     share_departures,
 )
-from privrank.mechanisms.statistics.gram import (
-    DIAMETER,
-    MOST_TABULATED,
-    RankKernel,
-    gram_blocks,
-)
+from privrank.mechanisms.statistics.gram import DIAMETER, RankKernel, gram_blocks
+from privrank.plans.closeness import MOST_TABULATED
 
 __all__ = ["choice_parts", "ranking_parts"]
 
