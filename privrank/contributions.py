@@ -10,7 +10,7 @@ import numpy as np
 from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
 from privrank.encode.comparisons import encode_comparisons
 from privrank.encode.frames import UNSTATED, declared_items
-from privrank.mechanisms.bounding import release_activity
+from privrank.mechanisms.tallies import release_activity
 from privrank.plans.contributions import Activity, plan_activity, planned_fits
 from privrank.release.names import ACTIVITY
 from privrank.release.survey import Design

@@ -24,10 +24,10 @@ from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
+from privrank.mechanisms import categories, mallows
+from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation
+from privrank.mechanisms.omnibus import impossible as count_impossible
 from privrank.mechanisms.samples import release_sample
-from privrank.mechanisms.statistics import categories, mallows
-from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative, total_variation
-from privrank.mechanisms.statistics.omnibus import impossible as count_impossible
 from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import asz18
 from privrank.release.names import STATISTIC
@@ -128,7 +128,7 @@ class IdentityTest:
 
     **Validity.** The distribution of the noisy statistic under H0 is known, so the p-value accounts
     for the noise at any epsilon and any sample size. Observations to which H0 gives probability 0
-    are seen: :func:`privrank.mechanisms.statistics.categories.omnibus_of`. With one row per
+    are seen: :func:`privrank.mechanisms.categories.omnibus_of`. With one row per
     respondent the rows used are independent if respondents are; how many rows one has must not
     depend on what they say.
 

@@ -1,58 +1,60 @@
-"""The release of a permutation test: a p-value or a decision, and an effect if asked for."""
+"""The release of a permutation test: a p-value or a decision, and an effect if asked for.
+
+Beside it, what differs: the totals of every item by group.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.distributions.allorders import orders_of
+from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
 from privrank.encode.ranks import places_of
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
-from privrank.mechanisms.completion import completed_groups
-from privrank.mechanisms.details import draw_details
-from privrank.mechanisms.samples import one_row_each, tabulated
-from privrank.mechanisms.smoothing import noise_cell, null_threshold, round_up, smoothed_pvalue
-from privrank.mechanisms.spend import Drawn, draw, released
-from privrank.mechanisms.statistics import departures, reference
-from privrank.mechanisms.statistics.gram import DIAMETER, RankKernel, gram_blocks
-from privrank.mechanisms.statistics.permutation import (
+from privrank.mechanisms import departures
+from privrank.mechanisms.permutation import (
+    DIAMETER,
     Gram,
+    RankKernel,
     chi_square,
+    gram_blocks,
     kernel_distance,
     permuted_statistics,
     total_variation,
 )
+from privrank.mechanisms.samples import completed_groups, one_row_each, tabulated
+from privrank.mechanisms.smoothing import noise_cell, null_threshold, round_up, smoothed_pvalue
+from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.closeness import (
     MOST_TABULATED,
     RELEASED_STEPS,
+    second_number,
 )
-from privrank.plans.closeness import second_number as _second
 from privrank.privacy.budget import Ledger
+from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import (
     DiscreteLaplace,
     draw_cells,
     draw_permutation,
 )
-from privrank.release.names import DECISION, PVALUE, STATISTIC
+from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
 
-__all__ = ["permuted", "public_quantiles", "release_comparison"]
+__all__ = ["draw_details", "permuted", "public_quantiles", "release_comparison", "simulated_groups"]
 
 IntArray = NDArray[np.int64]
-
 FloatArray = NDArray[np.float64]
-
 Tables = NDArray[np.int32]
-
 Measure = Callable[[Tables], FloatArray]
 
 
@@ -80,6 +82,7 @@ def release_comparison(
     asked: Comparison,
     plan: Plan,
     *,
+    public: FloatArray,
     budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
@@ -93,6 +96,8 @@ def release_comparison(
         Statistic and form of release.
     plan : Plan
         Its noise (:func:`plan_comparison`).
+    public : ndarray of float64
+        Quantiles from :func:`public_quantiles`.
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -104,8 +109,6 @@ def release_comparison(
         Before any answer is read.
     """
     sample = encoded.sample
-    # public, and computed before anything is spent: that may be interrupted
-    public = public_quantiles(asked, sample, plan.number("scale"))
 
     def drawn() -> Drawn:
         parts = [one_row_each(part, rng) for part in encoded._parts]
@@ -119,6 +122,16 @@ def release_comparison(
         return Drawn(values, draw_permutation(len(sample.items), rng))
 
     return released(plan, sample, drawn, budget=budget, rng=rng)
+
+
+def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:
+    """Return groups of simulated data, with one row per unit, of the sizes of a sample."""
+    facts = replace(sample, unit="row", max_rows=1)
+    parts = [
+        EncodedSample(replace(facts, nobs=size, groups=()), rows, None)
+        for rows, size in zip(groups, sample.sizes, strict=True)
+    ]
+    return EncodedGroups(facts, parts)
 
 
 def permuted(
@@ -162,7 +175,7 @@ def _effect(
     asked: Comparison, plan: Plan, distances: FloatArray, rng: np.random.Generator | None
 ) -> IntArray:
     """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
-    part, second = plan.parts[STATISTIC], _second(asked)
+    part, second = plan.parts[STATISTIC], second_number(asked)
     numbers = [float(distances[0])]
     if second == "mean":
         numbers.append(float(distances[1:].mean()))
@@ -179,9 +192,9 @@ def public_quantiles(asked: Comparison, sample: Sample, scale: float) -> FloatAr
         return np.empty(0)
     sizes, items = sample.sizes, len(sample.items)
     if asked.statistic in ("mallows", "kendall"):
-        drawn = reference.ranking_parts(sizes, items, asked.statistic)
+        drawn = departures.ranking_parts(sizes, items, asked.statistic)
     else:
-        drawn = reference.choice_parts(sizes, items, cells=asked.form == "cells")
+        drawn = departures.choice_parts(sizes, items, cells=asked.form == "cells")
     return departures.quantiles(drawn, len(sizes), scale)
 
 
@@ -252,3 +265,25 @@ def _one_kind_each(people: list[int]) -> IntArray:
     counts = np.zeros((len(people), sum(people)), dtype=np.int64)
     counts[np.repeat(np.arange(len(people)), people), np.arange(sum(people))] = 1
     return counts
+
+
+def draw_details(
+    encoded: EncodedGroups, plan: Plan, rng: np.random.Generator | None
+) -> dict[str, IntArray]:
+    """Return the totals by group with the noise that was planned for them, if any were.
+
+    Units have one row each (:func:`privrank.mechanisms.samples.one_row_each`).
+    """
+    if DETAILS not in plan.settings:
+        return {}
+    items = [int(place) for place in str(plan.settings[DETAILS]).split()]
+    found = {}
+    for number, part in enumerate(encoded._parts):
+        name = f"{DETAILS} {number}"
+        rows = tabulated(part)
+        totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
+        chosen = plan.parts[name]
+        if not isinstance(chosen.noise, PermutohedronNoise):
+            totals = totals[items]
+        found[name] = draw(chosen, totals, rng)
+    return found

@@ -20,11 +20,10 @@ from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
-from privrank.mechanisms.bounding import bounded
 from privrank.mechanisms.dependence import pair_moments, round_directions, round_expected, strongest
 from privrank.mechanisms.objective import draw_worths
 from privrank.mechanisms.spend import Drawn, draw, released
-from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
+from privrank.mechanisms.tallies import bounded, met, second_moments, statistic, units, wins_met
 from privrank.plans.calibration import Perturbation
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation
@@ -84,7 +83,7 @@ def release_comparisons(
     -----
     **Privacy.** What is released, and by which noise, is the plan's
     (:func:`plan_comparisons`); it is spent before a count is read. Rows beyond the bounds are left
-    out by a secret draw then (:func:`privrank.mechanisms.bounding.bounded`). Groups of respondents
+    out by a secret draw then (:func:`privrank.mechanisms.tallies.bounded`). Groups of respondents
     have independent noise each (:mod:`privrank.privacy.netnoise`).
     """
     design, exact = encoded.design, math.isinf(plan.epsilon)

@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 IntArray = NDArray[np.int64]
-
 FloatArray = NDArray[np.float64]
 
 _FINEST = 10

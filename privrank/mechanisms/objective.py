@@ -22,7 +22,6 @@ from privrank.privacy.noise import draw_cells
 __all__ = ["certified_worths", "draw_worths"]
 
 FloatArray = NDArray[np.float64]
-
 IntArray = NDArray[np.int64]
 
 

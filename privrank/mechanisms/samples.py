@@ -1,16 +1,24 @@
-"""Releases of one statistic, or one random bit, of a sample of rankings or choices."""
+"""Releases of one statistic, or one random bit, of a sample of rankings or choices.
+
+Rankings with ties and missing items are completed first, by secret draws from a null hypothesis.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.distributions.allorders import orders_of, signs_of_orders
+from privrank.distributions.mallows import Mallows
+from privrank.distributions.simulate import blocks
 from privrank.encode.encodedsample import EncodedSample
+from privrank.encode.forms.conversion import complete_ranks
+from privrank.encode.groups import EncodedGroups
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.completion import completed
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
@@ -25,11 +33,12 @@ from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATI
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 
-__all__ = ["one_row_each", "release_sample", "tabulated"]
+__all__ = ["completed", "completed_groups", "one_row_each", "release_sample", "tabulated"]
 
 IntArray = NDArray[np.int64]
-
+FloatArray = NDArray[np.float64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
+Draw = Callable[[IntArray], IntArray]
 
 
 def release_sample(
@@ -123,3 +132,121 @@ def tabulated(encoded: EncodedSample) -> IntArray:
     if encoded.sample.kind == "rankings" or encoded._sizes is None:
         return encoded._rows
     return np.bincount(encoded._rows, minlength=len(encoded.sample.items)).astype(np.int64)
+
+
+def completed(
+    codes: IntArray, null: NullModel, rng: np.random.Generator | None, *, anywhere: bool
+) -> IntArray:
+    """Return complete rankings, drawn from the null among those that agree with what was reported.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (n, m)
+        Twice the ranks, equal where items share one; 0 for an item whose place is not known.
+    null : NullModel
+        Of rankings: a Mallows model, probabilities of all m! rankings, or neither for the uniform
+        distribution.
+    rng : numpy.random.Generator or None
+        None for secure random bits.
+    anywhere : bool
+        Whether there may be items whose place is not known, as was declared; with a Mallows model
+        for at most six items.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, m)
+        Ranks 1 to m. Sensitive, as the codes are.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one ranking. Each is mapped by random numbers of its
+    own, drawn in secret; for any outcome of them neighbours become rankings that differ in one row.
+    So what is private for complete rankings is private here. What is completed is never released.
+
+    **Statistic.** Let an order x have probability P(x) under the null, and let the part o of it
+    that is reported depend on x through o alone: P(o | x) is the same for all x that agree with o
+    (coarsening at random). Then given o the order has the probabilities P(x), divided by their sum
+    over those that agree, which is what is drawn here; so the completed rankings have the null
+    distribution exactly, and are independent if respondents are.
+
+    Ties are an ordered partition into buckets. The Kendall distance of an order that agrees is that
+    of the pairs between buckets, which is fixed, plus those of the orders within. Under a Mallows
+    model these are therefore independent, each a Mallows model of the bucket's items, drawn by
+    repeated insertion: in the order of the centre, item j is put before c of the items of its
+    bucket that came earlier, P(c) proportional to phi^c. With those of worse buckets this is the
+    insertion code of the whole ranking. Items whose place is not known do not factor so, and are
+    drawn from the probabilities of all m! orders. If none that agrees has a positive one, all are
+    equally likely: such a ranking has probability 0 whatever the draw.
+    """
+    m = codes.shape[1]
+    if null.probabilities or (null.center and anywhere):
+        p = np.asarray(null.probabilities or null.model.pmf(orders_of(m)))
+        return _in_blocks(codes, math.factorial(m), lambda part: _chosen(part, p, rng))
+    if null.center:
+        model = null.model
+        return _in_blocks(codes, m, lambda part: _inserted(part, model, rng))
+    return _in_blocks(codes, m, lambda part: _of_uniform(part, rng))
+
+
+def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) -> EncodedGroups:
+    """Return groups whose rankings are completed, if they may be partial, by uniform draws.
+
+    Notes
+    -----
+    **Statistic.** If both the rankings and what is left out of them have the same distribution in
+    all groups, the completed rankings have, whatever the draw, and units stay exchangeable: they
+    are completed once, before any permutation. Uniform orders pull the groups towards each other.
+    """
+    if not encoded.sample.completed:
+        return encoded
+    null, parts = NullModel(), []
+    for part in encoded._parts:
+        ranks = completed(part._rows, null, rng, anywhere=part.missing == "half")
+        parts.append(EncodedSample(part.sample, ranks, part._sizes))
+    return EncodedGroups(encoded.sample, parts, encoded._partners)
+
+
+def _in_blocks(codes: IntArray, width: int, draw: Draw) -> IntArray:
+    ranks = np.empty(codes.shape, dtype=np.int64)
+    for rows in blocks(len(codes), width):
+        ranks[rows] = draw(codes[rows])
+    return ranks
+
+
+def _of_uniform(codes: IntArray, rng: np.random.Generator | None) -> IntArray:
+    order = draw_orders(len(codes), codes.shape[1], rng)
+    return complete_ranks(np.where(codes > 0, codes / 2, np.nan), order, anywhere=True)
+
+
+def _inserted(codes: IntArray, model: Mallows, rng: np.random.Generator | None) -> IntArray:
+    """Return rankings by repeated insertion in the order of the centre; all places are known."""
+    from privrank.kernels import rankings as kernels
+
+    n, m = codes.shape
+    items = np.argsort(model.center)
+    ordered = codes[:, items]
+    before, size = np.zeros((n, m), dtype=np.int64), np.ones((n, m), dtype=np.int64)
+    for j in range(1, m):
+        before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
+        size[:, j] += (ordered[:, :j] == ordered[:, j : j + 1]).sum(axis=1)
+    steps = kernels.insertion_codes(draw_uniforms(n, m, rng), size, model.theta)
+    ranks = np.empty((n, m), dtype=np.int64)
+    ranks[:, items] = kernels.insertion_ranks(before + steps)
+    return ranks
+
+
+def _chosen(codes: IntArray, p: FloatArray, rng: np.random.Generator | None) -> IntArray:
+    """Return for each row one of all m! orders, by their probabilities, among those that agree."""
+    m = codes.shape[1]
+    first, second = np.triu_indices(m, 1)
+    known = (codes[:, first] > 0) & (codes[:, second] > 0)
+    told = np.sign(codes[:, second] - codes[:, first]) * known
+    agree = told @ signs_of_orders(m).T == np.abs(told).sum(axis=1)[:, None]
+    weights = agree * p
+    weights[weights.sum(axis=1) == 0] = 1.0
+    weights = np.cumsum(agree * weights, axis=1)
+    total = weights[:, -1:]
+    above = draw_uniforms(len(codes), 1, rng) * total
+    # the last order of a positive probability, if a product was rounded up to the total
+    place = np.minimum((weights <= above).sum(axis=1), (weights < total).sum(axis=1))
+    return np.asarray(orders_of(m)[place])

@@ -242,7 +242,7 @@ def plan_comparison(
     secret labels. Of a respondent's rows one is drawn by an independent secret coin, so that what
     is private for one row each is private for respondents
     (:func:`privrank.plans.samples.plan_sample`). The statistic moves by at most its
-    sensitivity at every re-labelling (:mod:`privrank.mechanisms.statistics.permutation`), the
+    sensitivity at every re-labelling (:mod:`privrank.mechanisms.permutation`), the
     re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
     private at its share (:mod:`privrank.mechanisms.smoothing`); a decision in its place has a proof
     of its own. The effect is the distance of two groups, and beside it, where a distance of 0 is
