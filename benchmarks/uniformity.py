@@ -18,7 +18,7 @@ from run import seconds
 
 import privrank as pr
 from privrank.hypotheses.nulltables import public_generator, uniform_rankings
-from privrank.mechanisms.statistics.uniform import of_rankings
+from privrank.mechanisms.ranknorms import of_rankings
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-uniformity.md"
 N = 1000

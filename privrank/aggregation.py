@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +25,8 @@ from privrank.plans.aggregation import (
     cautions,
     plan_aggregation,
 )
-from privrank.published import agkm22, yll20
+from privrank.plans.sorting import plan_sort
+from privrank.published import agkm22
 from privrank.release.kept import kept
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan, Setting
@@ -49,19 +49,7 @@ from privrank.util.checks import (
 __all__ = ["PrivateRankAggregation", "infer", "planned"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Paper:
-    """How a paper's algorithm is planned from public numbers, and how it releases an order."""
-
-    plan: Callable[..., Plan]
-    release: Callable[..., Release]
-
-
-_PUBLISHED = {
-    "kwiksort": _Paper(agkm22.plan, agkm22.release),
-    "kwiksort-hay": _Paper(yll20.plan, yll20.release),
-    "exponential": _Paper(agkm22.plan, agkm22.release),
-}
+_PUBLISHED = ("kwiksort", "kwiksort-hay", "exponential")
 """Methods that release an order alone."""
 
 
@@ -269,7 +257,7 @@ class PrivateRankAggregation:
             declared=_declared(self._encoded),
         )
         published = method in _PUBLISHED and math.isfinite(epsilon)
-        mechanism = _PUBLISHED[method].release if published else release_aggregation
+        mechanism = agkm22.release if published else release_aggregation
         release = mechanism(self._encoded, plan, budget=budget, rng=rng)
         with kept(release, "PrivateRankAggregation.from_release(error.release)"):
             _caution(release)
@@ -400,8 +388,7 @@ def planned(
             f"method={method!r} releases an order and nothing else: leave out score_share, or "
             f"use method='auto'."
         )
-    paper = _PUBLISHED[method]
-    return paper.plan(sample, epsilon, delta, method, partial=partial, declared=declared)
+    return plan_sort(sample, epsilon, delta, method, partial=partial, declared=declared)
 
 
 def _check_share(share: object) -> float:

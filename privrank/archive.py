@@ -10,7 +10,7 @@ from privrank import aggregation, btl, closeness, identity, pooling, topk, unifo
 from privrank.distributions.links import Link
 from privrank.local import sortedorder
 from privrank.local.releases import check_protocol
-from privrank.mechanisms.objective import check_perturbation
+from privrank.plans.calibration import check_perturbation
 from privrank.release.archived import read_archive
 from privrank.release.names import WORTHS
 from privrank.release.release import Release, archived_link

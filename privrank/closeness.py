@@ -17,15 +17,16 @@ from privrank.encode.groups import (
 )
 from privrank.encode.ranks import Gaps, Ties
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import (
+from privrank.mechanisms.closeness import public_quantiles, release_comparison
+from privrank.mechanisms.departures import Method, chi_square_of, distance_of, of_pairs
+from privrank.plans.closeness import (
     FEWEST,
     MOST,
+    check_extra,
     check_scale,
+    detail_items,
     plan_comparison,
-    release_comparison,
 )
-from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
-from privrank.plans.details import check_extra, detail_items
 from privrank.published import asz18, ks23
 from privrank.release.kept import kept
 from privrank.release.release import Release, check_release
@@ -99,17 +100,17 @@ class ClosenessTest:
     group). What is released is one number: the p-value of a permutation test, computed from a noisy
     statistic and smoothed over the noise. The statistic, its rank among the permuted ones and their
     quantiles stay secret. Proofs: :mod:`privrank.mechanisms.smoothing`,
-    :mod:`privrank.mechanisms.statistics.permutation` and
-    :mod:`privrank.mechanisms.statistics.departures`; of an effect
-    :func:`privrank.mechanisms.closeness.plan_comparison`.
+    :mod:`privrank.mechanisms.permutation` and
+    :mod:`privrank.mechanisms.departures`; of an effect
+    :func:`privrank.plans.closeness.plan_comparison`.
 
     **What differs.** With `details_epsilon` the totals by group are released, too, from a second
-    part of the budget (:mod:`privrank.mechanisms.details`). The intervals for all items and
+    part of the budget (:mod:`privrank.mechanisms.closeness`). The intervals for all items and
     comparisons hold at once, whether or not the test rejects, so that their clear differences may
     be named. A few items chosen beforehand (`details_items`) have much less noise. With
     ``paired=True`` the null hypothesis is that the two answers of a respondent are exchangeable,
     re-labellings swap them, and a respondent with both is the unit
-    (:mod:`privrank.mechanisms.statistics.swaps`).
+    (:mod:`privrank.mechanisms.permutation`).
 
     **Validity.** If the groups have the same distribution, the p-value is uniform but for its
     rounding up to the next multiple of 1e-4: exactly, for all sizes and numbers of permutations,
@@ -314,23 +315,21 @@ class ClosenessTest:
                 f"method={method!r} releases a noisy decision, which needs a finite epsilon: use "
                 f"method='auto' for the non-private test."
             )
-        release = release_comparison(
-            self._encoded,
+        plan = plan_comparison(
+            sample,
             asked,
-            plan_comparison(
-                sample,
-                asked,
-                epsilon,
-                delta,
-                method=method,
-                effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
-                details_epsilon=None if details_epsilon is None else float(details_epsilon),
-                details_items=items,
-                alpha=alpha,
-                permutations=permutations,
-            ),
-            budget=budget,
-            rng=rng,
+            epsilon,
+            delta,
+            method=method,
+            effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
+            details_epsilon=None if details_epsilon is None else float(details_epsilon),
+            details_items=items,
+            alpha=alpha,
+            permutations=permutations,
+        )
+        public = public_quantiles(asked, sample, plan.number("scale"))
+        release = release_comparison(
+            self._encoded, asked, plan, public=public, budget=budget, rng=rng
         )
         with kept(release, "ClosenessTest.from_release(error.release)"):
             return infer(release, alpha=alpha)

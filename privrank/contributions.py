@@ -10,8 +10,8 @@ import numpy as np
 from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
 from privrank.encode.comparisons import encode_comparisons
 from privrank.encode.frames import UNSTATED, declared_items
-from privrank.mechanisms.bounding import release_activity
-from privrank.plans.contributions import Activity, planned_fits
+from privrank.mechanisms.tallies import release_activity
+from privrank.plans.contributions import Activity, plan_activity, planned_fits
 from privrank.release.names import ACTIVITY
 from privrank.release.survey import Design
 from privrank.results.contributions import ContributionTradeoff
@@ -92,7 +92,7 @@ def contribution_tradeoff(
     Notes
     -----
     **Privacy.** Activity is released with the guarantee that is proved in
-    :func:`privrank.mechanisms.bounding.release_activity`; all else is computed from it and public
+    :func:`privrank.plans.contributions.plan_activity`; all else is computed from it and public
     facts. A bound that was chosen by this table is public.
 
     Examples
@@ -151,7 +151,7 @@ def contribution_tradeoff(
         excess="sample",
     )
     fits = planned_fits(encoded.design, cuts, epsilon_of_fit, delta_of_fit)
-    release = release_activity(encoded, cuts, spent, budget=budget, rng=rng)
+    release = release_activity(encoded, cuts, plan_activity(cuts, spent), budget=budget, rng=rng)
     part = release.parts[ACTIVITY]
     nobs, variance = release.design.nobs, part.noise_variance
     return ContributionTradeoff(

@@ -24,16 +24,11 @@ from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
-from privrank.mechanisms.samples import (
-    effect_beside,
-    plan_sample,
-    release_sample,
-    share_of_test,
-    shares_of,
-)
-from privrank.mechanisms.statistics import categories, mallows
-from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
-from privrank.mechanisms.statistics.omnibus import impossible as count_impossible
+from privrank.mechanisms import categories, mallows
+from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation
+from privrank.mechanisms.omnibus import impossible as count_impossible
+from privrank.mechanisms.samples import release_sample
+from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import asz18
 from privrank.release.kept import kept
 from privrank.release.names import STATISTIC
@@ -134,7 +129,7 @@ class IdentityTest:
 
     **Validity.** The distribution of the noisy statistic under H0 is known, so the p-value accounts
     for the noise at any epsilon and any sample size. Observations to which H0 gives probability 0
-    are seen: :func:`privrank.mechanisms.statistics.categories.omnibus_of`. With one row per
+    are seen: :func:`privrank.mechanisms.categories.omnibus_of`. With one row per
     respondent the rows used are independent if respondents are; how many rows one has must not
     depend on what they say.
 
@@ -368,7 +363,9 @@ class IdentityTest:
         effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
         p, xi = self._null.probabilities, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
         asked = ask(self._null, sample, method, xi=xi, **settings)
-        effect = effect_beside(asked, sample, p, epsilon, effect_epsilon)
+        effect = effect_beside(
+            asked, sample, partial(total_variation, sample.nobs, p), epsilon, effect_epsilon
+        )
         # public, and computed before anything is spent: that may be interrupted
         law = null_for(asked, draws, alpha)
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)

@@ -16,7 +16,8 @@ from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
 from privrank.local import comparisons
-from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import Noise, plan_selection
 from privrank.plans.dependence import Dependence
 from privrank.release.kept import kept

@@ -20,15 +20,10 @@ from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import FULL, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniformresult, uniformtest
-from privrank.mechanisms.samples import (
-    effect_beside,
-    plan_sample,
-    release_sample,
-    shares_of,
-)
-from privrank.mechanisms.statistics import norms
-from privrank.mechanisms.statistics import uniform as defaults
-from privrank.mechanisms.statistics.categories import max_count, omnibus_of, total_variation
+from privrank.mechanisms import ranknorms
+from privrank.mechanisms.categories import max_count, omnibus_of, total_variation
+from privrank.mechanisms.samples import release_sample
+from privrank.plans.samples import effect_beside, plan_sample, shares_of
 from privrank.published import bfz21
 from privrank.release.kept import kept
 from privrank.release.names import STATISTIC
@@ -70,24 +65,24 @@ Asked = Statistic | RandomBit
 Build = Callable[[int, int, float], Statistic]
 
 _RANKINGS: dict[str, Build] = {
-    "auto": defaults.of_rankings,
-    "borda": lambda n, m, xi: norms.borda_norm(n, m),
-    "pairs": lambda n, m, xi: norms.pair_norm(n, m),
+    "auto": ranknorms.of_rankings,
+    "borda": lambda n, m, xi: ranknorms.borda_norm(n, m),
+    "pairs": lambda n, m, xi: ranknorms.pair_norm(n, m),
     "laplace": lambda n, m, xi: bfz21.pair_squares(n, m),
     "two-sample": lambda n, m, xi: bfz21.two_rankings(m),
     "mallows": lambda n, m, xi: bfz21.central_distance(n, m),
-    "omnibus": defaults.of_orders,
+    "omnibus": ranknorms.of_orders,
 }
 _WITHOUT_NOISE: dict[str, Build] = {
     **_RANKINGS,
-    "borda": lambda n, m, xi: norms.plain_norm(n, m),
+    "borda": lambda n, m, xi: ranknorms.plain_norm(n, m),
     "pairs": lambda n, m, xi: bfz21.pair_squares(n, m),
 }
 """Without noise the plain norm is Friedman's test, and the sum of squares orders samples as the
 pair norm does, on a finer scale."""
 
 _CHOICES: dict[str, Build] = {
-    "auto": defaults.of_choices,
+    "auto": ranknorms.of_choices,
     "omnibus": lambda n, k, xi: omnibus_of(n, uniform(k), xi),
     "tv": lambda n, k, xi: total_variation(n, uniform(k)),
     "max-count": lambda n, k, xi: max_count(n, k),
@@ -132,7 +127,7 @@ class UniformityTest:
     -----
     **Privacy.** Neighbours replace one unit; the number of units is public. Each method's statistic
     is a whole number with a proved bound on what one row can change, and discrete Laplace noise in
-    proportion; see :mod:`privrank.mechanisms.statistics` and :mod:`privrank.mechanisms.samples`.
+    proportion; see :mod:`privrank.mechanisms.ranknorms` and :mod:`privrank.mechanisms.samples`.
 
     **Validity.** The distribution of the noisy statistic under H0 is a function of public numbers,
     so the p-value is post-processing, and it accounts for the noise. Monte Carlo tables come from
@@ -302,7 +297,13 @@ class UniformityTest:
         effect_epsilon = check_effect_epsilon(effect_epsilon, epsilon)
         sample, xi = self._encoded.sample, shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
         asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
-        effect = effect_beside(asked, sample, uniform(len(sample.items)), epsilon, effect_epsilon)
+        effect = effect_beside(
+            asked,
+            sample,
+            lambda: total_variation(sample.nobs, uniform(len(sample.items))),
+            epsilon,
+            effect_epsilon,
+        )
         # public, and computed before anything is spent: that may be interrupted
         law = null_for(asked, draws, alpha)
         plan = plan_sample(

@@ -4,8 +4,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from privrank.mechanisms import bounding, samples
-from privrank.mechanisms.statistics import permutation
+from privrank.mechanisms import permutation, samples, tallies
 from privrank.published import asz18
 
 
@@ -17,7 +16,7 @@ class Outcomes:
         patch.setattr(samples, "draw_one_each", self.one_each)
         patch.setattr(samples, "draw_orders", self.orders)
         patch.setattr(permutation, "draw_shuffles", self.shuffles)
-        patch.setattr(bounding, "draw_rows", self.rows)
+        patch.setattr(tallies, "draw_rows", self.rows)
         patch.setattr(samples, "draw_bit", self.bit)
         patch.setattr(asz18, "draw_bit", self.bit)
 

@@ -13,8 +13,7 @@ import privrank as pr
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulltables import FULL, uniform_rankings
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics import categories, norms, residual
-from privrank.mechanisms.statistics import uniform as defaults
+from privrank.mechanisms import categories, ranknorms
 from privrank.planning.simulation import chance
 from privrank.privacy.noise import DiscreteLaplace
 
@@ -142,9 +141,9 @@ def counts(rng: np.random.Generator, k: int, n: int, p: np.ndarray) -> np.ndarra
 
 def of_rankings(n: int, m: int, epsilon: float) -> dict[str, Statistic]:
     return {
-        "default": defaults.of_rankings(n, m, epsilon),
-        "Borda norm": norms.borda_norm(n, m),
-        "residual norm": residual.residual_norm(n, m),
+        "default": ranknorms.of_rankings(n, m, epsilon),
+        "Borda norm": ranknorms.borda_norm(n, m),
+        "residual norm": ranknorms.residual_norm(n, m),
     }
 
 

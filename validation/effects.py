@@ -10,7 +10,7 @@ from study import SEED, arguments, replicate, write
 
 import privrank as pr
 from privrank.hypotheses.interval import interval_from
-from privrank.mechanisms.statistics.categories import total_variation
+from privrank.mechanisms.categories import total_variation
 from privrank.privacy.noise import DiscreteLaplace
 
 ALPHA, EPSILONS = 0.05, (0.5, 2.0)

@@ -22,7 +22,8 @@ import study
 
 import privrank as pr
 from privrank import btl
-from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import plan_choices, predicted_error
 from privrank.privacy.netnoise import LAW_NAMES
 from privrank.release.plan import Plan

@@ -14,7 +14,7 @@ import numpy as np
 from study import OUT, arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.mechanisms.statistics.norms import pair_sums, plain_norm
+from privrank.mechanisms.ranknorms import pair_sums, plain_norm
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.published.bfz21 import central_distance, pair_squares, two_rankings
 

@@ -13,7 +13,7 @@ from study import arguments, mean_and_error, replicate, write
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import uniform_rankings, usual_draws
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.uniform import of_rankings
+from privrank.mechanisms.ranknorms import of_rankings
 from privrank.planning.simulation import chance
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace

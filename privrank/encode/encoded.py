@@ -59,7 +59,7 @@ class Encoded:
         has the number s m + i in `pairs`.
     rows : Rows or None
         What a fit draws from where respondents may have any number of rows
-        (:func:`privrank.mechanisms.bounding.bounded`); until then there are no counts.
+        (:func:`privrank.mechanisms.tallies.bounded`); until then there are no counts.
     """
 
     __slots__ = ("_answers", "_pairs", "_rows", "_units", "design")

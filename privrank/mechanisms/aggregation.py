@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
 from privrank.encode.encodedsample import EncodedSample
-from privrank.mechanisms.spend import draw, spend
+from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import draw_permutation, source_of
+from privrank.privacy.noise import draw_permutation
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
@@ -90,18 +90,14 @@ def release_votes(
     permutation of the items, and the source of noise.
     """
     sample = encoded.sample
-    spend(budget, plan, sample, rng)
-    tie_break = draw_permutation(len(sample.items), rng)
-    steps = int(plan.number("steps"))
-    values, found = find(plan, _votes(encoded, steps), sample.nobs * steps, tie_break, rng)
-    return Release(
-        plan=plan,
-        survey=sample,
-        source=source_of(rng, plan.epsilon),
-        values=values,
-        tie_break=tie_break,
-        found=found,
-    )
+
+    def drawn() -> Drawn:
+        tie_break = draw_permutation(len(sample.items), rng)
+        steps = int(plan.number("steps"))
+        values, found = find(plan, _votes(encoded, steps), sample.nobs * steps, tie_break, rng)
+        return Drawn(values, tie_break, found)
+
+    return released(plan, sample, drawn, budget=budget, rng=rng)
 
 
 def pair_counts(ranks: NDArray[Any]) -> IntArray:

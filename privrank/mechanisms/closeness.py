@@ -1,81 +1,61 @@
-"""The release of a permutation test: a p-value or a decision, and an effect if asked for."""
+"""The release of a permutation test: a p-value or a decision, and an effect if asked for.
+
+Beside it, what differs: the totals of every item by group.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.distributions.allorders import orders_of
+from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
 from privrank.encode.ranks import places_of
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
-from privrank.mechanisms.completion import completed_groups
-from privrank.mechanisms.details import draw_details, plan_details
-from privrank.mechanisms.samples import one_row_each, tabulated
-from privrank.mechanisms.smoothing import (
-    RELEASED_STEPS,
-    noise_cell,
-    null_threshold,
-    round_up,
-    smoothed_pvalue,
-    smoothing_scale,
-)
-from privrank.mechanisms.spend import draw, spend
-from privrank.mechanisms.statistics import departures, reference
-from privrank.mechanisms.statistics.gram import (
+from privrank.mechanisms import departures
+from privrank.mechanisms.permutation import (
     DIAMETER,
-    MOST_TABULATED,
-    RankKernel,
-    check_gram,
-    gram_blocks,
-)
-from privrank.mechanisms.statistics.permutation import (
     Gram,
-    check_deal,
+    RankKernel,
     chi_square,
+    gram_blocks,
     kernel_distance,
     permuted_statistics,
     total_variation,
 )
-from privrank.privacy.budget import Ledger, pure_epsilon, split
+from privrank.mechanisms.samples import completed_groups, one_row_each, tabulated
+from privrank.mechanisms.smoothing import noise_cell, null_threshold, round_up, smoothed_pvalue
+from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.plans.closeness import (
+    MOST_TABULATED,
+    RELEASED_STEPS,
+    second_number,
+)
+from privrank.privacy.budget import Ledger
+from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import (
     DiscreteLaplace,
     draw_cells,
     draw_permutation,
-    source_of,
 )
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
 
-__all__ = [
-    "FEWEST",
-    "MOST",
-    "check_scale",
-    "permuted",
-    "plan_comparison",
-    "public_quantiles",
-    "release_comparison",
-]
+__all__ = ["draw_details", "permuted", "public_quantiles", "release_comparison", "simulated_groups"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Tables = NDArray[np.int32]
 Measure = Callable[[Tables], FloatArray]
-
-EFFECT_GRID = 1024
-"""Lattice steps of a released effect within its sensitivity; two more allow for rounding."""
-
-
-FEWEST, MOST = 19, 100_000
-"""Re-labellings that a test may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,132 +77,12 @@ class _Data:
     pairs: IntArray | None = None
 
 
-def plan_comparison(
-    sample: Sample,
-    asked: Comparison,
-    epsilon: float,
-    delta: float,
-    *,
-    method: str,
-    effect_epsilon: float | None,
-    details_epsilon: float | None,
-    details_items: Sequence[int],
-    alpha: float,
-    permutations: int,
-) -> Plan:
-    """Calibrate the noise of a comparison of samples, from public numbers.
-
-    Parameters
-    ----------
-    sample : Sample
-        Public facts of the samples.
-    asked : Comparison
-        Statistic and form of release.
-    epsilon, delta : float
-        The guarantee of the test.
-    method : str
-        The method that asks for this statistic.
-    effect_epsilon : float or None
-        What an effect size may spend on top.
-    details_epsilon : float or None
-        What totals by group may spend on top.
-    details_items : sequence of int
-        Places of the items whose totals are released; empty for none.
-    alpha : float
-        Level of a decision.
-    permutations : int
-        Number of re-labellings.
-
-    Notes
-    -----
-    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
-    their sample; who is in which sample is public, unless the sensitivity of `asked` is that of
-    secret labels. Of a respondent's rows one is drawn by an independent secret coin, so that what
-    is private for one row each is private for respondents
-    (:func:`privrank.mechanisms.samples.plan_sample`). The statistic moves by at most its
-    sensitivity at every re-labelling (:mod:`privrank.mechanisms.statistics.permutation`), the
-    re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
-    private at its share (:mod:`privrank.mechanisms.smoothing`); a decision in its place has a proof
-    of its own. The effect is the distance of two groups, and beside it, where a distance of 0 is
-    the null hypothesis, one number that the same re-labellings decide
-    (:func:`privrank.mechanisms.smoothing.null_threshold`). Each moves by at most the sensitivity at
-    every set of re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise
-    for 1026 steps in each: two floors differ by at most 1025, and one step allows for
-    floating-point arithmetic. Given the re-labellings p-value and effect compose, and so they do
-    mixed over them. Totals by
-    group (:func:`privrank.mechanisms.details.plan_details`) have noise of their own. Given the rows
-    that were drawn all compose to xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
-    """
-    total = epsilon + (effect_epsilon or 0.0) + (details_epsilon or 0.0)
-    wanted = asked.effect is not None and (effect_epsilon is not None or math.isinf(epsilon))
-    extra = {STATISTIC: effect_epsilon, DETAILS: details_epsilon}
-    shares = {"test": math.inf, STATISTIC: math.inf, DETAILS: math.inf}
-    if not math.isinf(total):
-        parted = {name: each / total for name, each in extra.items() if each is not None}
-        shares = split(pure_epsilon(total, delta), parted, "test")
-    if asked.decision is None:
-        parts = {PVALUE: PartPlan(QUIET, 1, shares["test"], 1.0 / RELEASED_STEPS)}
-    else:
-        parts = {DECISION: PartPlan(QUIET, 1, shares["test"])}
-    scale = _scale(asked, shares["test"])
-    settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
-    if asked.decision is not None:
-        settings["level"] = alpha
-    if wanted:
-        parts[STATISTIC] = _effect_plan(asked, shares[STATISTIC])
-        if _second(asked) == "threshold":
-            settings[THRESHOLD_LEVEL] = alpha
-    if details_items:
-        parts |= plan_details(sample, shares[DETAILS], details_items)
-        settings[DETAILS] = " ".join(map(str, details_items))
-    if sample.kind == "rankings" and len(sample.items) > MOST_TABULATED:
-        check_gram((1 + sample.paired) * sample.nobs)
-    check_deal(sample.nobs)
-    return Plan("ClosenessTest", asked.name, method, total, delta, parts, settings)
-
-
-def _scale(asked: Comparison, epsilon: float) -> float:
-    """Return the scale of the noise that is smoothed over, or decides."""
-    if asked.decision is None:
-        return smoothing_scale(asked.sensitivity, epsilon)
-    return asked.decision.scale(epsilon)
-
-
-def check_scale(release: Release, asked: Comparison) -> None:
-    """Refuse an archived release whose noise is not that of its statistic."""
-    plan = release.plan
-    epsilon = plan.parts[PVALUE if asked.decision is None else DECISION].epsilon
-    if not (
-        math.isclose(plan.number("scale"), _scale(asked, epsilon), rel_tol=1e-6)
-        and FEWEST <= plan.number("permutations") <= MOST
-        and plan.number("permutations").is_integer()
-    ):
-        raise ValueError("release must have the noise of its statistic.")
-    effect = plan.parts.get(STATISTIC)
-    if effect is not None and _effect_plan(asked, effect.epsilon).step != effect.step:
-        raise ValueError("release must have the noise of its statistic.")
-
-
-def _second(asked: Comparison) -> str | None:
-    """Name the number that is released beside a distance: a mean, a threshold, or none."""
-    if asked.distance is None or not asked.distance.exact:
-        return None
-    return "threshold" if asked.distance.categories is None else "mean"
-
-
-def _effect_plan(asked: Comparison, epsilon: float) -> PartPlan:
-    assert asked.effect is not None
-    numbers = 1 if _second(asked) is None else 2
-    sensitivity = numbers * (EFFECT_GRID + 2)
-    noise = DiscreteLaplace.calibrate(sensitivity, epsilon)
-    return PartPlan(noise, sensitivity, epsilon, asked.effect / EFFECT_GRID)
-
-
 def release_comparison(
     encoded: EncodedGroups,
     asked: Comparison,
     plan: Plan,
     *,
+    public: FloatArray,
     budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
@@ -236,6 +96,8 @@ def release_comparison(
         Statistic and form of release.
     plan : Plan
         Its noise (:func:`plan_comparison`).
+    public : ndarray of float64
+        Quantiles from :func:`public_quantiles`.
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -247,24 +109,29 @@ def release_comparison(
         Before any answer is read.
     """
     sample = encoded.sample
-    # public, and computed before anything is spent: that may be interrupted
-    public = public_quantiles(asked, sample, plan.number("scale"))
-    spend(budget, plan, sample, rng)
-    parts = [one_row_each(part, rng) for part in encoded._parts]
-    encoded = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
-    found = permuted(encoded, asked, plan, public, rng)
-    name = PVALUE if asked.decision is None else DECISION
-    values = {name: np.array([_drawn(asked, plan, found[:, 0], rng)])}
-    if STATISTIC in plan.parts:
-        values[STATISTIC] = _effect(asked, plan, found[:, -1], rng)
-    values |= draw_details(encoded, plan, rng)
-    return Release(
-        plan=plan,
-        survey=sample,
-        source=source_of(rng, plan.epsilon),
-        values=values,
-        tie_break=draw_permutation(len(sample.items), rng),
-    )
+
+    def drawn() -> Drawn:
+        parts = [one_row_each(part, rng) for part in encoded._parts]
+        data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
+        found = permuted(data, asked, plan, public, rng)
+        name = PVALUE if asked.decision is None else DECISION
+        values = {name: np.array([_outcome(asked, plan, found[:, 0], rng)])}
+        if STATISTIC in plan.parts:
+            values[STATISTIC] = _effect(asked, plan, found[:, -1], rng)
+        values |= draw_details(data, plan, rng)
+        return Drawn(values, draw_permutation(len(sample.items), rng))
+
+    return released(plan, sample, drawn, budget=budget, rng=rng)
+
+
+def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:
+    """Return groups of simulated data, with one row per unit, of the sizes of a sample."""
+    facts = replace(sample, unit="row", max_rows=1)
+    parts = [
+        EncodedSample(replace(facts, nobs=size, groups=()), rows, None)
+        for rows, size in zip(groups, sample.sizes, strict=True)
+    ]
+    return EncodedGroups(facts, parts)
 
 
 def permuted(
@@ -291,7 +158,7 @@ def _columns(measures: list[Measure], tables: Tables) -> FloatArray:
     return np.stack([measure(tables) for measure in measures], axis=1)
 
 
-def _drawn(
+def _outcome(
     asked: Comparison, plan: Plan, statistics: FloatArray, rng: np.random.Generator | None
 ) -> int:
     """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""
@@ -308,7 +175,7 @@ def _effect(
     asked: Comparison, plan: Plan, distances: FloatArray, rng: np.random.Generator | None
 ) -> IntArray:
     """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
-    part, second = plan.parts[STATISTIC], _second(asked)
+    part, second = plan.parts[STATISTIC], second_number(asked)
     numbers = [float(distances[0])]
     if second == "mean":
         numbers.append(float(distances[1:].mean()))
@@ -325,9 +192,9 @@ def public_quantiles(asked: Comparison, sample: Sample, scale: float) -> FloatAr
         return np.empty(0)
     sizes, items = sample.sizes, len(sample.items)
     if asked.statistic in ("mallows", "kendall"):
-        drawn = reference.ranking_parts(sizes, items, asked.statistic)
+        drawn = departures.ranking_parts(sizes, items, asked.statistic)
     else:
-        drawn = reference.choice_parts(sizes, items, cells=asked.form == "cells")
+        drawn = departures.choice_parts(sizes, items, cells=asked.form == "cells")
     return departures.quantiles(drawn, len(sizes), scale)
 
 
@@ -398,3 +265,25 @@ def _one_kind_each(people: list[int]) -> IntArray:
     counts = np.zeros((len(people), sum(people)), dtype=np.int64)
     counts[np.repeat(np.arange(len(people)), people), np.arange(sum(people))] = 1
     return counts
+
+
+def draw_details(
+    encoded: EncodedGroups, plan: Plan, rng: np.random.Generator | None
+) -> dict[str, IntArray]:
+    """Return the totals by group with the noise that was planned for them, if any were.
+
+    Units have one row each (:func:`privrank.mechanisms.samples.one_row_each`).
+    """
+    if DETAILS not in plan.settings:
+        return {}
+    items = [int(place) for place in str(plan.settings[DETAILS]).split()]
+    found = {}
+    for number, part in enumerate(encoded._parts):
+        name = f"{DETAILS} {number}"
+        rows = tabulated(part)
+        totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
+        chosen = plan.parts[name]
+        if not isinstance(chosen.noise, PermutohedronNoise):
+            totals = totals[items]
+        found[name] = draw(chosen, totals, rng)
+    return found

@@ -7,8 +7,8 @@ reserve the budget, and only then read the counts and draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,111 +20,31 @@ from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
-from privrank.mechanisms.bounding import bounded
-from privrank.mechanisms.dependence import (
-    FINE,
-    STEPS,
-    pair_moments,
-    round_directions,
-    round_expected,
-    strongest,
-)
-from privrank.mechanisms.objective import Perturbation, draw_worths, perturbation
-from privrank.mechanisms.spend import draw, spend
-from privrank.mechanisms.tallies import met, second_moments, statistic, units, wins_met
-from privrank.plans.choice import OUTPUT, Choice
-from privrank.privacy.budget import Ledger, pure_epsilon, split
-from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
-from privrank.privacy.noise import DiscreteLaplace, draw_permutation, source_of
+from privrank.mechanisms.dependence import pair_moments, round_directions, round_expected, strongest
+from privrank.mechanisms.objective import draw_worths
+from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.mechanisms.tallies import bounded, met, second_moments, statistic, units, wins_met
+from privrank.plans.calibration import Perturbation
+from privrank.privacy.budget import Ledger
+from privrank.privacy.noise import draw_permutation
 from privrank.release.connected import check_connected
 from privrank.release.names import (
     CEILING,
     DEPENDENCE,
-    GROUP_ANSWERS,
     LARGEST,
     MOMENTS,
     NET,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
     RESIDUAL,
     WINS,
     WORTHS,
 )
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design
 
-__all__ = ["plan_comparisons", "release_comparisons"]
+__all__ = ["release_comparisons"]
 
 IntArray = NDArray[np.int64]
-
-_LARGEST = 2**61
-"""Statistics stay below this, which leaves room for noise in 64 bits."""
-
-
-def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: float, by: str) -> Plan:
-    """Calibrate the noise of all that a fit is going to release, from public numbers.
-
-    Parameters
-    ----------
-    design : Design
-        Public facts of the comparisons.
-    choice : Choice
-        What to release.
-    epsilon, delta : float
-        The guarantee of the whole release.
-    by : str
-        Who spends, for the ledger.
-
-    Raises
-    ------
-    ValueError
-        If the noise cannot be had at these numbers.
-
-    Notes
-    -----
-    **Privacy.** Unit and neighbours as in `design`: replace one unit. The parts are pure
-    differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
-    hence to (epsilon, delta) (:func:`privrank.privacy.budget.pure_epsilon`). With Gaussian noise
-    the main part is (its share of epsilon, delta)-private and the others are pure at their shares
-    of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
-    :func:`privrank.privacy.netnoise.count_noise`, other side parts discrete Laplace noise of scale
-    l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
-    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the distributions of net wins and of
-    the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
-    :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
-    by :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
-    privacy of all parts too: a^2 / 2 of each pure one at a.
-    """
-    if math.isinf(epsilon) and design.kind == "private":
-        design = replace(design, pairs=None)  # this run takes the counts that were met
-    main = WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
-    whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
-    epsilons = split(whole, dict(choice.shares), main)
-    rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
-    parts: dict[str, PartPlan] = {}
-    settings: dict[str, Setting] = {}
-    spent = 0.5 * epsilons[main] ** 2
-    for name in sorted(epsilons.keys() - {WORTHS, OUTPUT}):
-        noise = _noise(design, name, choice, epsilons[name], delta)
-        step = _step(design, name, exact=math.isinf(epsilon)) / noise.fineness
-        parts[name] = PartPlan(noise.law, noise.sensitivity, epsilons[name], step, noise.fineness)
-        if name == main and noise.rho is not None:
-            spent = noise.rho
-    _check_range(design, parts)
-    if main == WORTHS:
-        objective = perturbation(design, choice.gamma, epsilons, choice.link)
-        parts[WORTHS], settings = objective.part, objective.settings
-    if choice.form == "cluster" and math.isinf(epsilon):
-        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in MOMENTS}
-    if DEPENDENCE in parts:
-        settings[DEPENDENCE] = choice.form
-        if choice.form == "worst":
-            parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / STEPS)
-        elif design.varied:
-            parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / FINE)
-    name = choice.mechanism
-    return Plan(by, name, name, epsilon, delta, parts, settings, rho + spent)
 
 
 def release_comparisons(
@@ -163,18 +83,26 @@ def release_comparisons(
     -----
     **Privacy.** What is released, and by which noise, is the plan's
     (:func:`plan_comparisons`); it is spent before a count is read. Rows beyond the bounds are left
-    out by a secret draw then (:func:`privrank.mechanisms.bounding.bounded`). Groups of respondents
+    out by a secret draw then (:func:`privrank.mechanisms.tallies.bounded`). Groups of respondents
     have independent noise each (:mod:`privrank.privacy.netnoise`).
     """
     design, exact = encoded.design, math.isinf(plan.epsilon)
-    moments = MOMENTS[0] in plan.parts
     if exact and (budget is None or math.isinf(budget.epsilon)):
         # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
         encoded = bounded(encoded, rng)
-        design = _observed(encoded, always=moments or plan.mechanism == WINS)
-    spend(budget, plan, design, rng)
-    encoded = bounded(encoded, rng)
+        design = _observed(encoded, always=MOMENTS[0] in plan.parts or plan.mechanism == WINS)
 
+    def drawn() -> Drawn:
+        return _drawn(bounded(encoded, rng), plan, link, solver, rng)
+
+    return released(plan, design, drawn, budget=budget, rng=rng, link=link)
+
+
+def _drawn(
+    encoded: Encoded, plan: Plan, link: Link, solver: Solver, rng: np.random.Generator | None
+) -> Drawn:
+    """Draw every part of a plan but that of dependence, which is measured by the others."""
+    items, exact = len(encoded.design.items), math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
     if WORTHS in plan.parts:
         values[WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
@@ -184,13 +112,12 @@ def release_comparisons(
             continue
         counts = statistic(encoded, name)
         # every group of respondents has noise of its own
-        groups = counts.reshape(-1, len(design.items)) if name == NET else [counts]
+        groups = counts.reshape(-1, items) if name == NET else [counts]
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
-    if moments:
+    if MOMENTS[0] in plan.parts:
         values |= second_moments(encoded)
-    tie_break = draw_permutation(len(design.items), rng)
-    release = Release(plan, design, source_of(rng, plan.epsilon), values, tie_break, link=link)
-    return _with_dependence(encoded, release, rng) if DEPENDENCE in plan.parts else release
+    then = partial(_with_dependence, encoded, rng=rng) if DEPENDENCE in plan.parts else None
+    return Drawn(values, draw_permutation(items, rng), then=then)
 
 
 def _with_dependence(
@@ -227,52 +154,6 @@ def _with_dependence(
         found[CEILING] = float(directions.others * contrasts.ceiling)
     values = {**release.values, DEPENDENCE: draw(part, exact, rng)}
     return replace(release, values=values, found=found)
-
-
-def _noise(
-    design: Design, name: str, choice: Choice, epsilon: float, delta: float
-) -> NetNoise | CountNoise:
-    """Return the noise of a part; side releases but pair counts have discrete Laplace noise."""
-    reach, law = design.reach, choice.noise
-    if name == NET and design.covariates is not None and design.covariates.bounds:
-        # who has which numbers is public then, and with it the largest sum of weights
-        steps = reach.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
-        return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
-    if name == NET:
-        return net_noise(reach, law, epsilon, delta)
-    if name == WINS:
-        return cell_noise(reach, law, epsilon, delta, ties=design.ties)
-    if name == PAIR_COUNTS:
-        return count_noise(reach, epsilon)
-    moments = reach.second_moments_l1
-    if design.varied:
-        moments = FINE * reach.convex_moments_l1 + reach.pairs
-    sensitivity = {
-        DEPENDENCE: STEPS if choice.form == "worst" else moments,
-        GROUP_ANSWERS: reach.group_answers_l1,
-        ORDER_EFFECT: reach.named_first_l1,
-    }[name]
-    return NetNoise("laplace", DiscreteLaplace.calibrate(sensitivity, epsilon), 1, sensitivity)
-
-
-def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
-    """Refuse, by public numbers, statistics that could pass 64 bits in their lattice steps."""
-    facts, weight = design.covariates, 2
-    if facts is not None and facts.bounds:
-        weight *= int(np.abs(facts.basis).sum(axis=1).max())
-    finest = max((part.fineness for part in parts.values()), default=1)
-    if design.nobs * design.reach.effective_rows * weight * finest >= _LARGEST:
-        raise ValueError(
-            "counts= add up to more comparisons than exact whole numbers allow under this noise: "
-            "use a smaller epsilon, noise='laplace' or fewer comparisons."
-        )
-
-
-def _step(design: Design, name: str, *, exact: bool) -> float:
-    """Return the lattice step of a part; the non-private run counts wins in halves."""
-    if name == NET and design.covariates is not None:
-        return design.covariates.step
-    return 0.5 if name == WINS and (design.ties or exact) else 1.0
 
 
 def _observed(encoded: Encoded, *, always: bool) -> Design:

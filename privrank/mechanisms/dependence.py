@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.dependence import Directions
 from privrank.encode.encoded import Encoded
+from privrank.plans.dependence import FINE, STEPS
 from privrank.release.survey import Design
 
 __all__ = [
-    "FINE",
-    "STEPS",
     "Contrasts",
     "Expected",
     "pair_moments",
@@ -33,12 +32,6 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
-STEPS = 2**16
-"""Sensitivity of the largest design effect, in lattice steps."""
-
-FINE = 2**8
-"""Lattice steps of sums of squares within their own unit, where answers are less expected ones."""
 
 _FINEST = 10
 """Weights of items are whole numbers of up to this many bits."""

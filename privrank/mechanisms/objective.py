@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -14,124 +12,17 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.fit import Solver, fit_ridge
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
-from privrank.distributions.links import UNIT_ROUNDOFF, Link
+from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import draw
 from privrank.mechanisms.tallies import met, net_wins, wins_met
-from privrank.plans.choice import LEAST_RIDGE, OUTPUT
-from privrank.privacy.noise import DiscreteLaplace, draw_cells
-from privrank.privacy.sensitivity import objective_scale
-from privrank.release.names import WORTHS
-from privrank.release.plan import PartPlan, Plan, Setting
-from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.plans.calibration import NEAREST, OUTPUT_STEP, Perturbation
+from privrank.privacy.noise import draw_cells
 
-__all__ = [
-    "Perturbation",
-    "certified_worths",
-    "check_perturbation",
-    "draw_worths",
-    "perturbation",
-]
+__all__ = ["certified_worths", "draw_worths"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-OUTPUT_STEP = 2.0**-30
-"""Grid on which objective perturbation publishes its worths."""
-
-
-_NEAR = 2.0**-7
-"""How close worths are to grid steps, over ``far`` of the loss, when they are certified."""
-
-
-@dataclass(frozen=True, slots=True)
-class Perturbation:
-    """Public numbers of one objective perturbation."""
-
-    gamma: float
-    scale: float
-    cell: float
-    tolerance: float
-    sensitivity: int
-    law: DiscreteLaplace
-    epsilon: float
-
-    @property
-    def part(self) -> PartPlan:
-        """The worths that are published, with the noise of the output."""
-        return PartPlan(self.law, self.sensitivity, self.epsilon, OUTPUT_STEP)
-
-    @property
-    def settings(self) -> dict[str, Setting]:
-        """The numbers of the objective."""
-        return {
-            "gamma": self.gamma,
-            "lambda": self.scale,
-            "cell": self.cell,
-            "tolerance": self.tolerance,
-        }
-
-    @classmethod
-    def of(cls, plan: Plan) -> Perturbation:
-        """Read the numbers back from a plan."""
-        names, part = ("gamma", "lambda", "cell", "tolerance"), plan.parts[WORTHS]
-        assert isinstance(part.noise, DiscreteLaplace)
-        gamma, scale, cell, tolerance = (plan.number(name) for name in names)
-        return cls(gamma, scale, cell, tolerance, part.sensitivity, part.noise, part.epsilon)
-
-
-def perturbation(
-    design: Design, gamma: float, epsilons: Mapping[str, float], link: Link
-) -> Perturbation:
-    """Fix the noise of objective perturbation from public numbers.
-
-    The tolerance of the minimiser is a few times the largest rounding error of a gradient that any
-    data set of this size can show, whatever the noise: see :func:`certified_worths`. A ridge that
-    is small beside the noise is refused, and one so small that rounding errors move worths far.
-    """
-    bounds = loss_bounds(link)
-    spent = epsilons[WORTHS] + epsilons[OUTPUT]
-    if math.isinf(spent):
-        return Perturbation(gamma, 0.0, 0.0, 0.0, 0, DiscreteLaplace(0.0), spent)
-    m = len(design.items)
-    scale = objective_scale(design.reach, gamma, epsilons[WORTHS], bounds)
-    if math.isinf(scale):
-        raise ValueError(
-            f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
-            f"penalty='auto', a larger penalty or method='counts'."
-        )
-    answers = design.nobs * design.reach.effective_rows
-    # slopes up to 1 are those of the logistic loss, and of the matching ones
-    slope = max(1.0, bounds.slope)
-    errors = m + link.exact.accuracy + (9.0 if bounds.answers_curve else 7.0)
-    worst = UNIT_ROUNDOFF * errors * (2.0 * slope * answers + m * gamma)
-    if gamma < max(LEAST_RIDGE * scale, 8.0 * worst / (_NEAR * link.exact.far)):
-        raise ValueError(
-            f"penalty {gamma:g} is too small for objective perturbation with noise of scale "
-            f"{scale:.3g}: use penalty='auto', a larger penalty or method='counts'."
-        )
-    tolerance = max(1e-8, 8.0 * worst)
-    cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
-    beta = tolerance + 0.5 * math.sqrt(m) * cell
-    sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
-    law = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
-    return Perturbation(gamma, scale, cell, tolerance, sensitivity, law, spent)
-
-
-def check_perturbation(release: Release) -> None:
-    """Refuse an archived release whose numbers are not those of its objective."""
-    found = Perturbation.of(release.plan)
-    if math.isinf(found.epsilon):
-        return
-    output = found.sensitivity / found.law.scale
-    shares = {WORTHS: found.epsilon - output, OUTPUT: output}
-    asked = perturbation(release.design, found.gamma, shares, release.link)
-    names = ("scale", "cell", "tolerance", "sensitivity")
-    if release.plan.parts[WORTHS].step != OUTPUT_STEP or not all(
-        math.isclose(getattr(found, name), getattr(asked, name), rel_tol=1e-6) for name in names
-    ):
-        raise ValueError("release must have the noise of its objective.")
 
 
 def draw_worths(
@@ -253,7 +144,7 @@ def certified_worths(
         rest = np.array([float(b - unit * int(c)) for b, c in zip(sought, centre, strict=True)])
         offset = (centre[pairs.first] - centre[pairs.second]).astype(np.float64) * OUTPUT_STEP
         moved = loss.moved(offset, near)
-        if near <= _NEAR:
+        if near <= NEAREST:
             break
         fit = fit_ridge(rest, linear, gamma, moved)
     fit = fit_ridge(rest, linear, gamma, moved, tolerance=noise.tolerance)

@@ -1,161 +1,44 @@
-"""Releases of one statistic, or one random bit, of a sample of rankings or choices."""
+"""Releases of one statistic, or one random bit, of a sample of rankings or choices.
+
+Rankings with ties and missing items are completed first, by secret draws from a null hypothesis.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.distributions.allorders import orders_of, signs_of_orders
+from privrank.distributions.mallows import Mallows
+from privrank.distributions.simulate import blocks
 from privrank.encode.encodedsample import EncodedSample
-from privrank.hypotheses.nullmodel import NullModel, Probabilities
+from privrank.encode.forms.conversion import complete_ranks
+from privrank.encode.groups import EncodedGroups
+from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.completion import completed
-from privrank.mechanisms.spend import draw, spend
-from privrank.mechanisms.statistics.categories import total_variation
-from privrank.privacy.budget import Ledger, pure_epsilon, split
+from privrank.mechanisms.spend import Drawn, draw, released
+from privrank.plans.samples import Effect
+from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import (
-    DiscreteLaplace,
     draw_bit,
     draw_one_each,
     draw_orders,
     draw_permutation,
     draw_uniforms,
-    source_of,
 )
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Sample
 
-__all__ = [
-    "effect_beside",
-    "one_row_each",
-    "plan_sample",
-    "release_sample",
-    "share_of_test",
-    "shares_of",
-    "tabulated",
-]
+__all__ = ["completed", "completed_groups", "one_row_each", "release_sample", "tabulated"]
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
-Effect = tuple[Statistic, float]
-
-_FINE = 2.0**-53
-"""Lattice step of the random number that decides at the boundary of a rejection region."""
-
-
-def effect_beside(
-    asked: Statistic | RandomBit,
-    sample: Sample,
-    p: Probabilities,
-    epsilon: float,
-    effect_epsilon: float | None,
-) -> Effect | None:
-    """Return the distance to be released beside a test, and what it may spend; None for none.
-
-    Given the null probabilities of the categories. Without noise an effect is free. Refuses, in one
-    sentence, an effect that cannot be had or is released already.
-    """
-    able = sample.kind == "choices" and isinstance(asked, Statistic)
-    known = isinstance(asked, Statistic) and asked.distance
-    if effect_epsilon is None:
-        free = math.isinf(epsilon) and able and not known
-        return (total_variation(sample.nobs, p), epsilon) if free else None
-    if known:
-        raise ValueError(
-            "effect_epsilon= is not needed here: the statistic is the distance itself, and its "
-            "interval comes with the test; leave it out."
-        )
-    if not able:
-        what = "rankings" if sample.kind == "rankings" else "one random bit"
-        raise ValueError(
-            f"effect_epsilon= is for tests of choices that release a statistic, and this one is of "
-            f"{what}: leave it out."
-        )
-    return total_variation(sample.nobs, p), effect_epsilon
-
-
-def shares_of(epsilon: float, delta: float, effect_epsilon: float | None) -> dict[str, float]:
-    """Return the pure budgets of the test and of the effect beside it, if there is one."""
-    if effect_epsilon is None:
-        return {STATISTIC: pure_epsilon(epsilon, delta)}
-    total = epsilon + effect_epsilon
-    part = 0.5 if math.isinf(total) else effect_epsilon / total
-    return split(pure_epsilon(total, delta), {EFFECT: part}, STATISTIC)
-
-
-def share_of_test(plan: Plan) -> float:
-    """Return the pure budget behind the noise of the statistic, or of the bit."""
-    return plan.parts[STATISTIC if STATISTIC in plan.parts else DECISION].epsilon
-
-
-def plan_sample(
-    sample: Sample,
-    asked: Statistic | RandomBit,
-    epsilon: float,
-    delta: float,
-    effect: Effect | None,
-    by: str,
-    method: str,
-    settings: Mapping[str, Setting],
-) -> Plan:
-    """Calibrate the noise of a statistic, from public numbers.
-
-    Parameters
-    ----------
-    sample : Sample
-        Public facts of the rows.
-    asked : Statistic or RandomBit
-        What to release.
-    epsilon, delta : float
-        The guarantee of the test.
-    effect : tuple of Statistic and float, or None
-        A distance to be released as well, and what it may spend on top of `epsilon`.
-    by : str
-        Who spends, for the ledger.
-    method : str
-        The method that asks for this statistic.
-    settings : mapping of str to float, str or bool
-        Public constants that rebuild it.
-
-    Notes
-    -----
-    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. Of a
-    respondent's rows one is drawn by an independent secret coin. Couple the coins of neighbours
-    unit by unit: units are numbered by their first rows, and a replaced respondent can move the
-    numbers of all others, but not the distribution of their coins. For every outcome the two
-    samples of one row per unit then differ in the replaced unit's row only, and in the order of the
-    units, on which nothing depends: statistics do not, and a bit that would gets the rows in an
-    order that is drawn uniformly and kept secret. So a guarantee for one row, mixed over the coins,
-    holds for the respondent. The order of the items is drawn without looking at the data. A
-    statistic is a whole number that one replaced row moves by at most its `sensitivity`, and
-    discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
-    (epsilon, delta)-private (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
-    :func:`privrank.privacy.budget.pure_epsilon`). A random bit carries its own proof. Observations
-    that the null rules out are counted apart where nothing is protected, at infinite epsilon, and
-    only there. An effect is a second such statistic of the same rows with noise of its own, and the
-    two compose: their scales are those of shares of xi that add up to epsilon + effect_epsilon -
-    log(1 - delta) at most. The random number at the boundary of a rejection region is drawn without
-    looking at the data.
-    """
-    shares = shares_of(epsilon, delta, None if effect is None else effect[1])
-    total, xi = epsilon + (0.0 if effect is None else effect[1]), shares[STATISTIC]
-    name, parts = asked.name, {DECISION: PartPlan(QUIET, 1, xi)}
-    if isinstance(asked, Statistic):
-        noise = DiscreteLaplace.calibrate(asked.sensitivity, xi)
-        parts = {STATISTIC: PartPlan(noise, asked.sensitivity, xi, asked.step)}
-        if asked.impossible is not None and math.isinf(xi):
-            parts[IMPOSSIBLE] = PartPlan(QUIET, 1, xi)
-        if asked.randomised and not math.isinf(xi):
-            parts[BOUNDARY] = PartPlan(None, 0, 0.0, _FINE)
-    if effect is not None:
-        asked, share = effect[0], shares[EFFECT]
-        noise = DiscreteLaplace.calibrate(asked.sensitivity, share)
-        parts[EFFECT] = PartPlan(noise, asked.sensitivity, share, asked.step)
-    return Plan(by, name, method, total, delta, parts, settings)
+Draw = Callable[[IntArray], IntArray]
 
 
 def release_sample(
@@ -196,9 +79,24 @@ def release_sample(
     BudgetExceeded, ValueError
         Before any row is read.
     """
-    sample = encoded.sample
-    spend(budget, plan, sample, rng)
-    data, values = tabulated(one_row_each(encoded, rng)), {}
+
+    def drawn() -> Drawn:
+        return _drawn(encoded, asked, plan, null, reduction, effect, rng)
+
+    return released(plan, encoded.sample, drawn, budget=budget, rng=rng)
+
+
+def _drawn(
+    encoded: EncodedSample,
+    asked: Statistic | RandomBit,
+    plan: Plan,
+    null: NullModel,
+    reduction: Reduction | None,
+    effect: Effect | None,
+    rng: np.random.Generator | None,
+) -> Drawn:
+    """Draw the noisy statistic, or the bit, and what is released beside it."""
+    sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
     if sample.completed:
         data = completed(data, null, rng, anywhere=encoded.missing == "half")
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
@@ -212,18 +110,12 @@ def release_sample(
         values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([asked.value(data, order)]), rng)
         if BOUNDARY in plan.parts:
             lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
-            values[BOUNDARY] = np.array([round(lot / _FINE)])
+            values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
     else:
         if asked.dealt:
             data = data[draw_orders(1, len(data), rng)[0]]
         values[DECISION] = np.array([draw_bit(asked.probability(data, order), rng)])
-    return Release(
-        plan=plan,
-        survey=sample,
-        source=source_of(rng, plan.epsilon),
-        values=values,
-        tie_break=order,
-    )
+    return Drawn(values, order)
 
 
 def one_row_each(encoded: EncodedSample, rng: np.random.Generator | None) -> EncodedSample:
@@ -240,3 +132,121 @@ def tabulated(encoded: EncodedSample) -> IntArray:
     if encoded.sample.kind == "rankings" or encoded._sizes is None:
         return encoded._rows
     return np.bincount(encoded._rows, minlength=len(encoded.sample.items)).astype(np.int64)
+
+
+def completed(
+    codes: IntArray, null: NullModel, rng: np.random.Generator | None, *, anywhere: bool
+) -> IntArray:
+    """Return complete rankings, drawn from the null among those that agree with what was reported.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (n, m)
+        Twice the ranks, equal where items share one; 0 for an item whose place is not known.
+    null : NullModel
+        Of rankings: a Mallows model, probabilities of all m! rankings, or neither for the uniform
+        distribution.
+    rng : numpy.random.Generator or None
+        None for secure random bits.
+    anywhere : bool
+        Whether there may be items whose place is not known, as was declared; with a Mallows model
+        for at most six items.
+
+    Returns
+    -------
+    ndarray of int64, shape (n, m)
+        Ranks 1 to m. Sensitive, as the codes are.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one ranking. Each is mapped by random numbers of its
+    own, drawn in secret; for any outcome of them neighbours become rankings that differ in one row.
+    So what is private for complete rankings is private here. What is completed is never released.
+
+    **Statistic.** Let an order x have probability P(x) under the null, and let the part o of it
+    that is reported depend on x through o alone: P(o | x) is the same for all x that agree with o
+    (coarsening at random). Then given o the order has the probabilities P(x), divided by their sum
+    over those that agree, which is what is drawn here; so the completed rankings have the null
+    distribution exactly, and are independent if respondents are.
+
+    Ties are an ordered partition into buckets. The Kendall distance of an order that agrees is that
+    of the pairs between buckets, which is fixed, plus those of the orders within. Under a Mallows
+    model these are therefore independent, each a Mallows model of the bucket's items, drawn by
+    repeated insertion: in the order of the centre, item j is put before c of the items of its
+    bucket that came earlier, P(c) proportional to phi^c. With those of worse buckets this is the
+    insertion code of the whole ranking. Items whose place is not known do not factor so, and are
+    drawn from the probabilities of all m! orders. If none that agrees has a positive one, all are
+    equally likely: such a ranking has probability 0 whatever the draw.
+    """
+    m = codes.shape[1]
+    if null.probabilities or (null.center and anywhere):
+        p = np.asarray(null.probabilities or null.model.pmf(orders_of(m)))
+        return _in_blocks(codes, math.factorial(m), lambda part: _chosen(part, p, rng))
+    if null.center:
+        model = null.model
+        return _in_blocks(codes, m, lambda part: _inserted(part, model, rng))
+    return _in_blocks(codes, m, lambda part: _of_uniform(part, rng))
+
+
+def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) -> EncodedGroups:
+    """Return groups whose rankings are completed, if they may be partial, by uniform draws.
+
+    Notes
+    -----
+    **Statistic.** If both the rankings and what is left out of them have the same distribution in
+    all groups, the completed rankings have, whatever the draw, and units stay exchangeable: they
+    are completed once, before any permutation. Uniform orders pull the groups towards each other.
+    """
+    if not encoded.sample.completed:
+        return encoded
+    null, parts = NullModel(), []
+    for part in encoded._parts:
+        ranks = completed(part._rows, null, rng, anywhere=part.missing == "half")
+        parts.append(EncodedSample(part.sample, ranks, part._sizes))
+    return EncodedGroups(encoded.sample, parts, encoded._partners)
+
+
+def _in_blocks(codes: IntArray, width: int, draw: Draw) -> IntArray:
+    ranks = np.empty(codes.shape, dtype=np.int64)
+    for rows in blocks(len(codes), width):
+        ranks[rows] = draw(codes[rows])
+    return ranks
+
+
+def _of_uniform(codes: IntArray, rng: np.random.Generator | None) -> IntArray:
+    order = draw_orders(len(codes), codes.shape[1], rng)
+    return complete_ranks(np.where(codes > 0, codes / 2, np.nan), order, anywhere=True)
+
+
+def _inserted(codes: IntArray, model: Mallows, rng: np.random.Generator | None) -> IntArray:
+    """Return rankings by repeated insertion in the order of the centre; all places are known."""
+    from privrank.kernels import rankings as kernels
+
+    n, m = codes.shape
+    items = np.argsort(model.center)
+    ordered = codes[:, items]
+    before, size = np.zeros((n, m), dtype=np.int64), np.ones((n, m), dtype=np.int64)
+    for j in range(1, m):
+        before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
+        size[:, j] += (ordered[:, :j] == ordered[:, j : j + 1]).sum(axis=1)
+    steps = kernels.insertion_codes(draw_uniforms(n, m, rng), size, model.theta)
+    ranks = np.empty((n, m), dtype=np.int64)
+    ranks[:, items] = kernels.insertion_ranks(before + steps)
+    return ranks
+
+
+def _chosen(codes: IntArray, p: FloatArray, rng: np.random.Generator | None) -> IntArray:
+    """Return for each row one of all m! orders, by their probabilities, among those that agree."""
+    m = codes.shape[1]
+    first, second = np.triu_indices(m, 1)
+    known = (codes[:, first] > 0) & (codes[:, second] > 0)
+    told = np.sign(codes[:, second] - codes[:, first]) * known
+    agree = told @ signs_of_orders(m).T == np.abs(told).sum(axis=1)[:, None]
+    weights = agree * p
+    weights[weights.sum(axis=1) == 0] = 1.0
+    weights = np.cumsum(agree * weights, axis=1)
+    total = weights[:, -1:]
+    above = draw_uniforms(len(codes), 1, rng) * total
+    # the last order of a positive probability, if a product was rounded up to the total
+    place = np.minimum((weights <= above).sum(axis=1), (weights < total).sum(axis=1))
+    return np.asarray(orders_of(m)[place])

@@ -2,7 +2,7 @@ r"""P-values of permutation tests from a noisy statistic: what may be released, 
 
 T_0 is the statistic of the data, T_1, ..., T_B those of B random re-labellings drawn independently
 of the data, and Delta bounds, at every re-labelling, the change of the statistic when one unit is
-replaced (`privrank.mechanisms.statistics.permutation`). Both the statistics and the re-labellings
+replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings
 stay secret.
 
 **What is released.** Only the smoothed p-value p = H(M_0), rounded up, with
@@ -67,52 +67,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.util.solvers import bracket, zero
+from privrank.plans.closeness import RELEASED_STEPS
+from privrank.util.solvers import bracket
 
-__all__ = [
-    "RELEASED_STEPS",
-    "noise_cell",
-    "noise_scale",
-    "null_threshold",
-    "rejection_probability",
-    "round_up",
-    "smoothed_pvalue",
-    "smoothing_scale",
-]
+__all__ = ["noise_cell", "null_threshold", "round_up", "smoothed_pvalue"]
 
 FloatArray = NDArray[np.float64]
-
-SMOOTHING = 2.25
-"""Noise scale of the smoothed p-value in units of sensitivity / epsilon."""
-
-RELEASED_STEPS = 10_000
-"""A released p-value is a multiple of one in this many."""
-
-SLACK = 1 + 2.0**-16
-"""Noise scales are larger by this factor, for rounding errors: a kernel distance is computed to
-some 1e-9, a hundred-thousandth of the sensitivity of the largest samples."""
 
 _HALVINGS = 44
 
 _TIE = 2.0**-30
 """Statistics no further apart than this, relative to the largest, may be equal but for rounding."""
-
-
-def smoothing_scale(sensitivity: float, epsilon: float) -> float:
-    """Return the Laplace scale at which the smoothed p-value spends `epsilon`; 0 for infinity."""
-    return noise_scale(SMOOTHING, sensitivity, epsilon)
-
-
-def noise_scale(factor: float, sensitivity: float, epsilon: float) -> float:
-    """Return factor x sensitivity / epsilon with some slack for rounding; 0 for infinity."""
-    if math.isinf(epsilon):
-        return 0.0
-    scale = factor * SLACK * sensitivity / epsilon if epsilon > 0 else math.inf
-    if not 0 < scale < math.inf:
-        raise ValueError(
-            f"the noise needs a positive sensitivity and epsilon, got {sensitivity} and {epsilon}."
-        )
-    return scale
 
 
 def noise_cell(scale: float) -> float:
@@ -183,31 +148,3 @@ def null_threshold(statistics: FloatArray, level: float, b: float) -> float:
         return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
 
     return bracket(exceeded, low, high, _HALVINGS)[1]
-
-
-def rejection_probability(statistics: FloatArray, scale: float, alpha: float) -> float:
-    """Return the probability over the noise that the released p-value is at most `alpha`.
-
-    For planning, from the statistics of simulated data.
-
-    Notes
-    -----
-    **Statistic.** H falls strictly, so that the p-value, rounded up to a multiple of 1e-4, is at
-    most alpha where M_0 is at least the m at which H(m) is alpha rounded down to one.
-    """
-    level = math.floor(RELEASED_STEPS * alpha * (1 + 1e-12)) / RELEASED_STEPS
-    if scale == 0:
-        return float(round_up(smoothed_pvalue(statistics, float(statistics[0]), 0.0)) <= alpha)
-    if level == 0.0:
-        return 0.0
-    reach = scale * (math.log(1.0 / level) + 1.0)
-    least = zero(
-        lambda m: smoothed_pvalue(statistics, m, scale) - level,
-        float(statistics.min()) - reach,
-        float(statistics.max()) + reach,
-        xtol=1e-9 * scale,
-        rtol=1e-9,
-    )
-    step = (least - float(statistics[0])) / scale
-    tail = 0.5 * math.exp(-abs(step))
-    return tail if step > 0 else 1.0 - tail

@@ -1,23 +1,97 @@
-"""Spend, then draw: the two steps that every release is made of."""
+"""Spend, then draw, then wrap: the steps that every release is made of."""
 
 from __future__ import annotations
 
 import math
 import sys
 import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.budget import Ledger, check_budget
+from privrank.privacy.noise import source_of
 from privrank.release.plan import PartPlan, Plan
+from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
 from privrank.util.checks import PrivrankWarning
 
-__all__ = ["draw", "spend"]
+__all__ = ["Drawn", "draw", "released", "spend"]
 
 IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a mechanism has drawn, and what the release says of it.
+
+    Parameters
+    ----------
+    values : mapping of str to ndarray of int64
+        What is released, by part.
+    tie_break : tuple of int
+        A random order of the items, drawn without looking at the data.
+    found : mapping of str to float
+        Facts about how the values were found, computed from them.
+    then : callable, optional
+        Adds to the release what is measured by the help of the values, with noise and a share of
+        epsilon that the plan has for it.
+    """
+
+    values: Mapping[str, IntArray]
+    tie_break: tuple[int, ...]
+    found: Mapping[str, float] = field(default_factory=dict)
+    then: Callable[[Release], Release] | None = None
+
+
+def released(
+    plan: Plan,
+    survey: Design | Sample,
+    drawn: Callable[[], Drawn],
+    *,
+    budget: Ledger | None,
+    rng: np.random.Generator | None,
+    link: Link = LOGIT,
+) -> Release:
+    """Spend what a plan costs, then draw, then return what was drawn as a release.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is released, with its noise: fixed from public numbers.
+    survey : Design or Sample
+        Public facts of the data.
+    drawn : callable
+        Reads the data and adds the noise of the plan to them. It is called once, after the budget
+        was reserved; what it raises is passed on, and what was spent stays spent.
+    budget : Ledger or None
+        Ledger to reserve from.
+    rng : numpy.random.Generator or None
+        None for secure noise.
+    link : Link, optional
+        Link of the model.
+
+    Raises
+    ------
+    BudgetExceeded, ValueError, TypeError, OSError
+        Before anything is read or drawn (:func:`spend`).
+    """
+    spend(budget, plan, survey, rng)
+    found = drawn()
+    release = Release(
+        plan=plan,
+        survey=survey,
+        source=source_of(rng, plan.epsilon),
+        values=found.values,
+        tie_break=found.tie_break,
+        found=found.found,
+        link=link,
+    )
+    return release if found.then is None else found.then(release)
 
 
 _ADVISED = Lock()

@@ -11,12 +11,32 @@ from numpy.typing import NDArray
 
 from privrank.plans.choice import Choice
 from privrank.plans.comparisons import plan_fit, predicted_error
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.names import ACTIVITY
+from privrank.release.plan import PartPlan, Plan, Setting
 from privrank.release.survey import Design, PairCounts
 
-__all__ = ["Activity", "difference_errors", "planned_fits"]
+__all__ = ["plan_activity", "Activity", "difference_errors", "planned_fits"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+
+def plan_activity(bounds: Sequence[int], epsilon: float) -> Plan:
+    """Plan the numbers of respondents without answers, up to each bound, and beyond the last.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one respondent with all their rows. Every respondent
+    is in exactly one class, so one of them moves the numbers of two classes by 1 each: sensitivity
+    2 in l1, whatever the bounds. Discrete Laplace noise for it spends epsilon. The number of
+    respondents, the sum of all classes, is public.
+    """
+    name, cuts = "respondents by activity", ", ".join(map(str, bounds))
+    part = PartPlan(DiscreteLaplace.calibrate(2, epsilon), 2, epsilon)
+    settings: dict[str, Setting] = {"bounds": cuts}
+    rho = 0.5 * epsilon**2
+    return Plan("contribution_tradeoff", name, name, epsilon, 0.0, {ACTIVITY: part}, settings, rho)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

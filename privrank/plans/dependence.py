@@ -12,9 +12,10 @@ from privrank.privacy.netnoise import noise_choices
 from privrank.release.survey import Design
 from privrank.util.checks import check_choice
 
-__all__ = ["Dependence", "Form", "asked_form", "choose_form"]
+__all__ = ["FINE", "STEPS", "Dependence", "Form", "asked_form", "choose_form"]
 
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
+
 Form = Literal["worst", "pairs", "none", "cluster"]
 
 SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (0.1, 0.2, 0.3)}
@@ -28,6 +29,12 @@ TYPICAL_SQUARE = 2.25
 
 TYPICAL_EFFECT = 1.5
 """Design effect of a survey whose respondents differ, but not in one direction."""
+
+STEPS = 2**16
+"""Sensitivity of the largest design effect, in lattice steps."""
+
+FINE = 2**8
+"""Lattice steps of sums of squares within their own unit, where answers are less expected ones."""
 
 
 def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form | None:

@@ -24,9 +24,11 @@ from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.publicnoise import simulated
-from privrank.mechanisms.dependence import STEPS, round_directions, round_expected
-from privrank.mechanisms.objective import Perturbation, certified_worths
+from privrank.mechanisms.dependence import round_directions, round_expected
+from privrank.mechanisms.objective import certified_worths
 from privrank.mechanisms.spend import draw
+from privrank.plans.calibration import Perturbation
+from privrank.plans.dependence import STEPS
 from privrank.release.connected import groups_of
 from privrank.release.names import (
     CEILING,

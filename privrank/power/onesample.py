@@ -23,7 +23,7 @@ from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import PairBits
 from privrank.local.uniformpower import Collection
 from privrank.local.uniformtest import check_reported
-from privrank.mechanisms.statistics.categories import Alternative
+from privrank.mechanisms.categories import Alternative
 from privrank.planning.effects import alternative, curve_of, family
 from privrank.planning.simulation import chance_of_level
 from privrank.power.base import Dependent, Point, Range

@@ -10,13 +10,12 @@ import numpy as np
 
 from privrank.closeness import ClosenessMethod, compare
 from privrank.hypotheses.nullmodel import NullModel, uniform
-from privrank.mechanisms.closeness import FEWEST, MOST, plan_comparison
-from privrank.mechanisms.simulatedgroups import comparison_rejects
-from privrank.mechanisms.statistics.gram import LARGEST_GRAM, MOST_TABULATED
 from privrank.planning.effects import curve_between, family
+from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MOST, MOST_TABULATED, plan_comparison
 from privrank.power.base import LARGEST, SMALLEST, Dependent, Point, Range
 from privrank.power.stated import Effects, TestPower, check_work, names_of
 from privrank.release.survey import Sample, SampleKind
+from privrank.results.rejections import comparison_rejects
 from privrank.util.checks import as_numbers, check_choice, check_count
 from privrank.util.workers import Workers
 

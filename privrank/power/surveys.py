@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from privrank.local.protocols import LARGEST_EPSILON, Asking
 from privrank.local.protocols_orders import Comparisons, RandomPairs, SubRanking
-from privrank.mechanisms.comparisons import plan_comparisons
+from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice
 from privrank.power import base
 from privrank.power.base import Point, Range

@@ -40,14 +40,32 @@ factor of at most exp(rate L D): the draw is epsilon-private at rate = epsilon /
 assumes idealised arithmetic.
 
 Reference: https://arxiv.org/abs/2112.14652.
+
+**Yan, Li and Liu (2020)**, LDP-KwikSort, compare with a central DP-KwikSort. Corrected it is
+``method="kwiksort-hay"``: KwikSort with a noisy count C_uv for each comparison, at most q of them;
+lists that are not divided when q is used up are left in the random order of the pivots (Hay,
+Elagina and Miklau, 2017). Its errata:
+
+- DP-KwikSort adds Lap((m - 1) log m / epsilon) to C_uv - C_vu. Replacing a ranking moves that
+  difference by 2: the noise is half of what is needed. Here it is added to C_uv, which moves by 1.
+- Their budget is for (m - 1) log m comparisons, but nothing stops the sort there. It is exceeded
+  with probability .11 at m = 10 and .37 at m = 100 for the binary logarithm, nearly always for the
+  natural one. Here the sort stops.
+- Section 2.1: KwikSort is a 2-approximation; 11/7 is the ratio of the better of KwikSort and a
+  random input ranking.
+
+*Privacy.* As for Algorithm 1: at most q counts are asked for on any data, each moved by at most L
+when a unit is replaced, so discrete Laplace noise of scale q L / epsilon makes the transcript
+epsilon-private. The order is a function of it and of the pivots.
+
+References: https://arxiv.org/abs/1908.04486; Hay, Elagina and Miklau (2017), Differentially private
+rank aggregation, SIAM International Conference on Data Mining.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,38 +75,18 @@ from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.encode.encodedsample import EncodedSample
 from privrank.mechanisms.aggregation import Found, release_votes
 from privrank.mechanisms.spend import draw
-from privrank.plans.aggregation import plan_of
-from privrank.plans.excess import unit_steps
-from privrank.privacy.budget import Ledger, pure_epsilon, split
-from privrank.privacy.noise import DiscreteLaplace, draw_below
-from privrank.privacy.sensitivity import RankingReach
+from privrank.plans.sorting import FALLBACK, QUERIES
+from privrank.privacy.budget import Ledger
+from privrank.privacy.noise import draw_below
 from privrank.release.names import ORDER
-from privrank.release.plan import PartPlan, Plan, Setting
+from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Sample
 
-__all__ = [
-    "FALLBACK",
-    "QUERIES",
-    "NoisySort",
-    "exponential_order",
-    "noisy_kwiksort",
-    "plan",
-    "query_cap",
-    "release",
-]
+__all__ = ["NoisySort", "exponential_order", "noisy_kwiksort", "release"]
 
 FloatArray = NDArray[np.float64]
+
 IntArray = NDArray[np.int64]
-
-QUERIES, FALLBACK = "queries", "fallback"
-"""Names of what a sort asks, and of the pairs that replace it if it is not finished."""
-
-FALLBACK_SHARE = 0.05
-"""Share of epsilon of the fallback; the paper's half makes the queries twice as noisy."""
-
-LARGEST_EXPONENTIAL = 20
-"""Items of the exponential mechanism, whose sampler holds 2^m numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,58 +131,6 @@ def noisy_kwiksort(
     return NoisySort(order, queries, finished)
 
 
-def query_cap(m: int, failure: float) -> int:
-    """Return a cap that KwikSort exceeds with probability at most `failure`, whatever the answers.
-
-    At most m (m - 1) / 2, which is never exceeded.
-
-    Notes
-    -----
-    **Statistic.** Fix the answers: a tournament on the items, as every pair is asked at most once.
-    Dividing m items by a uniform pivot takes m - 1 queries and leaves two lists whose pivots are
-    independent, of d and m - 1 - d items, d uniform among the scores of the tournament. Let G_m
-    be the largest E exp(t queries) over tournaments on m items. By Landau's theorem their scores
-    are majorised by 0, 1, ..., m - 1, the scores of a transitive one. So if
-    d -> G_d G_(m-1-d) is convex, its mean is largest there (Karamata), and
-
-        G_m <= exp(t (m - 1)) (1 / m) sum over d < m of G_d G_(m-1-d).
-
-    Convexity at every size is checked for the t in use; a t without it is passed over. Markov's
-    inequality gives P(queries > q) <= G_m exp(-t (q + 1)); the smallest q over a grid of t is
-    returned.
-
-    References
-    ----------
-    Landau (1953), https://doi.org/10.1007/BF02476378.
-    """
-    best = m * (m - 1) // 2
-    for t in np.geomspace(0.1, 30.0, 60) / max(m, 2):
-        log = _log_moments(m, float(t))
-        if log is not None:
-            cap = math.floor((log - math.log(failure)) / float(t) * (1 + 1e-12))
-            best = min(best, max(cap, 0))
-    return best
-
-
-def _log_moments(items: int, t: float) -> float | None:
-    """Return the bound on log G_m, or None where convexity fails."""
-    log = np.zeros(items + 1)
-    for m in range(2, items + 1):
-        pieces = log[:m] + log[m - 1 :: -1]
-        top = pieces.max()
-        share = np.exp(pieces - top)
-        if m > 2 and (share[:-2] + share[2:] - 2 * share[1:-1]).min() < 0:
-            return None
-        log[m] = t * (m - 1) + top + math.log(share.sum() / m)
-    return float(log[items])
-
-
-@cache
-def _sort_cap(m: int) -> int:
-    """Return a number of queries that a sort exceeds with probability at most m^-4."""
-    return query_cap(m, m**-4.0)
-
-
 def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) -> IntArray:
     """Return one draw of an order with probability proportional to exp(-rate score).
 
@@ -214,38 +160,6 @@ def exponential_order(pairs: NDArray[Any], rate: float, uniforms: FloatArray) ->
         order[place] = last
         subset ^= 1 << last
     return order
-
-
-def plan(
-    sample: Sample,
-    epsilon: float,
-    delta: float,
-    method: str,
-    *,
-    partial: bool = False,
-    declared: Mapping[str, Setting] | None = None,
-) -> Plan:
-    """Fix the scales of ``"kwiksort"`` or the rate of ``"exponential"`` from public numbers."""
-    m, steps, xi = len(sample.items), unit_steps(sample, partial), pure_epsilon(epsilon, delta)
-    pairs = RankingReach(m).pairs_l1
-    parts = {ORDER: PartPlan(None, 0, xi)}
-    settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
-    if method == "exponential":
-        if m > LARGEST_EXPONENTIAL:
-            raise ValueError(
-                f"method='exponential' draws an order of at most {LARGEST_EXPONENTIAL} items, got "
-                f"{m}: use method='auto'."
-            )
-        settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
-        return plan_of("exponential mechanism", epsilon, delta, parts, settings)
-    settings["cap"] = q = min(_sort_cap(m), pairs)
-    shares = {} if q == pairs else {FALLBACK: FALLBACK_SHARE}
-    epsilons = split(xi, shares, QUERIES)
-    for name, asked in ((QUERIES, q), (FALLBACK, pairs)):
-        if name in epsilons:
-            noise = DiscreteLaplace.calibrate(asked * steps, epsilons[name])
-            parts[name] = PartPlan(noise, steps, epsilons[name])
-    return plan_of("KwikSort", epsilon, delta, parts, settings)
 
 
 def release(

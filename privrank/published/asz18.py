@@ -33,8 +33,8 @@ from privrank.hypotheses.interval import least_mean
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import Order, null_of
 from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
-from privrank.mechanisms.statistics.categories import excess
-from privrank.mechanisms.statistics.omnibus import multinomial
+from privrank.mechanisms.categories import excess
+from privrank.mechanisms.omnibus import multinomial
 from privrank.privacy.noise import draw_bit, draw_uniforms
 from privrank.release.names import DECISION
 from privrank.release.plan import Plan
@@ -198,7 +198,7 @@ def binary_bit(n: int, p: float, epsilon: float, tolerance: float) -> RandomBit:
     """Return the decision against a probability of two categories as one random bit.
 
     Not a test of a level, as `sigmoid_bit` is not: the noisy count with an exact null,
-    :func:`privrank.mechanisms.statistics.categories.binomial`, is one, and has more power.
+    :func:`privrank.mechanisms.categories.binomial`, is one, and has more power.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ from privrank.distributions.mallows import tolerance_to_theta
 from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.nulltables import FULL
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.statistics.norms import pair_squares_null, pair_sums
+from privrank.mechanisms.ranknorms import pair_squares_null, pair_sums
 from privrank.privacy.noise import DiscreteLaplace
 
 __all__ = [

@@ -11,8 +11,7 @@ import pandas as pd
 from privrank.hypotheses.interval import zero_rule
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
-from privrank.mechanisms.simulatedgroups import comparison_rejects
-from privrank.mechanisms.statistics.distances import DISTANCES
+from privrank.mechanisms.departures import DISTANCES
 from privrank.planning.effects import DetectableEffect, check_power, detectable_between
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part
@@ -36,6 +35,7 @@ from privrank.results.guarantee import (
     title,
     units,
 )
+from privrank.results.rejections import comparison_rejects
 from privrank.results.testnotes import between_groups
 from privrank.results.testwords import redrawn
 from privrank.util.checks import check_alpha, check_count, check_flag

@@ -13,7 +13,8 @@ from visible import differences, everything
 import privrank as pr
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons
-from privrank.mechanisms import bounding
+from privrank.mechanisms import tallies
+from privrank.plans.contributions import plan_activity
 
 ITEMS = list("abc")
 ROWS = [(*pair, y) for pair in combinations(ITEMS, 2) for y in (1.0, -1.0)]
@@ -46,10 +47,10 @@ def test_one_respondent_moves_two_classes_by_one_each(distinct, bounds):
     counts = []
     for unit in units:
         encoded = encode([others[0], unit, *others[1:]], distinct)
-        found = bounding.activity(encoded._rows, 4, bounds, distinct=distinct)
+        found = tallies.activity(encoded._rows, 4, bounds, distinct=distinct)
         answered = [row for row in unit if row is not SILENT]
         answers = len({row[:2] for row in answered}) if distinct else len(answered)
-        rest = bounding.activity(encode(others, distinct)._rows, 3, bounds, distinct=distinct)
+        rest = tallies.activity(encode(others, distinct)._rows, 3, bounds, distinct=distinct)
         # the classes: none, up to each bound, beyond the last
         rest[sum(answers > bound for bound in (0, *bounds))] += 1
         assert found.tolist() == rest.tolist()
@@ -69,7 +70,9 @@ def test_what_is_released_is_that_with_noise_for_two():
     assert pr.Release.from_json(found.release.to_json()).to_json() == found.release.to_json()
     encoded = encode([ROWS] * 30 + [ROWS[:1]] * 70, False)
     drawn = [
-        bounding.release_activity(encoded, [1, 5], 1.0, budget=None, rng=None).values["activity"]
+        tallies.release_activity(
+            encoded, [1, 5], plan_activity([1, 5], 1.0), budget=None, rng=None
+        ).values["activity"]
         for _ in range(300)
     ]
     assert np.abs(np.mean(drawn, axis=0) - [0, 70, 0, 30]).max() < 1.0
@@ -87,7 +90,7 @@ def test_rows_are_those_that_a_draw_keeps():
         ).to_frame()  # fmt: skip
         assert list(found.index) == list(range(1, 4 if distinct else 20))
         for bound in found.index:
-            kept = bounding.bounded(encode(units, distinct, bound), None)
+            kept = tallies.bounded(encode(units, distinct, bound), None)
             assert found.loc[bound, "rows"] == kept._pairs[2].sum()
         assert (found["rows_std_err"] == 0).all()
 

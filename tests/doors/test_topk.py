@@ -12,7 +12,8 @@ from scipy.stats import norm
 
 import privrank as pr
 from privrank.distributions.links import LOGIT
-from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.plan import PartPlan, Plan

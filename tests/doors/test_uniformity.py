@@ -12,7 +12,7 @@ import privrank as pr
 from privrank.hypotheses import nulltables
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import uniform_rankings
-from privrank.mechanisms.statistics.norms import borda_norm
+from privrank.mechanisms.ranknorms import borda_norm
 from privrank.privacy.noise import DiscreteLaplace
 
 CEMS = pr.datasets.load_university()

@@ -67,13 +67,10 @@ OPENED = {
     "encode.groups": GROUPS | PAIRED,
     "encode.encodedsample": SAMPLES,
     "mechanisms.aggregation": SAMPLES,
-    "mechanisms.bounding": DRAWN,
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
-    "mechanisms.details": GROUPS,
-    "mechanisms.completion": GROUPS | PAIRED | SAMPLES,
     "mechanisms.dependence": {"_answers", "_pairs"},
-    "mechanisms.samples": SAMPLES,
-    "mechanisms.tallies": COMPARISONS,
+    "mechanisms.samples": SAMPLES | GROUPS | PAIRED,
+    "mechanisms.tallies": COMPARISONS | DRAWN,
 }
 
 LONGEST_FILE, LONGEST_FUNCTION = 600, 60

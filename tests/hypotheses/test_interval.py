@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import privrank as pr
 from privrank.hypotheses.interval import Scatter, corrected_distance, interval_from, zero_rule
-from privrank.mechanisms.statistics.categories import total_variation
+from privrank.mechanisms.categories import total_variation
 from privrank.privacy.noise import DiscreteLaplace
 
 SKEWED = (0.4, 0.25, 0.2, 0.15, 0.0)

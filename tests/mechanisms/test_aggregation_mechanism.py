@@ -20,6 +20,7 @@ from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.spend import draw
 from privrank.plans import aggregation as rankplan
 from privrank.plans.excess import totals_scale, unit_steps
+from privrank.plans.sorting import FALLBACK, QUERIES
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -85,7 +86,7 @@ def spent(plan, m, epsilon, delta):
         return 2 * plan.settings["rate"] * pairs * steps
     loss = sum(
         Fraction(pairs * steps) / Fraction(plan.parts[name].noise.scale)
-        for name in (SCORE, agkm22.FALLBACK)
+        for name in (SCORE, FALLBACK)
         if name in plan.parts
     )
     part = main_part(plan)
@@ -109,7 +110,7 @@ def spent(plan, m, epsilon, delta):
 
 def main_part(plan):
     """What a plan draws its order from."""
-    return next(plan.parts[name] for name in (PAIRS, TOTALS, agkm22.QUERIES) if name in plan.parts)
+    return next(plan.parts[name] for name in (PAIRS, TOTALS, QUERIES) if name in plan.parts)
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 5, 10])
@@ -241,7 +242,7 @@ def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
     """Two items and no query: the order is that of one noisy count, whose law is known."""
     fallback = DiscreteLaplace(1.5)
     plan = planned(sample(2, 3), 1.0, 0.0, "kwiksort")
-    parts = plan.parts | {agkm22.FALLBACK: PartPlan(fallback, 1, 0.5)}
+    parts = plan.parts | {FALLBACK: PartPlan(fallback, 1, 0.5)}
     plan = replace(plan, parts=parts, settings=plan.settings | {"cap": 0})
     rng, counts = np.random.default_rng(6), np.array([[0, 2], [1, 0]])
     orders = [agkm22._order(plan, counts, 3, (0, 1), rng)[0][ORDER] for _ in range(3000)]

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 import privrank as pr
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons
-from privrank.mechanisms import bounding, tallies
+from privrank.mechanisms import tallies
 from privrank.privacy.noise import draw_rows
 
 ITEMS = list("abc")
@@ -98,7 +98,7 @@ def kept_nets(outcomes, units, most, distinct):
     encoded = encode(units, most, distinct)
 
     def run():
-        return tuple(tallies.net_wins(bounding.bounded(encoded, None)).tolist())
+        return tuple(tallies.net_wins(tallies.bounded(encoded, None)).tolist())
 
     found = Counter(outcomes.all(run))
     total = sum(found.values())
@@ -133,7 +133,7 @@ def test_net_wins_of_drawn_rows_lose_no_more_than_epsilon(name, monkeypatch):
         mixtures = [kept_nets(Outcomes(monkeypatch), [unit[:1]], most, distinct) for unit in units]
         monkeypatch.undo()
         for unit, mixture in zip(units, mixtures, strict=True):
-            kept = bounding.bounded(encode([unit], most, distinct), None)
+            kept = tallies.bounded(encode([unit], most, distinct), None)
             assert {tuple(tallies.net_wins(kept).tolist())} == set(mixture)
     distinct_mixtures = {tuple(sorted(mixture.items())) for mixture in mixtures}
     losses = [
@@ -163,7 +163,7 @@ def test_kept_rows_keep_both_bounds_and_every_respondent(monkeypatch):
         assert not encoded._pairs[2].size and encoded._answers is None
 
         def run(encoded=encoded, most=most, distinct=distinct):
-            kept = bounding.bounded(encoded, None)
+            kept = tallies.bounded(encoded, None)
             person, pair, count, _ = kept._answers
             assert kept.design.nobs == 4
             assert np.bincount(person, count).tolist() == [
@@ -175,7 +175,7 @@ def test_kept_rows_keep_both_bounds_and_every_respondent(monkeypatch):
             if distinct:
                 assert count.max() == 1
                 assert len(set(zip(person.tolist(), pair.tolist(), strict=True))) == len(person)
-            assert bounding.bounded(kept, None) is kept
+            assert tallies.bounded(kept, None) is kept
             return count.sum()
 
         assert len(set(outcomes.all(run))) == 1
@@ -223,7 +223,7 @@ def test_every_fit_draws_again():
 
 def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch):
     frame = frame_of([ROWS] * 20)
-    monkeypatch.setattr(bounding, "draw_rows", None)
+    monkeypatch.setattr(tallies, "draw_rows", None)
     for make, extra in ((pr.PrivateBTL, {}), (pr.PrivateTopK, {"k": 1})):
         model = make(
             frame, items=ITEMS, respondent="who", max_rows=2, excess="sample", **extra

@@ -9,8 +9,8 @@ import pytest
 
 import privrank as pr
 from privrank.hypotheses.nullmodel import NullModel
-from privrank.mechanisms import completion
-from privrank.mechanisms.completion import completed
+from privrank.mechanisms import samples
+from privrank.mechanisms.samples import completed
 
 M, PHI, CENTER = 5, 0.6, (3, 1, 5, 2, 4)
 ORDERS = np.array(list(permutations(range(1, M + 1))))
@@ -47,7 +47,7 @@ def test_ties_completed_under_mallows_have_its_distribution(pattern, monkeypatch
             rows.append(codes)
             uniforms.append(middle)
             weights.append(probability * weight)
-    monkeypatch.setattr(completion, "draw_uniforms", lambda n, m, rng: np.array(uniforms))
+    monkeypatch.setattr(samples, "draw_uniforms", lambda n, m, rng: np.array(uniforms))
     found = completed(np.array(rows), MALLOWS, None, anywhere=False)
     code = {tuple(order): k for k, order in enumerate(ORDERS.tolist())}
     law = np.bincount([code[tuple(row)] for row in found.tolist()], weights, len(ORDERS))
@@ -61,7 +61,7 @@ def test_orders_are_chosen_by_their_probabilities(monkeypatch):
     # one item is not placed: five orders agree with each report, drawn on a fine grid of numbers
     p, grid = MODEL.pmf(ORDERS), 4000
     monkeypatch.setattr(
-        completion, "draw_uniforms", lambda n, m, rng: (np.arange(n)[:, None] + 0.5) / n
+        samples, "draw_uniforms", lambda n, m, rng: (np.arange(n)[:, None] + 0.5) / n
     )
     for order in ORDERS[::17]:
         codes = np.where(np.arange(M) == 2, 0, 2 * order)

@@ -22,8 +22,6 @@ from privrank.hypotheses.publicnoise import simulated
 from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import dependence
 from privrank.mechanisms.dependence import (
-    FINE,
-    STEPS,
     Expected,
     pair_moments,
     round_directions,
@@ -31,7 +29,7 @@ from privrank.mechanisms.dependence import (
     strongest,
 )
 from privrank.plans import dependence as planning
-from privrank.plans.dependence import choose_form
+from privrank.plans.dependence import FINE, STEPS, choose_form
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
 from privrank.release import survey as surveys

@@ -9,7 +9,7 @@ import pytest
 
 import privrank as pr
 from privrank.hypotheses import nulltables
-from privrank.mechanisms.statistics.categories import of_ranks, omnibus_of, total_variation
+from privrank.mechanisms.categories import of_ranks, omnibus_of, total_variation
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import IMPOSSIBLE
 

@@ -28,11 +28,13 @@ from privrank.distributions.links import LOGIT
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons
 from privrank.encode.encoded import Encoded
-from privrank.mechanisms import comparisons as mechanisms
 from privrank.mechanisms import objective, tallies
-from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
-from privrank.mechanisms.dependence import FINE, pair_moments, round_expected
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.mechanisms.dependence import pair_moments, round_expected
+from privrank.plans import calibration
+from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice
+from privrank.plans.dependence import FINE
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
@@ -496,7 +498,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         count[0], net[0] = 7, net[0] - 1
         count[1], net[1] = 9, net[1] + 1
         other = Encoded(one.design, (first, second, count, net), None)
-        noise = objective.perturbation(one.design, 4.0, public, LOGIT)
+        noise = calibration.perturbation(one.design, 4.0, public, LOGIT)
         silent = replace(noise, law=DiscreteLaplace(0.0))
         assert noise.sensitivity <= Fraction(noise.law.scale) * Fraction(0.01)
         w = rng.laplace(0, noise.scale, items)
@@ -520,13 +522,13 @@ def test_output_sensitivity_counts_the_rounding(items):
         tuple(map(str, range(items))), nobs=10**5, unit="row", max_rows=1, distinct_pairs=True,
         ties=True, kind="private", pairs=None,
     )  # fmt: skip
-    noise = objective.perturbation(design, 4.0, {"worths": 0.99, "output": 0.01}, LOGIT)
+    noise = calibration.perturbation(design, 4.0, {"worths": 0.99, "output": 0.01}, LOGIT)
     gap = noise.tolerance + 0.5 * math.sqrt(items) * noise.cell
-    before_rounding = 2 * math.sqrt(items) * gap / (4.0 * objective.OUTPUT_STEP)
+    before_rounding = 2 * math.sqrt(items) * gap / (4.0 * calibration.OUTPUT_STEP)
     assert noise.sensitivity >= before_rounding + items
     # why it matters: a tolerance of 1e-9 alone would spend far more than .01 on 10,000 items
     alone = 2 * math.sqrt(10_000) * 1e-9 / 4.0 / 0.01
-    assert 10_000 * objective.OUTPUT_STEP / alone > 1.8
+    assert 10_000 * calibration.OUTPUT_STEP / alone > 1.8
 
 
 @pytest.mark.filterwarnings("error")
@@ -648,11 +650,15 @@ def row_for_respondent(patch):
 
 
 def printed_lambda(patch):
-    patch.setattr(objective, "objective_scale", lambda reach, gamma, epsilon, bounds: epsilon / 16)
+    patch.setattr(
+        calibration, "objective_scale", lambda reach, gamma, epsilon, bounds: epsilon / 16
+    )
 
 
 def shares_above_one(patch):
-    patch.setattr(mechanisms, "split", lambda epsilon, shares, main: {main: epsilon} | dict(shares))
+    patch.setattr(
+        calibration, "split", lambda epsilon, shares, main: {main: epsilon} | dict(shares)
+    )
 
 
 def shared_noise(patch, seed_of):

@@ -21,7 +21,9 @@ from privrank.distributions import links
 from privrank.distributions.links import PROBIT, Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms import objective, tallies
-from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.plans import calibration
+from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice
 from privrank.privacy.sensitivity import (
     LOGISTIC,
@@ -120,7 +122,7 @@ def check_spent(link, adjacency, epsilon=1.0):
     """No constructed neighbours spend more than epsilon at the scale that is used."""
     for gamma in (0.25, 1.0, 4.0, 20.0):
         reach = Reach(4, 1, True, adjacency)
-        lam = objective.objective_scale(reach, gamma, epsilon, objective.loss_bounds(link))
+        lam = calibration.objective_scale(reach, gamma, epsilon, calibration.loss_bounds(link))
         if math.isfinite(lam):
             assert worst_row(lam, gamma, link, adjacency) <= epsilon * (1 + 1e-9)
 
@@ -411,8 +413,8 @@ def test_a_unanimous_survey_is_fitted(link):
 def test_output_noise_counts_the_rounding_of_a_users_functions():
     design = counts_only(6, 300, np.random.default_rng(0)).design
     shares = {"worths": 0.99, "output": 0.01}
-    built_in = objective.perturbation(design, 4.0, shares, PROBIT)
-    own = objective.perturbation(design, 4.0, shares, STEEP)
+    built_in = calibration.perturbation(design, 4.0, shares, PROBIT)
+    own = calibration.perturbation(design, 4.0, shares, STEEP)
     assert built_in.tolerance == 1e-8
     assert own.tolerance >= 2.0 * 300 * 15 * links.ASSUMED_ACCURACY
 
@@ -421,23 +423,26 @@ def test_output_noise_counts_the_rounding_of_a_users_functions():
 
 
 def printed_lambda(patch):
-    patch.setattr(objective, "objective_scale", lambda reach, gamma, epsilon, bounds: epsilon / 16)
+    patch.setattr(
+        calibration, "objective_scale", lambda reach, gamma, epsilon, bounds: epsilon / 16
+    )
 
 
 def half_the_noise(patch):
-    scale = objective.objective_scale
-    patch.setattr(objective, "objective_scale", lambda *arguments: scale(*arguments) / 2)
+    scale = calibration.objective_scale
+    patch.setattr(calibration, "objective_scale", lambda *arguments: scale(*arguments) / 2)
 
 
 def constants_of_the_logit(patch):
-    patch.setattr(objective, "loss_bounds", lambda link: LOGISTIC)
+    for module in (objective, calibration):
+        patch.setattr(module, "loss_bounds", lambda link: LOGISTIC)
 
 
 def no_determinant(patch):
     def only_gradient(reach, gamma, epsilon, bounds):
         return reach.slope_l1(bounds.slope, bounds.reversal) / epsilon
 
-    patch.setattr(objective, "objective_scale", only_gradient)
+    patch.setattr(calibration, "objective_scale", only_gradient)
 
 
 FAULTS = [

@@ -14,6 +14,7 @@ from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import loss_bounds
 from privrank.distributions.links import LOGIT
 from privrank.mechanisms import objective
+from privrank.plans import calibration
 from privrank.release.survey import PairCounts
 
 SHARES = {"worths": 0.99, "output": 0.01}
@@ -70,7 +71,7 @@ def noises(m, scale, gamma):
 
 def check_certificates(link, items=5, each=40, gamma=2.0, noise_vectors=noises, epsilon=0.99):
     encoded = counts_only(items, each, np.random.default_rng(0))
-    noise = objective.perturbation(encoded.design, gamma, SHARES | {"worths": epsilon}, link)
+    noise = calibration.perturbation(encoded.design, gamma, SHARES | {"worths": epsilon}, link)
     pairs = PairCounts.equal(items, each)
     won = np.random.default_rng(1).integers(0, each + 1, len(pairs.first)).astype(float)
     loss, target = problem(link, pairs, won, each - won)
@@ -85,6 +86,7 @@ def check_certificates(link, items=5, each=40, gamma=2.0, noise_vectors=noises, 
 @pytest.fixture(autouse=True)
 def fine_grid(monkeypatch):
     monkeypatch.setattr(objective, "OUTPUT_STEP", FINE)
+    monkeypatch.setattr(calibration, "OUTPUT_STEP", FINE)
 
 
 @by_link
@@ -102,7 +104,7 @@ def test_the_certificate_holds_at_small_and_large_ridges(items, each, gamma):
 def test_other_solvers_are_certified_too(solver):
     pairs, noise = PairCounts.equal(4, 10), None
     encoded = counts_only(4, 10, np.random.default_rng(0))
-    noise = objective.perturbation(encoded.design, 4.0, SHARES, LOGIT)
+    noise = calibration.perturbation(encoded.design, 4.0, SHARES, LOGIT)
     won = np.arange(6.0)
     loss, target = problem(LOGIT, pairs, won, 10 - won)
     drawn = np.array([3.0, -2e6, 0.5, 1.0])
@@ -130,9 +132,10 @@ def test_rounding_before_the_difference_is_caught(monkeypatch):
 def test_the_tolerance_does_not_grow_with_the_noise(monkeypatch):
     # nor with the worths: lambda / gamma enters neither
     monkeypatch.setattr(objective, "OUTPUT_STEP", 2.0**-30)
+    monkeypatch.setattr(calibration, "OUTPUT_STEP", 2.0**-30)
     encoded = counts_only(6, 10**7, np.random.default_rng(0))
     noises_of = [
-        objective.perturbation(encoded.design, gamma, {"worths": 20.0, "output": 0.01}, LOGIT)
+        calibration.perturbation(encoded.design, gamma, {"worths": 20.0, "output": 0.01}, LOGIT)
         for gamma in (0.05, 1.0)
     ]
     low, high = sorted(noise.tolerance for noise in noises_of)
@@ -142,7 +145,7 @@ def test_the_tolerance_does_not_grow_with_the_noise(monkeypatch):
 def test_a_ridge_below_the_rounding_errors_is_refused():
     encoded = counts_only(6, 10**9, np.random.default_rng(0))
     with pytest.raises(ValueError, match="too small for objective perturbation"):
-        objective.perturbation(encoded.design, 1e-5, {"worths": 1e6, "output": 0.01}, LOGIT)
+        calibration.perturbation(encoded.design, 1e-5, {"worths": 1e6, "output": 0.01}, LOGIT)
 
 
 @pytest.mark.parametrize("link", [LOGIT, SECH, *LINKS[:1]], ids=lambda link: link.name)
@@ -184,7 +187,7 @@ def test_rounding_bound_covers_a_moved_loss(link, spread):
 def test_a_large_noise_once_had_no_certificate():
     # the bound at the worths themselves exceeds the tolerance, so that no solver could meet it
     encoded = counts_only(5, 40, np.random.default_rng(0))
-    noise = objective.perturbation(encoded.design, 2.0, SHARES, LOGIT)
+    noise = calibration.perturbation(encoded.design, 2.0, SHARES, LOGIT)
     pairs = PairCounts.equal(5, 40)
     target = np.zeros(5)
     target[0] = 1e9 * noise.scale

@@ -9,19 +9,19 @@ import pytest
 from scipy.stats import chisquare
 
 from privrank.kernels import rankings as kernels
-from privrank.mechanisms.statistics import gram as gram_module
-from privrank.mechanisms.statistics import permutation as permutation_module
-from privrank.mechanisms.statistics.gram import DIAMETER, LARGEST_GRAM, check_gram, gram_blocks
-from privrank.mechanisms.statistics.permutation import (
-    LARGEST_DEAL,
+from privrank.mechanisms import permutation as permutation_module
+from privrank.mechanisms.permutation import (
+    DIAMETER,
     chi_square,
     chi_square_sensitivity,
     deal,
+    gram_blocks,
     kernel_distance,
     mean_sensitivity,
     permuted_statistics,
     total_variation,
 )
+from privrank.plans.closeness import LARGEST_DEAL, LARGEST_GRAM, check_gram
 from privrank.privacy import noise
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
@@ -270,9 +270,9 @@ def filled(blocks, size):
 @pytest.mark.parametrize("rows", [1, 4, 256])
 @pytest.mark.parametrize("bits", [0, 2**33])
 def test_gram_blocks_fill_the_kernel_matrix(monkeypatch, kernel, rows, bits):
-    monkeypatch.setattr(gram_module, "_ROWS", rows)
-    monkeypatch.setattr(gram_module, "_BITS", bits)
-    monkeypatch.setattr(gram_module, "_WORDS", 1)
+    monkeypatch.setattr(permutation_module, "_ROWS", rows)
+    monkeypatch.setattr(permutation_module, "_BITS", bits)
+    monkeypatch.setattr(permutation_module, "_WORDS", 1)
     ranks = random_ranks(np.random.default_rng(3), 23, 17)  # three words each
     expected = plain_gram(ranks, kernel)
     np.testing.assert_allclose(filled(gram_blocks(ranks, kernel), 23), expected, atol=1e-15)
@@ -280,7 +280,7 @@ def test_gram_blocks_fill_the_kernel_matrix(monkeypatch, kernel, rows, bits):
 
 @pytest.mark.parametrize("sizes", [(9, 14), (4, 6, 13), (3, 5, 7, 8)], ids=str)
 def test_kernel_distance_is_that_of_the_means(monkeypatch, sizes):
-    monkeypatch.setattr(gram_module, "_ROWS", 5)
+    monkeypatch.setattr(permutation_module, "_ROWS", 5)
     total = sum(sizes)
     ranks = random_ranks(np.random.default_rng(4), total, 5)
     counts = np.zeros((len(sizes), total), dtype=np.int64)

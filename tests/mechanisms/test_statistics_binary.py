@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from privrank.hypotheses.exact import binomial as windowed
 from privrank.hypotheses.exact import binomial_weights as binomial_law
-from privrank.mechanisms.statistics.categories import binomial
+from privrank.mechanisms.categories import binomial
 from privrank.privacy.noise import DiscreteLaplace
 
 

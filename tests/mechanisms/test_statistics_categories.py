@@ -13,10 +13,10 @@ from privrank.hypotheses import nulltables
 from privrank.hypotheses.interval import tv_interval
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulltables import null_draws, public_generator
-from privrank.mechanisms.statistics import categories
-from privrank.mechanisms.statistics.categories import cellwise_excess, max_count
-from privrank.mechanisms.statistics.omnibus import QUANTILE_DRAWS
-from privrank.mechanisms.statistics.uniform import of_orders
+from privrank.mechanisms import categories
+from privrank.mechanisms.categories import cellwise_excess, max_count
+from privrank.mechanisms.omnibus import QUANTILE_DRAWS
+from privrank.mechanisms.ranknorms import of_orders
 from privrank.privacy.noise import DiscreteLaplace
 
 SMALL = [(2, 2), (3, 2), (2, 3), (4, 3), (6, 3), (3, 5), (5, 4), (7, 4), (2, 6), (4, 6)]
@@ -197,7 +197,7 @@ def test_the_tables_are_the_same_at_every_epsilon():
             names.append((name, sizes))
             return null_draws(name, sizes, *arguments)
 
-        patch.setattr("privrank.mechanisms.statistics.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
         for xi in (0.5, 2.0, math.inf):
             omnibus_choices(30, 5, xi).null(640)
     assert len(names) == 6 and len(set(names)) == 2

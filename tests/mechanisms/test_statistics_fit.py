@@ -14,8 +14,8 @@ from privrank.hypotheses.interval import interval_from, tv_interval
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import fingerprint, public_generator
-from privrank.mechanisms.statistics import categories
-from privrank.mechanisms.statistics.categories import (
+from privrank.mechanisms import categories
+from privrank.mechanisms.categories import (
     cellwise_excess,
     kendall_norm,
     largest_excess,
@@ -252,7 +252,7 @@ def test_omnibus_takes_quantiles_from_a_sequence_of_their_own():
             names.append(name)
             return original(name, *arguments)
 
-        patch.setattr("privrank.mechanisms.statistics.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
         null = statistic.null(640)
     assert len(names) == len(set(names)) == 2
     assert isinstance(null, Null) and null.draws == 640

@@ -11,12 +11,9 @@ from privrank import Mallows
 from privrank.distributions import kendall
 from privrank.hypotheses.nulltables import FULL, null_draws, public_generator
 from privrank.hypotheses.quantiles import noisy_quantile
-from privrank.mechanisms.statistics import mallows as mallowsnull
-from privrank.mechanisms.statistics.mallows import (
-    clipped_distance,
-    clipped_kernel,
-)
-from privrank.mechanisms.statistics.mallows import omnibus_mallows as omnibus_at
+from privrank.mechanisms import mallows as mallowsnull
+from privrank.mechanisms.mallows import clipped_distance, clipped_kernel
+from privrank.mechanisms.mallows import omnibus_mallows as omnibus_at
 from privrank.privacy.noise import DiscreteLaplace
 
 
@@ -212,8 +209,8 @@ def test_quantiles_and_radius_come_from_sequences_of_their_own():
             names.append(name)
             return null_draws(name, *arguments)
 
-        patch.setattr("privrank.mechanisms.statistics.omnibus.null_draws", noted)
-        patch.setattr("privrank.mechanisms.statistics.mallows.null_draws", noted)
+        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.mallows.null_draws", noted)
         mallowsnull._radius.cache_clear()
         mallowsnull._reach.cache_clear()
         statistic.null(640)

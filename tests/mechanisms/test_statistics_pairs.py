@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from privrank.mechanisms.statistics.norms import pair_norm, pair_sums
+from privrank.mechanisms.ranknorms import pair_norm, pair_sums
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.published.bfz21 import Buckets, Ramp, pair_squares
 

@@ -9,9 +9,8 @@ import pytest
 from privrank.hypotheses import nulltables
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import public_generator, uniform_rankings, usual_draws
-from privrank.mechanisms.statistics import residual, uniform
-from privrank.mechanisms.statistics.norms import borda_norm
-from privrank.mechanisms.statistics.residual import most_rankings, residual_norm, sees_everything
+from privrank.mechanisms import ranknorms
+from privrank.mechanisms.ranknorms import borda_norm, most_rankings, residual_norm, sees_everything
 from privrank.privacy.noise import DiscreteLaplace
 
 
@@ -43,7 +42,7 @@ def exact(ranks, third=True):
 @pytest.mark.parametrize(("n", "m"), [(2, 3), (9, 3), (7, 4), (5, 5), (3, 6)])
 @pytest.mark.parametrize("third", [True, False])
 def test_value_is_the_distance_of_mean_embeddings(n, m, third, monkeypatch):
-    monkeypatch.setattr(residual, "sees_everything", lambda n, m: third)
+    monkeypatch.setattr(ranknorms, "sees_everything", lambda n, m: third)
     statistic = residual_norm(n, m)
     for seed in range(3):
         ranks = uniform_rankings(public_generator("a test of the residual", n, m, seed), n, m)
@@ -54,7 +53,7 @@ def test_value_is_the_distance_of_mean_embeddings(n, m, third, monkeypatch):
 @pytest.mark.parametrize(("n", "m"), [(2, 7), (30, 7), (7, 40), (12, 40), (2, 300)])
 def test_every_way_to_count_distances_finds_the_same(n, m):
     ranks = uniform_rankings(public_generator("a test of distances", n, m), n, m)
-    apart, times, total = residual._discordances(ranks, True)
+    apart, times, total = ranknorms._discordances(ranks, True)
     found = np.bincount(apart, times)
     distances = [
         sum((x[i] - x[j]) * (y[i] - y[j]) < 0 for i, j in combinations(range(m), 2))
@@ -67,9 +66,9 @@ def test_every_way_to_count_distances_finds_the_same(n, m):
 
 
 def test_squares_of_any_size():
-    assert residual._square(np.array([3, -4])) == 25
-    assert residual._square(np.array([3 * 10**9, 1])) == 9 * 10**18 + 1
-    assert residual._square(np.array([10**12, -(10**12)])) == 2 * 10**24
+    assert ranknorms._sum_of_squares(np.array([3, -4])) == 25
+    assert ranknorms._sum_of_squares(np.array([3 * 10**9, 1])) == 9 * 10**18 + 1
+    assert ranknorms._sum_of_squares(np.array([10**12, -(10**12)])) == 2 * 10**24
 
 
 @pytest.mark.parametrize("m", [3, 4, 5, 6, 7, 8])
@@ -77,7 +76,7 @@ def test_the_uniform_mean_is_that_of_all_orders(m):
     orders, first = everything(m), np.arange(1, m + 1)
     inverted = sum((orders[:, i] > orders[:, j]).astype(int) for i, j in combinations(range(m), 2))
     mean = np.mean(np.exp(1 - 4 * inverted / (m * (m - 1)))) - 1
-    assert residual._constants(m, True)[1] == pytest.approx(mean, rel=1e-12)
+    assert ranknorms._constants(m, True)[1] == pytest.approx(mean, rel=1e-12)
     assert kernel(first, first) - (first - first).sum() == pytest.approx(1 + 1 + 2)
 
 
@@ -104,20 +103,20 @@ def largest_move(statistic, n, m):
 @pytest.mark.parametrize(("n", "m"), [(2, 3), (3, 3), (6, 3), (8, 3), (2, 4), (3, 4)])
 @pytest.mark.parametrize("third", [True, False])
 def test_it_moves_by_no_more_than_its_sensitivity(n, m, third, monkeypatch):
-    monkeypatch.setattr(residual, "sees_everything", lambda n, m: third)
+    monkeypatch.setattr(ranknorms, "sees_everything", lambda n, m: third)
     statistic = residual_norm(n, m)
     largest = largest_move(statistic, n, m)
     assert 600 < largest <= 1025 < statistic.sensitivity == 1026
 
 
 def test_half_the_sensitivity_is_found_to_be_too_small(monkeypatch):
-    honest = residual._constants
+    honest = ranknorms._constants
 
     def halved(m, third):
         square, mean, delta = honest(m, third)
         return square, mean, delta / 2
 
-    monkeypatch.setattr(residual, "_constants", halved)
+    monkeypatch.setattr(ranknorms, "_constants", halved)
     assert largest_move(residual_norm(6, 3), 6, 3) > 1026
 
 
@@ -125,7 +124,7 @@ def test_half_the_sensitivity_is_found_to_be_too_small(monkeypatch):
 def test_the_sensitivity_bounds_the_distance_of_any_two_embeddings(m):
     # nearly attained, where m! - 1 rankings and one more are uniform
     for third in (True, False):
-        delta, first = residual._constants(m, third)[2], np.arange(1, m + 1)
+        delta, first = ranknorms._constants(m, third)[2], np.arange(1, m + 1)
         own, widest = kernel(first, first, third), 0.0
         orders = everything(m) if m < 7 else [first[::-1], np.roll(first, 4), np.roll(first, 3)]
         for y in orders:
@@ -151,12 +150,12 @@ def test_all_ways_to_compare_rankings_agree(n, m, monkeypatch):
     for most, times in ((m - 1, 0), (m - 1, 10**9), (m, 0)):
         if most > 6:  # more orders than can be listed
             most = 6
-        monkeypatch.setattr(residual, "MOST_ITEMS", most)
-        monkeypatch.setattr(residual.math, "log2", lambda m, times=times: times)
-        found.append(residual._discordances(ranks, True))
+        monkeypatch.setattr(ranknorms, "MOST_ITEMS", most)
+        monkeypatch.setattr(ranknorms.math, "log2", lambda m, times=times: times)
+        found.append(ranknorms._discordances(ranks, True))
     sums = {discordant for _, _, discordant in found}
-    monkeypatch.setattr(residual, "MOST_ITEMS", 2)
-    sums.add(residual._discordances(ranks, False)[2])
+    monkeypatch.setattr(ranknorms, "MOST_ITEMS", 2)
+    sums.add(ranknorms._discordances(ranks, False)[2])
     assert len(sums) == 1
     tables = [dict.fromkeys(apart.tolist(), 0) for apart, _, _ in found]
     for table, (apart, times, _) in zip(tables, found, strict=True):
@@ -207,7 +206,7 @@ def ends(n, m, rng):
 @pytest.mark.parametrize("draw", [opposite, cycles, ends])
 @pytest.mark.parametrize("third", [True, False])
 def test_it_sees_what_leaves_mean_ranks_alone(draw, third, monkeypatch):
-    monkeypatch.setattr(residual, "sees_everything", lambda n, m: third)
+    monkeypatch.setattr(ranknorms, "sees_everything", lambda n, m: third)
     n, m, rng = 300, 7, public_generator("a test of blind spots")
     value = residual_norm(n, m).value
     null = np.array([value(uniform_rankings(rng, n, m), ()) for _ in range(60)])
@@ -223,7 +222,7 @@ def test_it_sees_what_leaves_mean_ranks_alone(draw, third, monkeypatch):
 
 @pytest.mark.parametrize(("n", "m", "xi"), [(3, 3, 0.5), (4, 3, math.inf), (2, 4, 1.0)])
 def test_the_omnibus_moves_by_no_more_than_its_sensitivity(n, m, xi):
-    asked = uniform.of_rankings(n, m, xi)
+    asked = ranknorms.of_rankings(n, m, xi)
     assert 500 < largest_move(asked, n, m) <= asked.sensitivity == 1026
 
 
@@ -231,7 +230,7 @@ def test_the_omnibus_moves_by_no_more_than_its_sensitivity(n, m, xi):
 def test_pvalues_are_valid_over_tables(xi):
     # on average over tables that are drawn with the data, whatever the quantiles
     n, m, rng = 8, 3, public_generator("a test of the omnibus of rankings", 2)
-    asked = uniform.of_rankings(n, m, xi)
+    asked = ranknorms.of_rankings(n, m, xi)
     whole = asked.value.__self__
     noise = DiscreteLaplace(0.0 if math.isinf(xi) else asked.sensitivity / xi)
     drawn = np.array([asked.value(uniform_rankings(rng, n, m), ()) for _ in range(6000)])
@@ -249,7 +248,7 @@ def test_the_level_is_kept_with_noise_and_without():
     n, m, rng = 20, 5, public_generator("a test of levels")
     data = [uniform_rankings(rng, n, m) for _ in range(1500)]
     for xi in (0.3, 2.0, math.inf):
-        asked = uniform.of_rankings(n, m, xi)
+        asked = ranknorms.of_rankings(n, m, xi)
         noise = DiscreteLaplace(0.0 if math.isinf(xi) else asked.sensitivity / xi)
         threshold = asked.null(2000).threshold(0.05, noise)
         level = noise.tail(threshold - np.array([asked.value(one, ()) for one in data])).mean()
@@ -260,12 +259,12 @@ def test_the_level_is_kept_with_noise_and_without():
 def test_quantiles_without_the_noise_share_the_level_otherwise(monkeypatch):
     # the part with the larger spread would be set back by several of its standard deviations
     n, m, xi = 40, 5, 0.25
-    noisy = uniform.of_rankings(n, m, xi).value.__self__.public()
+    noisy = ranknorms.of_rankings(n, m, xi).value.__self__.public()
     monkeypatch.setattr(
-        "privrank.mechanisms.statistics.omnibus.noisy_quantile",
+        "privrank.mechanisms.omnibus.noisy_quantile",
         lambda draws, level, scale: np.quantile(draws, 1 - level),
     )
-    plain = uniform.of_rankings(n, m, xi).value.__self__.public()
+    plain = ranknorms.of_rankings(n, m, xi).value.__self__.public()
     table = nulltables.null_draws(
         "quantiles of the omnibus of rankings against uniformity", (n, m), None, 1_999
     )
@@ -278,7 +277,7 @@ def test_quantiles_without_the_noise_share_the_level_otherwise(monkeypatch):
 
 
 def test_two_items_have_an_exact_null():
-    asked = uniform.of_rankings(30, 2, 1.0)
+    asked = ranknorms.of_rankings(30, 2, 1.0)
     assert asked.null(99).draws is None and not asked.distance
     ranks = np.array([[1, 2]] * 22 + [[2, 1]] * 8)
     assert asked.value(ranks, ()) == asked.value(3 - ranks, ()) > 0

@@ -12,10 +12,15 @@ from scipy.stats import chisquare
 import privrank as pr
 from privrank.closeness import compare
 from privrank.distributions.allorders import orders_of
-from privrank.mechanisms.statistics import departures, reference
-from privrank.mechanisms.statistics.gram import DIAMETER, gram_blocks
-from privrank.mechanisms.statistics.permutation import kernel_distance, total_variation
-from privrank.mechanisms.statistics.swaps import PAIR_FACTOR, swapped
+from privrank.mechanisms import departures
+from privrank.mechanisms.permutation import (
+    DIAMETER,
+    PAIR_FACTOR,
+    gram_blocks,
+    kernel_distance,
+    swapped,
+    total_variation,
+)
 from privrank.release.survey import Sample
 
 
@@ -90,7 +95,7 @@ def test_the_omnibus_moves_by_2():
     n, k = 2, 7
     asked = compare("auto", sample("choices", k, n), 0.05)
     assert asked.form == "cells" and asked.sensitivity == PAIR_FACTOR
-    drawn = reference.choice_parts((n, n), k, cells=True)
+    drawn = departures.choice_parts((n, n), k, cells=True)
     public = departures.quantiles(drawn, 2, 1.0)
 
     def statistic(tables):

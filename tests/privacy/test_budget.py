@@ -16,6 +16,7 @@ import pytest
 import privrank as pr
 from privrank import btl
 from privrank.mechanisms import comparisons as mechanisms
+from privrank.plans import calibration
 from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
@@ -106,7 +107,7 @@ def forbid(*_, **__):
 def test_refused_fit_reads_and_draws_nothing(monkeypatch, name, respondent):
     fitted, options = build(name, respondent)
     fitted._encoded = Tripwire(fitted._encoded.design)
-    monkeypatch.setattr(mechanisms.DiscreteLaplace, "draw", forbid)
+    monkeypatch.setattr(calibration.DiscreteLaplace, "draw", forbid)
     monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", forbid)
     for law in (ZeroSumLaplace, PermutohedronNoise):
         monkeypatch.setattr(law, "draw", forbid)

@@ -11,7 +11,8 @@ from scipy.stats import chisquare, norm
 import privrank as pr
 from privrank.hypotheses.publicnoise import cube_radii, simulated
 from privrank.hypotheses.tails import noisy_tail
-from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
+from privrank.mechanisms.comparisons import release_comparisons
+from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise

@@ -15,12 +15,13 @@ from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import Order, Value, null_of
 from privrank.hypotheses.nulltables import FULL, fingerprint, null_draws
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.omnibus import ALLOWANCE, GRID, Part, omnibus
+from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, omnibus
 
 __all__ = ["MOST_PAIRED", "clipped_distance", "clipped_kernel", "omnibus_mallows"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
 MOST_PAIRED = 200
 """Most items of which all pairs are looked at, in time n m^2 for each of thousands of draws."""
 
@@ -240,7 +241,7 @@ def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
 
     Notes
     -----
-    **Privacy.** **Null.** As :func:`privrank.mechanisms.statistics.omnibus.omnibus` of its parts.
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.omnibus.omnibus` of its parts.
     """
     distance = clipped_distance(n, model)
     if len(model.items) > MOST_PAIRED:

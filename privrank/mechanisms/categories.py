@@ -23,19 +23,12 @@ from privrank.hypotheses.nullmodel import Probabilities, is_uniform, uniform
 from privrank.hypotheses.nulls import Null, Order, Sample, Value, null_of
 from privrank.hypotheses.nulltables import fingerprint
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.statistics.omnibus import (
-    ALLOWANCE,
-    GRID,
-    Part,
-    impossible,
-    multinomial,
-    omnibus,
-)
+from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, impossible, multinomial, omnibus
 from privrank.util.arrays import own
 
 __all__ = [
-    "MOST_ITEMS",
     "Alternative",
+    "MOST_ITEMS",
     "binomial",
     "cellwise_excess",
     "excess",
@@ -49,7 +42,6 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
 Alternative = Literal["larger", "smaller", "two-sided"]
 
 MOST_ITEMS = 6
@@ -327,7 +319,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
 
     Notes
     -----
-    **Privacy.** **Null.** As :func:`privrank.mechanisms.statistics.omnibus.omnibus` of its parts.
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.omnibus.omnibus` of its parts.
     The null distribution of choices does not depend on the order of the categories: they are drawn
     in the order of their probabilities.
 

@@ -1,7 +1,8 @@
-"""A comparison of samples run on simulated data, for planning."""
+"""The probability that a comparison of samples is rejected, from simulated data, for planning."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,21 +10,49 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.encodedsample import EncodedSample
-from privrank.encode.groups import EncodedGroups
 from privrank.hypotheses.nulls import Order
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import permuted, public_quantiles
-from privrank.mechanisms.smoothing import rejection_probability
+from privrank.mechanisms.closeness import permuted, public_quantiles, simulated_groups
+from privrank.mechanisms.smoothing import round_up, smoothed_pvalue
 from privrank.planning.simulation import Chance
+from privrank.plans.closeness import RELEASED_STEPS
 from privrank.release.names import DECISION, DETAILS, PVALUE
 from privrank.release.plan import Plan
 from privrank.release.survey import Sample
+from privrank.util.solvers import zero
 
-__all__ = ["comparison_rejects"]
+__all__ = ["comparison_rejects", "rejection_probability"]
 
-IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def rejection_probability(statistics: FloatArray, scale: float, alpha: float) -> float:
+    """Return the probability over the noise that the released p-value is at most `alpha`.
+
+    For planning, from the statistics of simulated data.
+
+    Notes
+    -----
+    **Statistic.** H falls strictly, so that the p-value, rounded up to a multiple of 1e-4, is at
+    most alpha where M_0 is at least the m at which H(m) is alpha rounded down to one.
+    """
+    level = math.floor(RELEASED_STEPS * alpha * (1 + 1e-12)) / RELEASED_STEPS
+    if scale == 0:
+        return float(round_up(smoothed_pvalue(statistics, float(statistics[0]), 0.0)) <= alpha)
+    if level == 0.0:
+        return 0.0
+    reach = scale * (math.log(1.0 / level) + 1.0)
+    least = zero(
+        lambda m: smoothed_pvalue(statistics, m, scale) - level,
+        float(statistics.min()) - reach,
+        float(statistics.max()) + reach,
+        xtol=1e-9 * scale,
+        rtol=1e-9,
+    )
+    step = (least - float(statistics[0])) / scale
+    tail = 0.5 * math.exp(-abs(step))
+    return tail if step > 0 else 1.0 - tail
 
 
 def comparison_rejects(asked: Comparison, plan: Plan, sample: Sample, alpha: float) -> Chance:
@@ -49,12 +78,7 @@ def _rejects(
     public: FloatArray,
 ) -> float:
     groups, rng = drawn
-    facts = replace(sample, unit="row", max_rows=1)
-    parts = [
-        EncodedSample(replace(facts, nobs=size, groups=()), rows, None)
-        for rows, size in zip(groups, sample.sizes, strict=True)
-    ]
-    statistics = permuted(EncodedGroups(facts, parts), asked, plan, public, rng)[:, 0]
+    statistics = permuted(simulated_groups(groups, sample), asked, plan, public, rng)[:, 0]
     if asked.decision is not None:
         return float(asked.decision.decide(statistics, plan, rng))
     return rejection_probability(statistics, plan.number("scale"), alpha)

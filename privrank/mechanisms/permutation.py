@@ -16,8 +16,7 @@ at any one assignment. Sizes are public and the replaced respondent may be dealt
 - *Pairs.* The largest of several numbers that each move by at most Delta moves by at most Delta:
   |max a_j - max b_j| <= max |a_j - b_j|. Pairs without the replaced respondent do not move.
 - *Total variation.* Half the l1 norm of frequencies: diam = 1.
-- *Kernels.* The norm of the kernel's Hilbert space; `privrank.mechanisms.statistics.gram` has the
-diameters.
+- *Kernels.* The norm of the kernel's Hilbert space; the diameters are below.
 - *Chi-square.* See `chi_square_sensitivity`.
 
 **Null.** When respondents are exchangeable, so are the observed table and the dealt ones.
@@ -26,32 +25,66 @@ diameters.
 column totals as private as permuting respondents: the table has the same distribution, but with a
 known seed a replaced respondent would change it altogether.
 
+**Kernels of rankings**, for the distance of two samples' mean features (MMD).
+
+With tau Kendall's correlation of two rankings of m items, that is 1 - 4 d / (m (m - 1)) for d pairs
+that they order differently:
+
+- ``"kendall"``, the kernel tau itself, sees differences of the pairwise fractions and no others;
+- ``"mallows"``, exp(tau - 1), sees every difference of two distributions: it is characteristic.
+
+The features of two rankings lie sqrt(k(x, x) + k(y, y) - 2 k(x, y)) apart. Both
+kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diameter is 2 for
+``"kendall"`` and sqrt(2 (1 - e^-2)) = 1.31504 for ``"mallows"``.
+
+**Samples of the same respondents.** Re-labellings swap what a respondent said in the two, or not.
+
+If the two answers of a respondent are exchangeable, so are the observed tables and those
+in which the answers of each respondent are swapped or not, by independent fair coins. Every
+statistic of two samples is a statistic of such tables.
+
+**Privacy of swaps.** The unit is a respondent with both answers, one in each sample. Replacing a
+respondent replaces one unit of sample 1 and one of sample 2, at every pattern of swaps: whichever
+way the coin fell, one of the new answers is in each. So a statistic that one replaced unit moves by
+at most Delta, whatever table it is of, moves by at most 2 Delta; the total variation distance of n
+pairs by 2 / n, a kernel distance by 2 diam / n. Both are attained: all others differ as much as can
+be in one direction, and the respondent turns round. The coins are drawn without looking at the
+data, so the smoothed p-value is as private as that of other permutation tests
+(:mod:`privrank.mechanisms.smoothing`), and like those they stay secret.
+
 References
 ----------
 Gretton et al. (2012), https://jmlr.org/papers/v13/gretton12a.html; Acharya, Sun and Zhang (2018),
-https://arxiv.org/abs/1707.05128.
+https://arxiv.org/abs/1707.05128; Jiao and Vert (2018),
+https://doi.org/10.1109/TPAMI.2017.2719680; Mania, Ramdas, Wainwright, Jordan and Recht (2018), https://arxiv.org/abs/1603.08035.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.mechanisms.statistics.swaps import swapped
-from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+from privrank.plans.closeness import check_deal
+from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
 
 __all__ = [
-    "check_deal",
+    "DIAMETER",
+    "PAIR_FACTOR",
+    "RankKernel",
     "chi_square",
     "chi_square_sensitivity",
     "deal",
+    "gram_blocks",
     "kernel_distance",
     "kernel_products",
     "mean_sensitivity",
     "permuted_statistics",
+    "swapped",
     "total_variation",
 ]
 
@@ -59,9 +92,6 @@ IntArray = NDArray[np.int64]
 TableArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 Gram = Iterable[tuple[int, FloatArray]]
-
-LARGEST_DEAL = 10**9
-"""Respondents below which NumPy draws hypergeometric numbers."""
 
 _FEW = 2**22
 """Up to this many elements are always shuffled, and so many at a time."""
@@ -75,14 +105,28 @@ _CELLS = 2**26
 FLOOR = 1e-12
 """Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
 
+RankKernel = Literal["kendall", "mallows"]
 
-def check_deal(total: int) -> None:
-    """Refuse more respondents than can be permuted; their number is public."""
-    if total >= LARGEST_DEAL:
-        raise ValueError(
-            f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {total:,}: compare "
-            f"a random sample of them."
-        )
+DIAMETER: dict[RankKernel, float] = {
+    "kendall": 2.0,
+    "mallows": math.sqrt(-2.0 * math.expm1(-2.0)),
+}
+"""Largest distance of the features of two rankings."""
+
+_ROWS = 256
+"""Rows of a kernel matrix held at a time."""
+
+_WORDS = 128
+"""Words of pair orders compared at a time: those of some thousand rankings stay in the cache."""
+
+_BITS = 2**33
+"""Bits of pair orders held at a time; with more, distances are counted ranking by ranking."""
+
+PAIR_FACTOR = 2
+"""Sensitivity of a statistic of pairs, over that of the same statistic of separate units."""
+
+_COINS = 2**22
+"""Coins that are tossed at a time."""
 
 
 def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -> TableArray:
@@ -163,7 +207,7 @@ def permuted_statistics(
     `statistic` maps tables, shape (t, G, k), to t numbers, or to t rows of several. Returns
     `permutations` + 1 of them, all secret (see `privrank.mechanisms.smoothing` for what may be
     released). With `pairs`, the kinds of respondents in each of two samples, shape (2, n), their
-    answers are swapped (`privrank.mechanisms.statistics.swaps`).
+    answers are swapped (`privrank.mechanisms.permutation`).
     """
     batch = max(1, _CELLS // (len(counts) * max(counts.shape)))
     tables = np.asarray(counts, dtype=np.int32)[None]
@@ -315,3 +359,78 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
     products = np.zeros((count, others + 1, others + 1))
     products[:, :others, :others] = halves + halves.transpose(0, 2, 1)
     return products
+
+
+def gram_blocks(ranks: IntArray, kernel: RankKernel) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the upper part of a kernel matrix of rankings, some rows at a time.
+
+    Parameters
+    ----------
+    ranks : ndarray of int64, shape (r, m)
+        Rankings of at least two items, as ranks 1..m without ties.
+    kernel : {"kendall", "mallows"}
+        tau or exp(tau - 1), tau Kendall's correlation of two rankings.
+
+    Yields
+    ------
+    (int, ndarray of float64)
+        First row f of the block, and the entries of its rows in the columns f, ..., r - 1.
+    """
+    from privrank.kernels import rankings as kernels
+
+    rows, m = ranks.shape
+    pairs = m * (m - 1) // 2
+    parts = []
+    if rows * pairs <= _BITS:
+        bits = kernels.packed_pairs(ranks)
+        parts = [
+            np.ascontiguousarray(part)
+            for part in np.split(bits, range(_WORDS, bits.shape[1], _WORDS), axis=1)
+        ]
+    for first in range(0, rows, _ROWS):
+        own = slice(first, first + _ROWS)
+        if parts:
+            discordant = kernels.differing_bits(parts[0][own], parts[0][first:])
+            for part in parts[1:]:
+                discordant += kernels.differing_bits(part[own], part[first:])
+        else:
+            discordant = np.array(
+                [kernels.kendall_to_center(ranks[first:], row) for row in ranks[own]]
+            )
+        block = discordant * (-2.0 / pairs)  # tau - 1
+        block = np.exp(block) if kernel == "mallows" else block + 1.0
+        yield first, block
+
+
+def swapped(
+    pairs: IntArray, kinds: int, patterns: int, rng: np.random.Generator | None
+) -> TableArray:
+    """Return tables of counts after random swaps within the pairs.
+
+    Parameters
+    ----------
+    pairs : ndarray of int64, shape (2, n)
+        The kind of each respondent's answer in the first and in the second sample.
+    kinds : int
+        Number of kinds.
+    patterns : int
+        Number of tables.
+    rng : numpy.random.Generator or None
+        None takes the coins from the operating system.
+
+    Returns
+    -------
+    ndarray of int32, shape (patterns, 2, kinds)
+        Independent tables.
+    """
+    n = pairs.shape[1]
+    batch = max(1, _COINS // n)
+    found = np.empty((patterns, 2, kinds), dtype=np.int32)
+    for start in range(0, patterns, batch):
+        number = min(batch, patterns - start)
+        coins = draw_one_each(np.full(number * n, 2), rng).reshape(number, n)
+        offset = 2 * kinds * np.arange(number)[:, None]
+        cells = [pairs[side] + offset + kinds * (coins ^ side) for side in (0, 1)]
+        counted = np.bincount(np.concatenate(cells).ravel(), minlength=2 * kinds * number)
+        found[start : start + number] = counted.reshape(number, 2, kinds)
+    return found

@@ -2,7 +2,7 @@ r"""Statistics of any number of groups: how far each group is from all units tog
 
 Let phi_i be the features of unit i, one of N: the indicator of its category with half the
 l1 norm, whose diameter is 1, or its ranking in the space of a kernel
-(:mod:`privrank.mechanisms.statistics.gram` has the diameters). With mu the mean over all
+(:mod:`privrank.mechanisms.permutation` has the diameters). With mu the mean over all
 units and w_g = n_g / N the share of group g,
 
     D_g = |sum of phi_i - mu over the units i of g| / N = w_g |mean of g - mu|
@@ -30,26 +30,61 @@ group g. Then mu moves by d / N, the sum of g by (1 - w_g) d and that of every o
 **Omnibus.** The value max_j (T_j / Delta_j - q_j) of statistics T_j moves by at most 1 where the
 q_j are public: each term does. `quantiles` makes terms comparable: q_j is what the noisy T_j of a
 public reference distribution exceeds with a stated probability. Any q_j give a valid test.
+
+**Reference distributions**, which are public, make the parts of an omnibus comparable. They are
+draws of the parts where all groups choose, or rank, uniformly. They depend on the sizes of the
+groups and the number of categories or items alone, and come from public sequences of their own:
+no data, no noise and no permutation of a fit has to do with them. They decide how the level is
+shared by the parts, never whether a test is valid.
+
+**Which statistic**, its form, name and sensitivity, follows from public facts: what is chosen or
+ranked, among how many, by how many groups of which sizes, and whether these are protected.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.distributions.allorders import orders_of
+from privrank.hypotheses.nulltables import public_generator, uniform_rankings
 from privrank.hypotheses.quantiles import noisy_quantile
-from privrank.mechanisms.statistics.permutation import FLOOR, Gram, kernel_products
+from privrank.hypotheses.statistic import Comparison
+from privrank.hypotheses.twosamples import Distance
+from privrank.mechanisms.permutation import (
+    DIAMETER,
+    FLOOR,
+    PAIR_FACTOR,
+    Gram,
+    RankKernel,
+    chi_square_sensitivity,
+    gram_blocks,
+    kernel_products,
+    mean_sensitivity,
+)
+from privrank.plans.closeness import MOST_TABULATED
+from privrank.release.survey import Sample
 
 __all__ = [
+    "DISTANCES",
+    "FEW_CATEGORIES",
     "cell_parts",
+    "chi_square_of",
+    "choice_parts",
+    "distance_of",
     "kernel_departures",
     "levels",
+    "of_pairs",
     "omnibus_values",
     "parts_of_departures",
     "private_label_sensitivity",
     "quantiles",
+    "ranking_parts",
     "share_departures",
     "sum_sensitivity",
 ]
@@ -66,6 +101,36 @@ _CELLS = 2**19
 
 _TABULATED = 2**18
 """Counts up to which expected deviations are tabulated; beyond they grow like the root."""
+
+_DRAWS = 1_000
+"""Draws of a reference distribution, unless re-labellings would have too many cells."""
+
+_WORK = 2**25
+"""Cells of tables up to which re-labellings are drawn, though never fewer than a tenth of them."""
+
+_HELD = 2**24
+"""Cells of tables, or inner products of groups, held at a time."""
+
+FEW_CATEGORIES = 6
+"""Categories up to which a difference in one of them is seen by total variation."""
+
+Method = Literal["auto", "tv", "mmd", "kendall", "pairs"]
+
+_NAMES = {
+    ("tv", "sum"): "total variation from independence",
+    ("tv", "groups"): "omnibus of total variations",
+    ("tv", "cells"): "omnibus of total variation and cells",
+    ("mallows", "sum"): "kernel distance from independence",
+    ("mallows", "groups"): "omnibus of kernel distances",
+    ("kendall", "sum"): "Kendall distance from independence",
+    ("kendall", "groups"): "omnibus of Kendall distances",
+}
+
+DISTANCES = {
+    "tv": "total variation distance",
+    "mallows": "kernel distance (MMD)",
+    "kendall": "Kendall kernel distance",
+}
 
 
 def sum_sensitivity(sizes: IntArray, diameter: float) -> float:
@@ -268,3 +333,139 @@ def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
 def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
     """Return max_j (T_j - q_j) by table; its sensitivity is 1 (see the module's description)."""
     return np.asarray((parts - public).max(axis=1))
+
+
+@lru_cache(maxsize=64)
+def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
+    """Return draws of `cell_parts`, or of the departures, of groups that choose uniformly."""
+    rng = public_generator("closeness of choices", k, *sizes)
+    found = []
+    for number in _blocks(_DRAWS, len(sizes) * k):
+        tables = _multinomial(rng, sizes, k, number)
+        if cells:
+            found.append(cell_parts(tables))
+        else:
+            found.append(parts_of_departures(share_departures(tables), np.array(sizes), 1.0))
+    return _kept(np.concatenate(found))
+
+
+@lru_cache(maxsize=64)
+def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatArray:
+    """Return draws of the departures of groups that rank m items uniformly.
+
+    With more than six items, re-labellings of one public sample: its kernel matrix is found once.
+    """
+    rng = public_generator("closeness of rankings", m, *sizes)
+    total, groups, draws = sum(sizes), len(sizes), _DRAWS
+    if m <= MOST_TABULATED:
+        kinds, ranks = math.factorial(m), orders_of(m)
+        drawn = partial(_multinomial, rng, sizes, kinds)
+    else:
+        kinds, ranks = total, uniform_rankings(rng, total, m)
+        draws = min(_DRAWS, max(_WORK // (groups * total), _DRAWS // 10))
+        drawn = partial(_relabelled, rng, sizes)
+    blocks, gram = _blocks(draws, groups * max(groups, kinds)), gram_blocks(ranks, kernel)
+    held = gram if len(blocks) == 1 else list(gram)
+    departures = np.concatenate([kernel_departures(drawn(number), held) for number in blocks])
+    return _kept(parts_of_departures(departures, np.array(sizes), DIAMETER[kernel]))
+
+
+def _blocks(draws: int, cells: int) -> list[int]:
+    """Return how many draws of so many cells each are held at a time."""
+    step = max(1, _HELD // cells)
+    return [min(step, draws - start) for start in range(0, draws, step)]
+
+
+def _multinomial(
+    rng: np.random.Generator, sizes: tuple[int, ...], k: int, draws: int
+) -> TableArray:
+    cells = np.full(k, 1.0 / k)
+    tables = np.empty((draws, len(sizes), k), dtype=np.int32)
+    for g, size in enumerate(sizes):
+        tables[:, g] = rng.multinomial(size, cells, draws)
+    return tables
+
+
+def _relabelled(rng: np.random.Generator, sizes: tuple[int, ...], draws: int) -> TableArray:
+    """Return tables in which each unit is a kind of its own, dealt to the groups at random."""
+    label = np.repeat(np.arange(len(sizes)), sizes)
+    labels = rng.permuted(np.tile(label, (draws, 1)), axis=1)
+    return np.stack([labels == g for g in range(len(sizes))], axis=1).astype(np.int32)
+
+
+def _kept(parts: FloatArray) -> FloatArray:
+    parts.setflags(write=False)
+    return parts
+
+
+def distance_of(method: Method, sample: Sample) -> Comparison:
+    """Return the distance by which a method compares the groups of a sample.
+
+    Parameters
+    ----------
+    method : {"auto", "tv", "mmd", "kendall", "pairs"}
+        ``"tv"`` for choices, ``"mmd"`` and ``"kendall"`` for rankings.
+    sample : Sample
+        Public facts.
+
+    Notes
+    -----
+    **Privacy.** The sensitivities are proved in `privrank.mechanisms.permutation` (of
+    two groups, and of the largest pair) and `privrank.mechanisms.departures` (all else;
+    an omnibus has sensitivity 1).
+
+    Of two groups the default is their distance; with more than six categories the omnibus that
+    sees a difference in one category as well. Of more groups it is the omnibus of
+    the departures of all and of each, whose noise goes with the number of units; the largest pair's
+    goes with the smallest group. Private labels leave the sum of departures alone.
+    """
+    statistic: Literal["tv", "mallows", "kendall"] = "tv" if sample.kind == "choices" else "mallows"
+    if method == "kendall":
+        statistic = "kendall"
+    diameter = 1.0 if statistic == "tv" else DIAMETER[statistic]
+    if sample.private_labels:
+        reach = private_label_sensitivity(sample.nobs, diameter)
+        return Comparison(_NAMES[statistic, "sum"], statistic, "sum", reach)
+    sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
+    many = len(sample.items) > FEW_CATEGORIES
+    distance = _of_two(sample, statistic, diameter) if two else None
+    effect = mean_sensitivity(sizes, diameter) if two else None
+    if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
+        name = DISTANCES[statistic] if two else f"largest {DISTANCES[statistic]}"
+        reach = mean_sensitivity(sizes, diameter)
+        return Comparison(name, statistic, "pairs", reach, effect, distance)
+    if method == "tv":
+        reach = sum_sensitivity(sizes, diameter)
+        return Comparison(_NAMES["tv", "sum"], "tv", "sum", reach)
+    if statistic == "tv" and many:
+        return Comparison(_NAMES["tv", "cells"], "tv", "cells", 1.0, effect, distance)
+    return Comparison(_NAMES[statistic, "groups"], statistic, "groups", 1.0)
+
+
+def _of_two(
+    sample: Sample, statistic: Literal["tv", "mallows", "kendall"], diameter: float
+) -> Distance:
+    return Distance(
+        (sample.sizes[0], sample.sizes[1]),
+        diameter,
+        len(sample.items) if statistic == "tv" else None,
+        exact=statistic != "kendall",
+    )
+
+
+def chi_square_of(sample: Sample) -> Comparison:
+    """Return the largest chi-square statistic of two groups."""
+    reach = chi_square_sensitivity(np.array(sample.sizes))
+    effect = reach if len(sample.sizes) == 2 else None
+    return Comparison("chi-square", "chi-square", "pairs", reach, effect)
+
+
+def of_pairs(found: Comparison, sample: Sample) -> Comparison:
+    """Return a comparison as it is for these samples: of pairs, it moves twice as far.
+
+    **Privacy.** Proof: `privrank.mechanisms.permutation`. Of pairs no effect is released.
+    """
+    if not sample.paired:
+        return found
+    reach = PAIR_FACTOR * found.sensitivity
+    return replace(found, sensitivity=reach, effect=None, distance=None)

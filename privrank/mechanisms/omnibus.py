@@ -17,7 +17,7 @@ from privrank.hypotheses.quantiles import noisy_quantile
 from privrank.hypotheses.statistic import Statistic
 from privrank.util.arrays import own
 
-__all__ = ["ALLOWANCE", "GRID", "QUANTILE_DRAWS", "Part", "impossible", "multinomial", "omnibus"]
+__all__ = ["ALLOWANCE", "GRID", "Part", "QUANTILE_DRAWS", "impossible", "multinomial", "omnibus"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

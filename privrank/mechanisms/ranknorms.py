@@ -1,0 +1,438 @@
+"""Statistics of rankings against uniformity: norms, what these leave over, and the defaults.
+
+Norms of sums over n >= 2 rankings of m >= 2 items: of rank vectors, and of signs of pairs.
+
+The rank vector of a ranking is 2 r - (m + 1), r its ranks; scaled by sqrt(3 / (m (m + 1))) its
+norm is sqrt(m - 1). Friedman's statistic is the squared norm of their sum.
+
+Pairs: the first d = floor(m / 2) pairs of a public uniform permutation of the items are compared.
+S_p is the sum over the n rankings of +1 where the first item of pair p is ranked ahead and -1 else.
+Under uniformity the S_p are independent, each the sum of n fair signs, whatever the permutation.
+
+**What mean ranks leave over.** The residual norm is the distance, in the space of a kernel,
+of the rankings from uniformity. Its kernel sees which items are placed first or last, cycles of
+preferences and, in its third part, all else, while mean ranks enter with little weight: these are
+what the Borda norm is for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privrank.distributions.allorders import signs_of_orders
+from privrank.encode.ranks import count_orders
+from privrank.hypotheses import exact
+from privrank.hypotheses.nullmodel import uniform
+from privrank.hypotheses.nulls import Null, Order, null_of
+from privrank.hypotheses.nulltables import uniform_rankings, usual_draws
+from privrank.hypotheses.statistic import Statistic
+from privrank.mechanisms.capped import capped_norm
+from privrank.mechanisms.categories import MOST_ITEMS, binomial, of_ranks, omnibus_of
+from privrank.mechanisms.omnibus import ALLOWANCE, GRID, QUANTILE_DRAWS, Part, omnibus
+
+__all__ = [
+    "borda_norm",
+    "most_rankings",
+    "of_choices",
+    "of_orders",
+    "of_rankings",
+    "pair_norm",
+    "pair_squares_null",
+    "pair_sums",
+    "plain_norm",
+    "residual_norm",
+    "sees_everything",
+]
+
+IntArray = NDArray[np.int64]
+
+CERTIFIED = 200
+"""Up to this many rankings or items, null draws carry their certificate as data do."""
+
+_BATCH = 2**22
+"""Comparisons held in memory at a time."""
+
+_WORK = 2**23
+"""Operations on words of 64 pairs of items up to which all pairs of rankings are compared."""
+
+_RIDGE = 0.01
+"""What is added under the root, in units of n: it bounds the slope, and so rounding errors."""
+
+BORDA_LEVEL, RESIDUAL_LEVEL = 0.045, 0.005
+"""How a level of .05 is shared by the Borda norm and the residual norm."""
+
+
+def borda_norm(n: int, m: int) -> Statistic:
+    """Return the capped norm, or the plain one where that is better, as n and m alone decide.
+
+    Notes
+    -----
+    **Privacy.** Of the capped norm, on an integer grid. The value computed lies in [f - g, f] for
+    every data set, f being the capped norm with sensitivity A + B and g = (A + B) / 1000
+    (:mod:`privrank.mechanisms.capped`), so it moves by at most A + B + g, 1025.1 steps of
+    (A + B) / 1024. Its floor moves by at most 1026 when the error of floating-point arithmetic
+    stays below 0.9 steps, some 10^10 times what it is.
+
+    **Null.** Monte Carlo over uniform rankings. Where the certificate takes most of the time, the
+    draws do without it: at such sizes it holds on uniform rankings but for a share below 10^-3, and
+    where it holds the value is the same bit for bit.
+    """
+    norm = capped_norm(n, m)
+    if norm is None:
+        return plain_norm(n, m)
+    step = norm.sensitivity / GRID
+    value, drawn = partial(_capped, norm.value, step), partial(_capped, norm.fast, step)
+    if min(n, m) <= CERTIFIED:
+        drawn = value
+    return Statistic(
+        name="capped Borda norm",
+        step=step,
+        sensitivity=GRID + ALLOWANCE,
+        value=value,
+        null=partial(null_of, "capped borda norm", (n, m), drawn, _rankings(n, m)),
+        simulated=drawn,
+    )
+
+
+def _capped(norm: Callable[[IntArray], float], step: float, ranks: IntArray, order: Order) -> int:
+    return math.floor(norm(ranks) / step)
+
+
+def _rankings(n: int, m: int) -> Callable[[np.random.Generator], IntArray]:
+    return partial(uniform_rankings, n=n, m=m)
+
+
+def plain_norm(n: int, m: int) -> Statistic:
+    """Return the norm of the sum of the rank vectors on an integer grid.
+
+    Notes
+    -----
+    **Privacy.** The norm of a sum moves by at most the distance of two rank vectors, which is
+    largest for opposite rankings: twice the norm, whose square is m (m^2 - 1) / 3. With Q the
+    squared norm of the sum, an integer, and s = 4 m (m^2 - 1) / 3 the square of that distance, the
+    statistic is floor(1024 sqrt(Q / s)), taken exactly as the integer square root of
+    floor(1024^2 Q / s). Numbers at most 1024 apart have floors at most 1024 apart. Tight: one
+    ranking of two replaced by its reverse moves sqrt(Q / s) from 1 to 0.
+
+    **Null.** Monte Carlo over uniform rankings.
+    """
+    value = partial(_plain, 4 * m * (m * m - 1) // 3)
+    return Statistic(
+        name="Borda norm",
+        step=2.0 * math.sqrt(m - 1) / GRID,
+        sensitivity=GRID,
+        value=value,
+        null=partial(null_of, "borda norm", (n, m), value, _rankings(n, m)),
+    )
+
+
+def _plain(square: int, ranks: IntArray, order: Order) -> int:
+    n, m = ranks.shape
+    total = 2 * ranks.sum(axis=0) - n * (m + 1)
+    norm = sum(int(entry) ** 2 for entry in total)
+    return math.isqrt(GRID * GRID * norm // square)
+
+
+def pair_sums(ranks: IntArray, order: Order) -> IntArray:
+    """Return S_1, ..., S_d from ranks of shape (n, m) and a permutation of range(m)."""
+    n, m = ranks.shape
+    first, second = np.array(order)[: 2 * (m // 2)].reshape(-1, 2).T
+    ahead = np.zeros(m // 2, dtype=np.int64)
+    rows = max(1, _BATCH // m)
+    for start in range(0, n, rows):
+        block = ranks[start : start + rows]
+        ahead += np.count_nonzero(block[:, first] < block[:, second], axis=0)
+    return np.asarray(2 * ahead - n)
+
+
+def pair_norm(n: int, m: int) -> Statistic:
+    """Return the norm |S| of the pair counts, floored on a grid of 1024 steps per sensitivity.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(1024 |S| / (2 sqrt(d))), by an exact integer square root.
+
+    Notes
+    -----
+    **Privacy.** A replaced ranking moves every S_p by at most 2, so |S| by at most 2 sqrt(d) and
+    x = 1024 |S| / (2 sqrt(d)) by at most 1024. Since floor(x + 1024) = floor(x) + 1024, the floor
+    moves by at most 1024. No rounding enters: for x^2 = S'S 1024^2 / (4 d) and whole j,
+    j <= x iff j^2 <= floor(x^2), so floor(x) is the integer square root of floor(x^2). Attained:
+    n equal rankings, one of which is reversed.
+
+    **Null.** The image of the null distribution of the sum of squares.
+    """
+    d = m // 2
+    return Statistic(
+        name="pair norm",
+        step=2 * math.sqrt(d) / GRID,
+        sensitivity=GRID,
+        value=_pair_norm,
+        null=partial(_pair_norm_null, n, d),
+    )
+
+
+def _pair_norm(ranks: IntArray, order: Order) -> int:
+    return _root(_square(pair_sums(ranks, order), order), len(order) // 2)
+
+
+def _root(square: int, d: int) -> int:
+    return math.isqrt(square * GRID**2 // (4 * d))
+
+
+def _pair_norm_null(n: int, d: int, draws: int) -> Null:
+    def roots(squares: IntArray) -> IntArray:
+        return np.array([_root(square, d) for square in squares.tolist()], dtype=np.int64)
+
+    return pair_squares_null(n, d, draws).mapped(roots)
+
+
+def pair_squares_null(n: int, d: int, draws: int) -> Null:
+    """Return the null distribution of sum_p S_p^2, exact up to 2^22 lattice points within reach."""
+    known = partial(exact.pair_squares, n, d)
+    return null_of("pair squares", (n, d), _square, partial(_signs, n, d), draws, exact=known)
+
+
+def _square(sums: IntArray, order: Order) -> int:
+    return int(sums @ sums)
+
+
+def _signs(n: int, d: int, rng: np.random.Generator) -> IntArray:
+    return 2 * rng.binomial(n, 0.5, d) - n
+
+
+def sees_everything(n: int, m: int) -> bool:
+    """Tell whether the third part of the residual kernel is taken, by n and m alone.
+
+    It is for at most 6 items, whose m! orders can be counted, and where n^2 W is at most 2^23, W
+    the words that the m (m - 1) / 2 pairs of items of a ranking fill, 64 to a word.
+    """
+    return m <= MOST_ITEMS or n <= most_rankings(m)
+
+
+def most_rankings(m: int) -> int:
+    """Return the most rankings of m > 6 items of which the third part is taken."""
+    return math.isqrt(_WORK // -(-m * (m - 1) // 128))
+
+
+def residual_norm(n: int, m: int) -> Statistic:
+    """Return the distance of the rankings from uniformity in the space of the residual kernel.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(1024 sqrt(R^2 + n / 100) / Delta). With tau Kendall's correlation of two
+        rankings x and y, C = m (m - 1) / 2, u_a = 2 x_a - (m + 1), q_r the numbers
+        (2 r - m - 1)^2, centred and scaled to a sum of squares of 1, and c = (m - 2) / (3 m),
+
+            K(x, y) = sum_a q(x_a) q(y_a) + (tau - <u_x, u_y> / (m C)) / c
+                      + 2 (e^tau - 1 - tau) / (e - 2),
+
+        R^2 is the sum of K over all n^2 pairs of rankings, less n^2 times its mean under
+        uniformity. Where :func:`sees_everything` says no, K is without its third term.
+
+    Notes
+    -----
+    **Kernel.** Each term is positive definite. The first is an inner product. In the second, tau is
+    that of the sign vectors of the C pairs, scaled to length 1. Their projection on the differences
+    phi_a - phi_b has phi = -u / m and the squared length |u|^2 / (m C), so that the term is the
+    inner product of what is orthogonal to it. The third is a power series in tau without negative
+    coefficients. Under uniformity the first two have mean 0, and E e^tau - 1 =
+    e prod_j (1 - z^j) / (j (1 - z)) - 1 with z = exp(-2 / C), as tau = 1 - 2 d / C and the Kendall
+    distance d from any ranking is a sum of independent uniform variables on 0, ..., j - 1. As
+    relabelling the items maps uniform rankings to uniform ones, the mean over y does not depend on
+    x: R is n times the distance of the mean embedding from that of uniform rankings.
+
+    **Privacy.** A replaced ranking moves n times the mean embedding by phi(x) - phi(x'), whose
+    squared length is the sum over the terms. First: 2 - 2 sum_a q(x_a) q(x'_a), at most
+    2 - 2 sum_j q_(j) q_(m + 1 - j) by the rearrangement inequality. Second: the term is 1 at x = y,
+    since |u|^2 / (m C) = 1 - c, and so at least -1: at most 4. Third: it is 2 at x = y and never
+    negative, since e^t >= 1 + t: at most 4. So R moves by at most Delta, the root of the sum of the
+    three bounds, and so does sqrt(R^2 + n / 100), the length of a vector with one more, fixed,
+    coordinate. For m = 3 to 6 and
+    n = m! some replacement moves R by .984 Delta or more.
+
+    All but the third term is exact in whole numbers, up to a last division. The third sums whole
+    multiples of numbers at most e - 2, off by less than 10^-15 n^2; where the root's slope is at
+    most 5 / sqrt(n), that is less than 0.9 steps for n below 10^7. So the floors differ by at most
+    1026.
+
+    **Null.** Monte Carlo over uniform rankings.
+
+    **Power.** If R is 0 for a population whose mean ranks are equal, its mean embedding under the
+    second term, tau, and with the third under e^tau are those of uniform rankings. That kernel is
+    characteristic: the population is uniform. So together with the plain Borda norm the statistic
+    with all three terms is consistent against every departure.
+    """
+    value = partial(_residual, n=n, m=m)
+    return Statistic(
+        name="residual norm",
+        step=_constants(m, sees_everything(n, m))[2] / GRID,
+        sensitivity=GRID + ALLOWANCE,
+        value=value,
+        null=partial(null_of, "residual norm", (n, m), value, _uniform(n, m)),
+    )
+
+
+def _uniform(n: int, m: int) -> partial[IntArray]:
+    return partial(uniform_rankings, n=n, m=m)
+
+
+@lru_cache(maxsize=64)
+def _constants(m: int, third: bool) -> tuple[int, float, float]:
+    """Return 9 times the squared length of the centred q, E e^tau - 1, and Delta."""
+    pairs = m * (m - 1) // 2
+    centred = np.sort(3 * (2 * np.arange(1, m + 1) - m - 1) ** 2 - (m * m - 1)).tolist()
+    square = sum(one * one for one in centred)
+    opposite = sum(one * other for one, other in zip(centred, reversed(centred), strict=True))
+    bounds = 2 - 2 * opposite / square + 4 + 4 * third
+    logs = (
+        math.log(math.expm1(-2 * j / pairs) / (j * math.expm1(-2 / pairs))) for j in range(1, m + 1)
+    )
+    return square, math.expm1(1 + math.fsum(logs)), math.sqrt(bounds)
+
+
+def _residual(ranks: IntArray, order: Order, n: int, m: int) -> int:
+    pairs, third = m * (m - 1) // 2, sees_everything(n, m)
+    square, mean, delta = _constants(m, third)
+    away = 2 * ranks - (m + 1)
+    ends = 3 * (away * away).sum(axis=0) - n * (m * m - 1)
+    total = _sum_of_squares(away.sum(axis=0))
+    apart, times, discordant = _discordances(ranks, third)
+    # n^2 mean tau = n^2 - 2 D / C, D the sum of the distances of all ordered pairs
+    cyclic = (n * n * pairs - 2 * discordant) * m - total
+    found = _sum_of_squares(ends) / square
+    found += cyclic / (m * pairs) * (3 * m / (m - 2))
+    if third:
+        tau = 1 - 2 * apart / pairs
+        rest = math.fsum((times * (np.expm1(tau) - tau)).tolist()) - n * n * mean
+        found += 2 * rest / (math.e - 2)
+    return math.floor(GRID * math.sqrt(max(found, 0.0) + _RIDGE * n) / delta)
+
+
+def _sum_of_squares(whole: IntArray) -> int:
+    """Return the sum of squares of whole numbers, of any size."""
+    if len(whole) * int(np.abs(whole).max()) ** 2 < 2**63:
+        return int(whole @ whole)
+    return sum(one * one for one in whole.tolist())
+
+
+def _discordances(ranks: IntArray, third: bool) -> tuple[IntArray, IntArray, int]:
+    """Return the distances met, how many ordered pairs of rankings have each, and their sum.
+
+    By whichever way is the shortest; where the third term is left out, perhaps the sum alone.
+    """
+    from privrank.kernels import rankings as kernels
+
+    n, m = ranks.shape
+    most = m * (m - 1) // 2
+    if m <= MOST_ITEMS:
+        counted = count_orders(ranks)
+        met = np.flatnonzero(counted)
+        found = kernels.discordance_counts(_words(m)[:, met], counted[met], most)
+        found[0] += int(counted @ (counted - 1)) // 2
+    elif 8 * n * math.log2(m) < m or (third and 4 * n < m):
+        apart, times = np.unique(_each_distance(ranks), return_counts=True)
+        return np.append(apart, 0), np.append(2 * times, n), 2 * int(apart @ times)
+    elif third:
+        words = np.ascontiguousarray(kernels.packed_pairs(ranks).T)
+        found = kernels.discordance_counts(words, np.ones(n, dtype=np.int64), most)
+    else:
+        ahead = kernels.pair_counts(ranks)
+        none = np.empty(0, dtype=np.int64)
+        return none, none, sum((ahead * ahead.T).sum(axis=1).tolist())
+    apart = np.flatnonzero(found)
+    times = 2 * found[apart]
+    return np.append(apart, 0), np.append(times, n), int(apart @ times)
+
+
+def _each_distance(ranks: IntArray) -> IntArray:
+    """Return the distances of all pairs of rankings, where these are few."""
+    from privrank.kernels import rankings as kernels
+
+    n, m = ranks.shape
+    if 8 * n * math.log2(m) < m:
+        return kernels.pairwise_distances(ranks)
+    return kernels.differing_pairs(kernels.packed_pairs(ranks))
+
+
+@lru_cache(maxsize=MOST_ITEMS)
+def _words(m: int) -> NDArray[np.uint64]:
+    """Return one column for each of the m! orders: its pairs, as bits."""
+    signs = signs_of_orders(m)
+    return np.asarray(((signs < 0) @ (1 << np.arange(signs.shape[1])))[None], dtype=np.uint64)
+
+
+def of_choices(n: int, k: int, xi: float) -> Statistic:
+    """Return the default statistic of n choices among k categories, at a pure budget `xi`.
+
+    Notes
+    -----
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus_of`. Of two
+    categories its parts are one statistic, whose null distribution is known exactly.
+    """
+    return binomial(n, 0.5) if k == 2 else omnibus_of(n, uniform(k), xi)
+
+
+def of_orders(n: int, m: int, xi: float) -> Statistic:
+    """Return the omnibus of counts over all m! orders, for at most 6 items.
+
+    Notes
+    -----
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus_of`.
+    """
+    if m > MOST_ITEMS:
+        raise ValueError(
+            f"method='omnibus' counts all m! orders, so it takes at most {MOST_ITEMS} items, "
+            f"got {m}: use method='auto'."
+        )
+    return of_ranks(omnibus_of(n, uniform(math.factorial(m)), xi, rankings=True))
+
+
+def of_rankings(n: int, m: int, xi: float) -> Statistic:
+    """Return the larger of Borda norm and residual norm, each less a public quantile.
+
+    Parameters
+    ----------
+    n, m : int
+        Rankings and items, at least 2 each.
+    xi : float
+        Pure privacy budget, infinite for none.
+
+    Returns
+    -------
+    Statistic
+        Of the Borda norm at level .045 and the residual norm at level .005: most of what surveys
+        hold shows in mean ranks, and the small share is enough for large departures from them. Of
+        two items, whether both orders are equally frequent.
+
+    Notes
+    -----
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.omnibus.omnibus` of its parts.
+    n and m alone decide whether the Borda norm is capped and whether the residual norm has its
+    third term.
+    """
+    if m == 2:
+        return of_ranks(replace(binomial(n, 0.5), distance=False))
+    borda, residual = borda_norm(n, m), residual_norm(n, m)
+    parts = (
+        Part(borda.value, BORDA_LEVEL, borda.simulated),
+        Part(residual.value, RESIDUAL_LEVEL),
+    )
+    return omnibus(
+        "Borda and residual norm",
+        "omnibus of rankings against uniformity",
+        (n, m),
+        parts,
+        partial(uniform_rankings, n=n, m=m),
+        GRID + ALLOWANCE,
+        xi,
+        min(QUANTILE_DRAWS, usual_draws("rankings", n, m)),
+    )

@@ -1,1 +1,0 @@
-"""Test statistics on integer lattices, each with its sensitivity and null distribution."""

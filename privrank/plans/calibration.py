@@ -1,0 +1,253 @@
+"""The noise of all that a fit of comparisons releases, from public numbers.
+
+What a fit releases is a :class:`privrank.plans.choice.Choice`; here each part of it gets the
+distribution of its noise, before anything sensitive is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privrank.bradley_terry.losses import loss_bounds
+from privrank.distributions.links import UNIT_ROUNDOFF, Link
+from privrank.plans.choice import LEAST_RIDGE, OUTPUT, Choice
+from privrank.plans.dependence import FINE, STEPS
+from privrank.privacy.budget import pure_epsilon, split
+from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.sensitivity import objective_scale
+from privrank.release.names import (
+    DEPENDENCE,
+    GROUP_ANSWERS,
+    MOMENTS,
+    NET,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    WINS,
+    WORTHS,
+)
+from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.release import Release
+from privrank.release.survey import Design
+
+__all__ = [
+    "NEAREST",
+    "OUTPUT_STEP",
+    "Perturbation",
+    "check_perturbation",
+    "perturbation",
+    "plan_comparisons",
+]
+
+OUTPUT_STEP = 2.0**-30
+"""Grid on which objective perturbation publishes its worths."""
+
+NEAREST = 2.0**-7
+"""How close worths are to grid steps, over ``far`` of the loss, when they are certified."""
+
+_LARGEST = 2**61
+"""Statistics stay below this, which leaves room for noise in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """Public numbers of one objective perturbation."""
+
+    gamma: float
+    scale: float
+    cell: float
+    tolerance: float
+    sensitivity: int
+    law: DiscreteLaplace
+    epsilon: float
+
+    @property
+    def part(self) -> PartPlan:
+        """The worths that are published, with the noise of the output."""
+        return PartPlan(self.law, self.sensitivity, self.epsilon, OUTPUT_STEP)
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """The numbers of the objective."""
+        return {
+            "gamma": self.gamma,
+            "lambda": self.scale,
+            "cell": self.cell,
+            "tolerance": self.tolerance,
+        }
+
+    @classmethod
+    def of(cls, plan: Plan) -> Perturbation:
+        """Read the numbers back from a plan."""
+        names, part = ("gamma", "lambda", "cell", "tolerance"), plan.parts[WORTHS]
+        assert isinstance(part.noise, DiscreteLaplace)
+        gamma, scale, cell, tolerance = (plan.number(name) for name in names)
+        return cls(gamma, scale, cell, tolerance, part.sensitivity, part.noise, part.epsilon)
+
+
+def perturbation(
+    design: Design, gamma: float, epsilons: Mapping[str, float], link: Link
+) -> Perturbation:
+    """Fix the noise of objective perturbation from public numbers.
+
+    The tolerance of the minimiser is a few times the largest rounding error of a gradient that any
+    data set of this size can show, whatever the noise: see :func:`certified_worths`. A ridge that
+    is small beside the noise is refused, and one so small that rounding errors move worths far.
+    """
+    bounds = loss_bounds(link)
+    spent = epsilons[WORTHS] + epsilons[OUTPUT]
+    if math.isinf(spent):
+        return Perturbation(gamma, 0.0, 0.0, 0.0, 0, DiscreteLaplace(0.0), spent)
+    m = len(design.items)
+    scale = objective_scale(design.reach, gamma, epsilons[WORTHS], bounds)
+    if math.isinf(scale):
+        raise ValueError(
+            f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
+            f"penalty='auto', a larger penalty or method='counts'."
+        )
+    answers = design.nobs * design.reach.effective_rows
+    # slopes up to 1 are those of the logistic loss, and of the matching ones
+    slope = max(1.0, bounds.slope)
+    errors = m + link.exact.accuracy + (9.0 if bounds.answers_curve else 7.0)
+    worst = UNIT_ROUNDOFF * errors * (2.0 * slope * answers + m * gamma)
+    if gamma < max(LEAST_RIDGE * scale, 8.0 * worst / (NEAREST * link.exact.far)):
+        raise ValueError(
+            f"penalty {gamma:g} is too small for objective perturbation with noise of scale "
+            f"{scale:.3g}: use penalty='auto', a larger penalty or method='counts'."
+        )
+    tolerance = max(1e-8, 8.0 * worst)
+    cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
+    beta = tolerance + 0.5 * math.sqrt(m) * cell
+    sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
+    law = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
+    return Perturbation(gamma, scale, cell, tolerance, sensitivity, law, spent)
+
+
+def check_perturbation(release: Release) -> None:
+    """Refuse an archived release whose numbers are not those of its objective."""
+    found = Perturbation.of(release.plan)
+    if math.isinf(found.epsilon):
+        return
+    output = found.sensitivity / found.law.scale
+    shares = {WORTHS: found.epsilon - output, OUTPUT: output}
+    asked = perturbation(release.design, found.gamma, shares, release.link)
+    names = ("scale", "cell", "tolerance", "sensitivity")
+    if release.plan.parts[WORTHS].step != OUTPUT_STEP or not all(
+        math.isclose(getattr(found, name), getattr(asked, name), rel_tol=1e-6) for name in names
+    ):
+        raise ValueError("release must have the noise of its objective.")
+
+
+def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: float, by: str) -> Plan:
+    """Calibrate the noise of all that a fit is going to release, from public numbers.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts of the comparisons.
+    choice : Choice
+        What to release.
+    epsilon, delta : float
+        The guarantee of the whole release.
+    by : str
+        Who spends, for the ledger.
+
+    Raises
+    ------
+    ValueError
+        If the noise cannot be had at these numbers.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours as in `design`: replace one unit. The parts are pure
+    differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
+    hence to (epsilon, delta) (:func:`privrank.privacy.budget.pure_epsilon`). With Gaussian noise
+    the main part is (its share of epsilon, delta)-private and the others are pure at their shares
+    of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
+    :func:`privrank.privacy.netnoise.count_noise`, other side parts discrete Laplace noise of scale
+    l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
+    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the distributions of net wins and of
+    the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
+    :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
+    by :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
+    privacy of all parts too: a^2 / 2 of each pure one at a.
+    """
+    if math.isinf(epsilon) and design.kind == "private":
+        design = replace(design, pairs=None)  # this run takes the counts that were met
+    main = WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
+    whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
+    epsilons = split(whole, dict(choice.shares), main)
+    rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
+    parts: dict[str, PartPlan] = {}
+    settings: dict[str, Setting] = {}
+    spent = 0.5 * epsilons[main] ** 2
+    for name in sorted(epsilons.keys() - {WORTHS, OUTPUT}):
+        noise = _noise(design, name, choice, epsilons[name], delta)
+        step = _step(design, name, exact=math.isinf(epsilon)) / noise.fineness
+        parts[name] = PartPlan(noise.law, noise.sensitivity, epsilons[name], step, noise.fineness)
+        if name == main and noise.rho is not None:
+            spent = noise.rho
+    _check_range(design, parts)
+    if main == WORTHS:
+        objective = perturbation(design, choice.gamma, epsilons, choice.link)
+        parts[WORTHS], settings = objective.part, objective.settings
+    if choice.form == "cluster" and math.isinf(epsilon):
+        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in MOMENTS}
+    if DEPENDENCE in parts:
+        settings[DEPENDENCE] = choice.form
+        if choice.form == "worst":
+            parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / STEPS)
+        elif design.varied:
+            parts[DEPENDENCE] = replace(parts[DEPENDENCE], step=1.0 / FINE)
+    name = choice.mechanism
+    return Plan(by, name, name, epsilon, delta, parts, settings, rho + spent)
+
+
+def _noise(
+    design: Design, name: str, choice: Choice, epsilon: float, delta: float
+) -> NetNoise | CountNoise:
+    """Return the noise of a part; side releases but pair counts have discrete Laplace noise."""
+    reach, law = design.reach, choice.noise
+    if name == NET and design.covariates is not None and design.covariates.bounds:
+        # who has which numbers is public then, and with it the largest sum of weights
+        steps = reach.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
+        return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
+    if name == NET:
+        return net_noise(reach, law, epsilon, delta)
+    if name == WINS:
+        return cell_noise(reach, law, epsilon, delta, ties=design.ties)
+    if name == PAIR_COUNTS:
+        return count_noise(reach, epsilon)
+    moments = reach.second_moments_l1
+    if design.varied:
+        moments = FINE * reach.convex_moments_l1 + reach.pairs
+    sensitivity = {
+        DEPENDENCE: STEPS if choice.form == "worst" else moments,
+        GROUP_ANSWERS: reach.group_answers_l1,
+        ORDER_EFFECT: reach.named_first_l1,
+    }[name]
+    return NetNoise("laplace", DiscreteLaplace.calibrate(sensitivity, epsilon), 1, sensitivity)
+
+
+def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
+    """Refuse, by public numbers, statistics that could pass 64 bits in their lattice steps."""
+    facts, weight = design.covariates, 2
+    if facts is not None and facts.bounds:
+        weight *= int(np.abs(facts.basis).sum(axis=1).max())
+    finest = max((part.fineness for part in parts.values()), default=1)
+    if design.nobs * design.reach.effective_rows * weight * finest >= _LARGEST:
+        raise ValueError(
+            "counts= add up to more comparisons than exact whole numbers allow under this noise: "
+            "use a smaller epsilon, noise='laplace' or fewer comparisons."
+        )
+
+
+def _step(design: Design, name: str, *, exact: bool) -> float:
+    """Return the lattice step of a part; the non-private run counts wins in halves."""
+    if name == NET and design.covariates is not None:
+        return design.covariates.step
+    return 0.5 if name == WINS and (design.ties or exact) else 1.0
