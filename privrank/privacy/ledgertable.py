@@ -21,6 +21,15 @@ FORMAT = "privrank ledger 2"
 PATIENCE = 60.0
 """Seconds to wait for another process, which needs milliseconds."""
 
+_FORKED = (
+    "a Budget in memory spends only in the process that made it, because the copy in a forked "
+    "process would spend it a second time: keep it on disk, "
+    "privrank.Budget('survey.ledger', epsilon=...), which all processes may spend."
+)
+_SPENDING = (
+    "a Budget in memory cannot be asked by the thread that is spending from it: ask again when "
+    "that fit is done."
+)
 _SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
 _TABLE = """
 CREATE TABLE ledger (number INTEGER PRIMARY KEY, record TEXT NOT NULL);
@@ -145,11 +154,7 @@ class LedgerTable:
     def held(self) -> Iterator[tuple[tuple[Record, ...], Callable[[Record], None]]]:
         """Keep all others from adding; yield the records and a function that adds one, once."""
         if self.path is None and os.getpid() != self._process:
-            raise RuntimeError(
-                "a Budget in memory spends only in the process that made it, because the copy in a "
-                "forked process would spend it a second time: keep it on disk, "
-                "privrank.Budget('survey.ledger', epsilon=...), which all processes may spend."
-            )
+            raise RuntimeError(_FORKED)
         with self._transaction("written") as connection:
 
             def add(record: Record) -> None:
@@ -214,10 +219,7 @@ class LedgerTable:
                 connection.executescript(_SETTINGS)
                 yield connection
         elif self._memory.in_transaction:  # a signal's handler, say, in the midst of a reservation
-            raise RuntimeError(
-                "a Budget in memory cannot be asked by the thread that is spending from it: ask "
-                "again when that fit is done."
-            )
+            raise RuntimeError(_SPENDING)
         else:
             try:
                 yield self._memory
