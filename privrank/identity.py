@@ -11,11 +11,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from privrank.closeness import ClosenessTest
+from privrank.encode.encoded import EncodedSample
 from privrank.encode.groups import against_answers
-from privrank.encode.nullmodel import null_categories, read_null
 from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
-    EncodedSample,
     encode_counts,
     encode_data,
     sample_of_formula,
@@ -34,6 +33,7 @@ from privrank.mechanisms.samples import (
 from privrank.mechanisms.statistics import categories, mallows
 from privrank.mechanisms.statistics.categories import MOST_ITEMS, Alternative
 from privrank.mechanisms.statistics.omnibus import impossible as count_impossible
+from privrank.plans.nullmodel import null_categories, read_null
 from privrank.published import asz18
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release, check_release

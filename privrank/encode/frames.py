@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.util.checks import check_items
+from privrank.util.checks import check_items, undeclared
 
 __all__ = [
     "COUNT",
@@ -24,7 +24,6 @@ __all__ = [
     "check_named",
     "check_numeric",
     "check_present",
-    "check_respondents",
     "check_rows",
     "check_stated",
     "collect_wide",
@@ -34,9 +33,7 @@ __all__ = [
     "numbers",
     "only_for",
     "open_wide",
-    "refuse_copy",
     "repeated",
-    "undeclared",
     "with_respondent_column",
 ]
 
@@ -80,15 +77,7 @@ class _Unstated:
 UNSTATED: Any = _Unstated()
 
 
-def refuse_copy(*_: object) -> NoReturn:
-    """Raise: encoded data are sensitive and stay where they are."""
-    raise TypeError(
-        "encoded data are sensitive and cannot be copied or pickled: store the release of a "
-        "fit with to_json() instead."
-    )
-
-
-def with_respondent_column(frame: object, respondent: str | None) -> object:
+def with_respondent_column(frame: object, respondent: object) -> object:
     """Turn a pandas index level named `respondent` into a column."""
     if (
         isinstance(frame, pd.DataFrame)
@@ -115,25 +104,6 @@ def check_stated(respondent: object, frame: object, used: Sequence[str | None]) 
     )
 
 
-def check_respondents(
-    person: IntArray, size: IntArray | None, column: str, max_rows: float, remedy: str = ""
-) -> None:
-    """Refuse rows without a respondent, and respondents with more than `max_rows` rows.
-
-    Given a respondent's code per group of rows, -1 where missing, the groups' sizes, and what else
-    can be done about more rows.
-    """
-    if (person < 0).any():
-        raise ValueError(
-            f"column {column!r} must name the respondent of every row: fill in the missing entries."
-        )
-    if np.bincount(person, size).max(initial=0) > max_rows:
-        raise ValueError(
-            f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
-            f"more: state the largest number of rows the questionnaire allows{remedy}."
-        )
-
-
 def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
     """Return numeric columns as floats, null and NaN both as NaN."""
     if isinstance(values, pd.DataFrame):
@@ -148,14 +118,14 @@ def item_codes(
 
     Given also what else can be done about other names.
     """
-    codes, values = counting.factorize(names, column)
-    place = pd.Index(labels).get_indexer(pd.Index(values))
-    if (place < 0).any():
+    key = counting.Key(*counting.factorize(names, column))
+    places = key.among(labels)
+    if ((places < 0) & (key.codes >= 0)).any():
         raise ValueError(
             f"column {column!r} must hold declared items only: at least one name is not in "
             f"items=, as the column's own distinct values compared with items= will show{remedy}."
         )
-    return np.asarray(np.append(place, -1)[codes], dtype=np.int64)
+    return places
 
 
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:
@@ -165,14 +135,6 @@ def check_named(data: object, columns: Sequence[Any]) -> list[str]:
         if name not in present:
             raise ValueError(f"data has no column {name!r}: the formula names columns of data.")
     return present
-
-
-def undeclared(what: str, remedy: str) -> ValueError:
-    """Return the refusal of items, categories or levels that the call does not declare."""
-    return ValueError(
-        f"{what} must be declared: pass {remedy} with all that the questionnaire offers, because a "
-        f"list read off the answers, as that of a pandas categorical may be, would reveal them."
-    )
 
 
 def declared_items(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.groups import EncodedGroups
+from privrank.encode.encoded import EncodedGroups
 from privrank.mechanisms.samples import tabulated
 from privrank.mechanisms.spend import draw
 from privrank.privacy.knorm import PermutohedronNoise

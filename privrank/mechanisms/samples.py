@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.encodedsample import EncodedSample
+from privrank.encode.encoded import EncodedSample
 from privrank.hypotheses.nullmodel import NullModel, Probabilities
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.completion import completed

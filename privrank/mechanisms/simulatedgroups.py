@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.encodedsample import EncodedSample
-from privrank.encode.groups import EncodedGroups
+from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.nulls import Order
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import permuted, public_quantiles

@@ -26,7 +26,6 @@ from privrank.bradley_terry.worths import (
     worth_map,
 )
 from privrank.distributions.links import LOGIT, Link
-from privrank.encode.formula import constraint
 from privrank.results import loglikelihood, tables
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads, format_pvalue
@@ -34,6 +33,7 @@ from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.worthtable import fit_table
 from privrank.util.checks import check_alpha, check_flag
+from privrank.util.formula import constraint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -51,7 +51,7 @@ ONLY_IMPORTER = {
     "opendp": set(),
     "narwhals": {"encode.counting"},
     "statsmodels": {"results.tables"},
-    "patsy": {"encode.formula"},
+    "patsy": {"util.formula"},
     "cvxpy": {"bradley_terry.fit"},
     "matplotlib": {"results.plots", "reporting.figures"},
     "tqdm": {"util.progress"},
@@ -63,9 +63,7 @@ COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_siz
 DRAWN, PAIRED = {"_rows", "_units"}, {"_partners"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
-    "encode.encoded": COMPARISONS | DRAWN,
-    "encode.groups": GROUPS | PAIRED,
-    "encode.encodedsample": SAMPLES,
+    "encode.encoded": COMPARISONS | DRAWN | GROUPS | PAIRED | SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.bounding": DRAWN,
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
@@ -311,8 +309,8 @@ MAY_FAIL = {
     "bradley_terry.contrasts": {"least_squares"},
     "bradley_terry.fit": {"minimize"},
     "bradley_terry.linear": {"LinearOperator", "cg"},
+    "bradley_terry.modelmatrix": {"eigvalsh", "matrix_rank"},
     "consensus.kemeny": {"LinearConstraint", "milp"},
-    "encode.predictor": {"eigvalsh", "matrix_rank"},
     "mechanisms.capped": {"minimize", "qr", "svd"},
     "plans.comparisons": {"minimize_scalar"},
 }

@@ -12,8 +12,7 @@ from privrank.bradley_terry.directions import Directions, contrast_directions
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.moments import floored_moments, independent_scores
 from privrank.bradley_terry.score import score_equations
-from privrank.encode.comparisoncolumns import ComparisonColumns
-from privrank.encode.comparisons import encode_comparisons
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import dependence
 from privrank.mechanisms.dependence import (

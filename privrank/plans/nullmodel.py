@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from privrank.distributions.mallows import Mallows
-from privrank.encode.ranks import places_of
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
 from privrank.util.checks import as_list, as_numbers
@@ -130,6 +129,8 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
         raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
     if values is None:
         raise TypeError("null must hold numbers: at least one probability is none.")
+    from privrank.kernels.rankings import places_of
+
     table = np.zeros(math.factorial(m))
     np.add.at(table, places_of(ranks.astype(np.int64)), values)
     return _probabilities(table.tolist())
