@@ -17,8 +17,8 @@ from privrank.encode.encoding import check_owned, declared_codes, open_rows
 from privrank.encode.frames import check_name, check_named
 from privrank.encode.ranks import as_declared
 from privrank.encode.samples import (
-    FEWEST_UNITS,
     encode_choices,
+    encode_columns,
     encode_counts,
     encode_rankings,
     enough,
@@ -26,13 +26,11 @@ from privrank.encode.samples import (
     refuse_partial,
 )
 from privrank.hypotheses.nullmodel import NullModel
-from privrank.release.survey import Sample
+from privrank.plans.nullmodel import answers_behind
+from privrank.release.survey import FEWEST_UNITS, Sample
 from privrank.util.checks import (
-    check_count,
     check_flag,
     check_items,
-    is_number,
-    quoted,
     undeclared,
 )
 from privrank.util.formula import parse
@@ -124,48 +122,10 @@ def against_answers(
     -----
     **Privacy.** Those answers are public, so that the sample's units are the only ones to protect;
     what protects the units of both protects these.
-
-    **Statistic.** Counts are the shares times their number, rounded to whole answers so that they
-    add up to it: those that were counted, if shares are given to enough digits.
-
-    **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count tell
-    no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share: of any function f
-    of the categories with mean mu noise adds (s / n)^2 sum_k (f_k - mu)^2, and that is at most
-    s^2 / (n^2 p) times the variance of f. So many answers stand for them.
     """
-    sample, p = encoded.sample, np.array(null.probabilities)
-    number = check_count("null_nobs", null_nobs, low=FEWEST_UNITS)
-    if sample.completed:
-        raise ValueError(
-            "null_nobs= compares complete rankings with complete ones: leave ties= and missing= "
-            "out, or null_nobs= where the null is known exactly."
-        )
-    if not len(p):
-        raise ValueError(
-            "null_nobs= is for probabilities that were estimated from so many answers: leave it "
-            "out for a Mallows model and for uniform rankings."
-        )
-    if null_noise is not None:
-        if not is_number(null_noise) or not 0 <= null_noise < np.inf:
-            raise ValueError(
-                f"null_noise must be a standard deviation, a number of at least 0, got "
-                f"{quoted(null_noise)}."
-            )
-        if not p.min() > 0:
-            raise ValueError(
-                "null must give each category a share above 0 with null_noise=: put rare "
-                "categories together."
-            )
-        number = int(number / (1.0 + null_noise**2 / (number * p.min())))
-        if number < FEWEST_UNITS:
-            raise ValueError(
-                f"null_noise must leave as much as {FEWEST_UNITS} answers tell, and leaves "
-                f"{number}: put rare categories together, or take a null with less noise."
-            )
-    counts = np.floor(p * number + 1e-6).astype(np.int64)
-    left = number - int(counts.sum())
-    counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
-    facts = Sample(sample.kind, sample.items, number, sample.unit, sample.max_rows)
+    sample = encoded.sample
+    counts = answers_behind(null, sample, null_nobs, null_noise)
+    facts = Sample(sample.kind, sample.items, int(counts.sum()), sample.unit, sample.max_rows)
     rows = counts
     if sample.kind == "rankings":
         rows = np.repeat(orders_of(len(sample.items)), counts, axis=0)
@@ -207,24 +167,13 @@ def groups_of_formula(
             f"formula must name one column of groups on its right, as in 'a + b + c ~ group', "
             f"got {formula!r}."
         )
-    rankings = len(parsed.left) > 1
-    given = dict(arguments)
-    shared, gaps = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
-    known = {"levels"} | (set() if rankings else {"categories"})
-    options = formula_options(given, known)
-    if rankings:
-        options |= {"ties": shared, "missing": gaps}
-    else:
-        refuse_partial(shared, gaps)
-    levels, respondent, group = (
-        options.pop("levels", None),
-        options.get("respondent"),
-        parsed.right[0],
-    )
+    options = formula_options(parsed.left, arguments, {"levels"}, "closeness")
+    levels, respondent = options.pop("levels", None), options.get("respondent")
+    group = parsed.right[0]
     frame, view = open_rows(data, respondent, "data")
     wanted = [*parsed.left, group]
     check_named(frame, wanted)
-    if not rankings and options.get("categories") is None:
+    if len(parsed.left) == 1 and options.get("categories") is None:
         options["categories"] = counting.declared_values(frame, parsed.left[0])
     if levels is None:
         levels = counting.declared_values(frame, group, public=not secret)
@@ -237,12 +186,7 @@ def groups_of_formula(
     place = partners(list(blocks.values()), str(respondent)) if paired else None
     if respondent is not None and not paired:
         _refuse_shared(list(blocks.values()), respondent)
-    parts = [
-        encode_rankings(block, items=parsed.left, purpose="closeness", least=0, **options)
-        if rankings
-        else encode_choices(block, parsed.left[0], least=0, **options)
-        for block in blocks.values()
-    ]
+    parts = [encode_columns(block, parsed.left, least=0, **options) for block in blocks.values()]
     return _joined(parts, list(blocks), secret, place, group)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -27,7 +28,7 @@ from privrank.encode.ranks import (
     rank_cells,
 )
 from privrank.encode.shapes import rankings_call
-from privrank.release.survey import Sample
+from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
 from privrank.util.checks import (
     as_list,
     as_numbers,
@@ -41,8 +42,8 @@ from privrank.util.checks import (
 from privrank.util.formula import parse
 
 __all__ = [
-    "FEWEST_UNITS",
     "encode_choices",
+    "encode_columns",
     "encode_counts",
     "encode_data",
     "encode_rankings",
@@ -54,9 +55,6 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
-FEWEST_UNITS = 2
-"""Units below which nothing can be tested or estimated."""
 
 LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
@@ -122,10 +120,9 @@ def encode_rankings(
     else:
         ranks = check_ranks(given, purpose)
     units = Units(len(ranks), bound) if table is None else _units(table, respondent, bound)
-    filled = partial and purpose != "consensus"
-    sample = Sample(
-        "rankings", labels, enough(units.nobs, least), units.unit, bound, completed=filled
-    )
+    sample = _facts("rankings", labels, units, least)
+    if partial and purpose != "consensus":
+        sample = replace(sample, completed=True)
     return EncodedSample(sample, *_by_respondent(ranks, units), ties, missing)
 
 
@@ -134,6 +131,12 @@ def enough(nobs: int, least: int = FEWEST_UNITS) -> int:
     if nobs < least:
         raise ValueError(f"at least two units are needed, got {nobs}: collect more answers.")
     return nobs
+
+
+def _facts(kind: SampleKind, labels: Sequence[Any], units: Units, least: int) -> Sample:
+    """Return the public facts of a sample."""
+    nobs = enough(units.nobs, least)
+    return Sample(kind, tuple(map(str, labels)), nobs, units.unit, units.max_rows)
 
 
 def _units(table: pd.DataFrame, respondent: str | None, max_rows: int) -> Units:
@@ -274,9 +277,7 @@ def encode_choices(
     rows, sizes = _by_respondent(codes, units)
     if sizes is None:
         rows = np.bincount(codes, minlength=len(labels))
-    facts = tuple(str(label) for label in labels), enough(units.nobs, least)
-    sample = Sample("choices", *facts, units.unit, bound)
-    return EncodedSample(sample, rows.astype(np.int64), sizes)
+    return EncodedSample(_facts("choices", labels, units, least), rows.astype(np.int64), sizes)
 
 
 def encode_data(
@@ -402,9 +403,7 @@ def encode_counts(
             f"counts must add up to at most {LARGEST_TOTAL:,}, which is what whole-number "
             f"statistics hold: count in larger units."
         )
-    nobs = int(table.sum())
-    facts = tuple(str(label) for label in labels), enough(nobs, least)
-    sample = Sample("choices", *facts, "row", 1)
+    sample = _facts("choices", labels, Units(int(table.sum()), 1), least)
     return EncodedSample(sample, table.astype(np.int64), None)
 
 
@@ -427,19 +426,21 @@ def sample_of_formula(
             f"formula must have '~ 1' on its right, got {formula!r}: to compare groups use "
             f"ClosenessTest."
         )
-    rankings = len(parsed.left) > 1
-    given = dict(arguments)
-    if purpose == "test":
-        ties, missing = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
-    options = formula_options(given, set() if rankings else {"categories"})
+    if purpose == "consensus":
+        arguments = {**arguments, "ties": ties, "missing": missing}
+    options = formula_options(parsed.left, arguments, set(), purpose)
+    if len(parsed.left) == 1:
+        options["known"] = known
     if not isinstance(data, np.ndarray):
         check_named(data, parsed.left)
-    if rankings:
-        return encode_rankings(
-            data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **options
-        )
-    refuse_partial(ties, missing)
-    return encode_choices(data, parsed.left[0], known=known, **options)
+    return encode_columns(data, parsed.left, **options)
+
+
+def encode_columns(frame: object, left: Sequence[str], **options: Any) -> EncodedSample:
+    """Validate what the left side of a formula names: rankings, or one column of choices."""
+    if len(left) > 1:
+        return encode_rankings(frame, items=left, **options)
+    return encode_choices(frame, left[0], **options)
 
 
 def refuse_partial(ties: bool, missing: Missing | None) -> None:
@@ -448,11 +449,24 @@ def refuse_partial(ties: bool, missing: Missing | None) -> None:
         raise ValueError("ties= and missing= are for rankings: leave them out for choices.")
 
 
-def formula_options(arguments: Mapping[str, Any], more: set[str]) -> dict[str, Any]:
-    """Return the arguments beside formula and data; refuse all but the unit's and `more`."""
-    known = {"respondent", "max_rows", *more}
-    if not arguments.keys() <= known:
+def formula_options(
+    left: Sequence[str], arguments: Mapping[str, Any], more: set[str], purpose: Purpose
+) -> dict[str, Any]:
+    """Return the arguments beside formula and data as :func:`encode_columns` takes them.
+
+    Refuses all but `more`, those of the unit, and those of rankings or of choices, whichever the
+    `left` side names.
+    """
+    given = {"ties": "refuse", "missing": "refuse", **arguments}
+    ties, missing = given.pop("ties"), given.pop("missing")
+    if purpose != "consensus":
+        ties, missing = as_declared(ties, missing)
+    known = {"respondent", "max_rows", *more} | ({"categories"} if len(left) == 1 else set())
+    if not given.keys() <= known:
         raise TypeError(
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
-    return dict(arguments)
+    if len(left) > 1:
+        return {**given, "ties": ties, "missing": missing, "purpose": purpose}
+    refuse_partial(ties, missing)
+    return given
