@@ -18,6 +18,7 @@ from privrank.local import comparisons
 from privrank.mechanisms.comparisons import plan_comparisons, release_comparisons
 from privrank.plans.comparisons import Method, Noise, plan_fit
 from privrank.plans.dependence import Dependence
+from privrank.release.kept import kept
 from privrank.release.names import WORTHS
 from privrank.release.release import Release, check_release
 from privrank.release.survey import DesignKind, Excess
@@ -288,6 +289,8 @@ class PrivateBTL:
         ------
         ValueError, TypeError, BudgetExceeded
             In one sentence, before any budget is spent.
+        FitError
+            If numerics fail after that: holds the release, which `from_release` reads for nothing.
 
         Warns
         -----
@@ -321,7 +324,8 @@ class PrivateBTL:
             budget=budget,
             rng=rng,
         )
-        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
+        with kept(release, "PrivateBTL.from_release(error.release)"):
+            return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
     def from_reports(

@@ -27,6 +27,7 @@ from privrank.mechanisms.closeness import (
 from privrank.mechanisms.statistics.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.plans.details import check_extra, detail_items
 from privrank.published import asz18, ks23
+from privrank.release.kept import kept
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.closeness import ClosenessResult
@@ -296,6 +297,8 @@ class ClosenessTest:
         ------
         ValueError, TypeError, BudgetExceeded
             In one sentence, before any budget is spent.
+        FitError
+            If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, ClosenessMethod)
@@ -329,7 +332,8 @@ class ClosenessTest:
             budget=budget,
             rng=rng,
         )
-        return infer(release, alpha=alpha)
+        with kept(release, "ClosenessTest.from_release(error.release)"):
+            return infer(release, alpha=alpha)
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
-from privrank.util.solvers import legendre
-
 __all__ = [
     "FARTHEST",
+    "GAUSS",
     "LEAST_TAIL",
     "LOGIT_FORMS",
     "PROBIT_FORMS",
@@ -36,6 +35,9 @@ FARTHEST = math.exp(-28.0)
 A finite fit has expected losses of at least half a win on each side of any cut; n exp(-28) falls
 short of that for every n below 10^11.
 """
+
+GAUSS = np.polynomial.legendre.leggauss(10)
+"""Nodes and weights of Gauss's rule for an integral over [-1, 1]."""
 
 LEAST_TAIL = 1e-290
 """Chances below this are no longer told apart; -log F goes on as a straight line there."""
@@ -160,7 +162,7 @@ class Antiderivatives:
     PANELS = 256
 
     def __init__(self, function: Function, reach: float) -> None:
-        nodes, weights = legendre(10)
+        nodes, weights = GAUSS
         self._function, self._reach, self._width = function, reach, reach / self.PANELS
         self._nodes, self._weights = 0.5 + 0.5 * nodes, 0.5 * weights
         starts = self._width * np.arange(self.PANELS)

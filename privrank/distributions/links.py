@@ -20,6 +20,7 @@ from scipy.special import expit, ndtr
 
 from privrank.distributions.linkforms import (
     FARTHEST,
+    GAUSS,
     LEAST_TAIL,
     LOGIT_FORMS,
     PROBIT_FORMS,
@@ -30,7 +31,7 @@ from privrank.distributions.linkforms import (
     probit_slope,
 )
 from privrank.util.checks import quoted
-from privrank.util.solvers import bracket, legendre
+from privrank.util.solvers import bracket
 
 __all__ = [
     "BUILT_IN",
@@ -284,7 +285,7 @@ def _check_law(link: Link, scale: float, edge: float) -> None:
 def _check_derivatives(link: Link, scale: float) -> None:
     """Refuse a density that is not the derivative of F, or a slope that is not the density's."""
     ends = scale * np.linspace(-30.0, 30.0, 601)
-    nodes, weights = legendre(10)
+    nodes, weights = GAUSS
     half = 0.5 * (ends[1] - ends[0])
     points = (ends[:-1] + half)[:, None] + half * nodes
     for above, below, what in (

@@ -30,12 +30,12 @@ from privrank.encode.frames import (
     check_named,
     check_rows,
     check_stated,
+    comparisons_call,
     declared_items,
     marks_of,
     with_respondent_column,
 )
 from privrank.encode.predictor import read_patterns, schema_of, units_by_pattern
-from privrank.encode.shapes import comparisons_call
 from privrank.release.connected import check_connected
 from privrank.release.survey import Design, DesignKind, Excess, PairCounts
 from privrank.util.checks import check_choice, check_count, check_flag

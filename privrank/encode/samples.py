@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privrank.encode import counting
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.encoding import Units, declared_codes, open_rows, units_of
-from privrank.encode.frames import check_named, check_rows
+from privrank.encode.frames import check_named, check_rows, rankings_call
 from privrank.encode.ranks import (
     Missing,
     Purpose,
@@ -27,7 +27,6 @@ from privrank.encode.ranks import (
     check_ranks,
     rank_cells,
 )
-from privrank.encode.shapes import rankings_call
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
 from privrank.util.checks import (
     as_list,

@@ -11,9 +11,9 @@ from privrank.encode.encoded import EncodedGroups
 from privrank.mechanisms.samples import tabulated
 from privrank.mechanisms.spend import draw
 from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingReach
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.names import DETAILS
 from privrank.release.plan import PartPlan, Plan
 from privrank.release.survey import Sample

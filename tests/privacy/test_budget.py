@@ -18,7 +18,7 @@ from privrank import btl
 from privrank.mechanisms import comparisons as mechanisms
 from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.zerosum import ZeroSumLaplace
+from privrank.privacy.netnoise import ZeroSumLaplace
 
 COMPARISONS = pd.DataFrame(
     [(who, *pair, outcome) for who, outcome in ((1, 1), (2, -1), (3, 0)) for pair in ("ab", "bc")],
