@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from privrank.distributions.allorders import orders_of, signs_of_orders
 from privrank.distributions.mallows import Mallows
 from privrank.distributions.simulate import blocks
-from privrank.encode.encodedsample import EncodedSample
+from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.encode.forms.conversion import complete_ranks
-from privrank.encode.groups import EncodedGroups
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, released
