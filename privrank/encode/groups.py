@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import orders_of
 from privrank.encode import counting
 from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample, enough
 from privrank.encode.formula import parse
@@ -33,6 +32,7 @@ from privrank.encode.samples import (
 )
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import Sample
+from privrank.util.arrays import orders_of
 from privrank.util.checks import check_count, check_items, is_number, quoted
 
 __all__ = [

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import orders_of
 from privrank.encode.frames import check_rows, numbers
+from privrank.util.arrays import orders_of
 from privrank.util.checks import check_choice
 
 __all__ = [
@@ -181,7 +181,7 @@ def places_of(ranks: IntArray) -> IntArray:
     """Return the place of each ranking, shape (n, m), among all m! of them.
 
     They are in lexicographic order of their ranks, that of
-    :func:`privrank.distributions.allorders.orders_of`.
+    :func:`privrank.util.arrays.orders_of`.
     """
     return np.searchsorted(_codes_of_orders(ranks.shape[1]), _codes(ranks))
 

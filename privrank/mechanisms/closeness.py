@@ -13,7 +13,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import orders_of
 from privrank.encode.encodedsample import EncodedSample
 from privrank.encode.groups import EncodedGroups
 from privrank.encode.ranks import places_of
@@ -49,6 +48,7 @@ from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.util.arrays import orders_of
 
 __all__ = ["draw_details", "permuted", "public_quantiles", "release_comparison", "simulated_groups"]
 

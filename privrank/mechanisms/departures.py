@@ -51,7 +51,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import orders_of
 from privrank.hypotheses.nulltables import public_generator, uniform_rankings
 from privrank.hypotheses.quantiles import noisy_quantile
 from privrank.hypotheses.statistic import Comparison
@@ -69,6 +68,7 @@ from privrank.mechanisms.permutation import (
 )
 from privrank.plans.closeness import MOST_TABULATED
 from privrank.release.survey import Sample
+from privrank.util.arrays import orders_of
 
 __all__ = [
     "DISTANCES",

@@ -39,7 +39,6 @@ MINIMISER = {
     "bradley_terry.fit",
     "bradley_terry.linear",
     "bradley_terry.losses",
-    "distributions.linkforms",
     "distributions.links",
     "util.newton",
     "util.solvers",

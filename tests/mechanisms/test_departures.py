@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privrank.distributions.allorders import orders_of
 from privrank.mechanisms import departures
 from privrank.mechanisms.departures import (
     cell_parts,
@@ -20,6 +19,7 @@ from privrank.mechanisms.departures import (
     sum_sensitivity,
 )
 from privrank.mechanisms.permutation import DIAMETER, deal, gram_blocks, total_variation
+from privrank.util.arrays import orders_of
 
 SIZES = [(1, 2), (3, 3), (2, 4), (2, 2, 2), (1, 2, 4), (1, 1, 2, 2)]
 

@@ -11,7 +11,6 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank.closeness import compare
-from privrank.distributions.allorders import orders_of
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
     DIAMETER,
@@ -22,6 +21,7 @@ from privrank.mechanisms.permutation import (
     total_variation,
 )
 from privrank.release.survey import Sample
+from privrank.util.arrays import orders_of
 
 
 def tables_of(pairs, kinds):

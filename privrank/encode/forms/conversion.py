@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.distributions.simulate import blocks
 from privrank.encode.forms.rankingforms import (
     Rules,
     check_agreement,
@@ -27,6 +26,7 @@ from privrank.encode.forms.rankingforms import (
 )
 from privrank.encode.frames import only_for
 from privrank.privacy.noise import draw_orders
+from privrank.util.arrays import blocks
 from privrank.util.checks import check_choice, check_rng
 
 __all__ = ["Form", "Missing", "Ties", "as_rankings", "complete_ranks"]
