@@ -13,8 +13,7 @@ import privrank as pr
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulltables import FULL, uniform_rankings
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms import categories
-from privrank.mechanisms import ranknorms
+from privrank.mechanisms import categories, ranknorms
 from privrank.planning.simulation import chance
 from privrank.privacy.noise import DiscreteLaplace
 
