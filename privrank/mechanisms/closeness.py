@@ -20,9 +20,7 @@ from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
-    DIAMETER,
     Gram,
-    RankKernel,
     chi_square,
     gram_blocks,
     kernel_distance,
@@ -37,6 +35,7 @@ from privrank.plans.closeness import (
     RELEASED_STEPS,
     second_number,
 )
+from privrank.plans.distances import DIAMETER, RankKernel
 from privrank.privacy.budget import Ledger
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import (

@@ -59,6 +59,9 @@ def caps_for(n: int, m: int) -> Caps | None:
 
     Notes
     -----
+    **Privacy.** A function of n and m alone, which are public; wherever the norm is capped, its
+    sensitivity is that proved of :class:`privrank.mechanisms.capped.CappedNorm`.
+
     For large n and m with r = (m - 1) / n the records look Gaussian, and at the maximum u'x_l has
     the distribution of the t that maximises e = psi(t + t^2 / (4 B)) - (t - s)^2 / (2 c), s
     standard normal, where c solves E (t - s)^2 = r (Gordon's comparison). So s = t - c d, d the

@@ -13,12 +13,11 @@ from privrank.mechanisms.departures import (
     kernel_departures,
     omnibus_values,
     parts_of_departures,
-    private_label_sensitivity,
     quantiles,
     share_departures,
-    sum_sensitivity,
 )
-from privrank.mechanisms.permutation import DIAMETER, deal, gram_blocks, total_variation
+from privrank.mechanisms.permutation import deal, gram_blocks, total_variation
+from privrank.plans.distances import DIAMETER, private_label_sensitivity, sum_sensitivity
 from privrank.util.arrays import orders_of
 
 SIZES = [(1, 2), (3, 3), (2, 4), (2, 2, 2), (1, 2, 4), (1, 1, 2, 2)]
