@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from run import processor_seconds as seconds
 
 import privrank as pr
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import kemeny_score, kwiksort
+from privrank.consensus.orders import kemeny, kemeny_score, kwiksort
 from privrank.consensus.rules import consensus_of
 from privrank.mechanisms.aggregation import pair_counts
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise

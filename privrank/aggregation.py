@@ -27,6 +27,7 @@ from privrank.plans.aggregation import (
 )
 from privrank.plans.sorting import plan_sort
 from privrank.published import agkm22
+from privrank.release.kept import kept
 from privrank.release.names import ORDER
 from privrank.release.plan import Plan, Setting
 from privrank.release.release import Release, check_release
@@ -237,6 +238,8 @@ class PrivateRankAggregation:
         ------
         ValueError, TypeError, BudgetExceeded
             In one sentence, before any budget is spent.
+        FitError
+            If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, AggregationMethod)
@@ -256,8 +259,9 @@ class PrivateRankAggregation:
         published = method in _PUBLISHED and math.isfinite(epsilon)
         mechanism = agkm22.release if published else release_aggregation
         release = mechanism(self._encoded, plan, budget=budget, rng=rng)
-        _caution(release)
-        return infer(release, alpha=alpha, target=target)
+        with kept(release, "PrivateRankAggregation.from_release(error.release)"):
+            _caution(release)
+            return infer(release, alpha=alpha, target=target)
 
     @staticmethod
     def from_release(

@@ -20,6 +20,7 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import Method, Noise, plan_fit
 from privrank.plans.dependence import Dependence
+from privrank.release.kept import kept
 from privrank.release.names import WORTHS
 from privrank.release.release import Release, check_release
 from privrank.release.survey import DesignKind, Excess
@@ -290,6 +291,8 @@ class PrivateBTL:
         ------
         ValueError, TypeError, BudgetExceeded
             In one sentence, before any budget is spent.
+        FitError
+            If numerics fail after that: holds the release, which `from_release` reads for nothing.
 
         Warns
         -----
@@ -323,7 +326,8 @@ class PrivateBTL:
             budget=budget,
             rng=rng,
         )
-        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
+        with kept(release, "PrivateBTL.from_release(error.release)"):
+            return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
     def from_reports(

@@ -28,6 +28,7 @@ from privrank.plans.closeness import (
 )
 from privrank.plans.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.published import asz18, ks23
+from privrank.release.kept import kept
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
 from privrank.results.closeness import ClosenessResult
@@ -297,6 +298,8 @@ class ClosenessTest:
         ------
         ValueError, TypeError, BudgetExceeded
             In one sentence, before any budget is spent.
+        FitError
+            If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, ClosenessMethod)
@@ -328,7 +331,8 @@ class ClosenessTest:
         release = release_comparison(
             self._encoded, asked, plan, public=public, budget=budget, rng=rng
         )
-        return infer(release, alpha=alpha)
+        with kept(release, "ClosenessTest.from_release(error.release)"):
+            return infer(release, alpha=alpha)
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:

@@ -30,6 +30,7 @@ from privrank.mechanisms.omnibus import impossible as count_impossible
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import asz18
+from privrank.release.kept import kept
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -335,6 +336,8 @@ class IdentityTest:
         ------
         ValueError, TypeError, BudgetExceeded
             In one sentence, before any budget is spent.
+        FitError
+            If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, IdentityMethod)
@@ -367,10 +370,39 @@ class IdentityTest:
         law = null_for(asked, draws, alpha)
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
         reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
-        null = self._null.tabulated() if self._encoded.missing == "half" else self._null
-        how = {"null": null, "effect": effect, "reduction": reduction}
+        complete = self._null.tabulated() if self._encoded.missing == "half" else self._null
+        how = {"null": complete, "effect": effect, "reduction": reduction}
         release = release_sample(self._encoded, asked, plan, **how, budget=budget, rng=rng)
-        return infer(release, null=self._null.to_record(), alpha=alpha, draws=draws, law=law)
+        with kept(release, "IdentityTest.from_release(error.release, null)"):
+            null = self._null.to_record()
+            return infer(release, null=null, alpha=alpha, draws=draws, law=law)
+
+    @staticmethod
+    def from_release(
+        release: Release, null: object, *, alpha: float = 0.05, draws: int | None = None
+    ) -> RankTestResult:
+        """Test from a release that was paid for already; nothing more is spent.
+
+        Parameters
+        ----------
+        release : Release
+            From a fit of this test. That of a fit with `null_nobs` is read by
+            :meth:`privrank.ClosenessTest.from_release`.
+        null
+            The null hypothesis of that fit, which the release does not hold.
+        alpha : float, default 0.05
+            Significance level; a random bit keeps the one it was drawn at.
+        draws : int, optional
+            Monte Carlo draws of the null distribution, as for `fit`.
+
+        Returns
+        -------
+        RankTestResult
+        """
+        check_release(release)
+        draws = wanted_draws(draws, release.sample)
+        record = read_null(null, release.sample).to_record()
+        return infer(release, null=record, alpha=check_alpha(alpha), draws=draws)
 
 
 def _check_two(method: str, sample: Sample, *others: object) -> None:

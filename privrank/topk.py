@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import own_and_between
+from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.estimate import estimate, score_covariance
-from privrank.bradley_terry.moments import independent_scores
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons, formula_columns
@@ -20,6 +20,7 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import Noise, plan_selection
 from privrank.plans.dependence import Dependence
+from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
 from privrank.release.release import Release, check_release
 from privrank.release.survey import DesignKind, Excess
@@ -191,6 +192,8 @@ class PrivateTopK:
         ------
         ValueError, TypeError, BudgetExceeded
             In one sentence, before any budget is spent.
+        FitError
+            If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         asked: object = noise
@@ -211,7 +214,8 @@ class PrivateTopK:
             budget=budget,
             rng=rng,
         )
-        return infer(release, k=self._k, alpha=alpha, warn=True)
+        with kept(release, f"PrivateTopK.from_release(error.release, k={self._k})"):
+            return infer(release, k=self._k, alpha=alpha, warn=True)
 
     @staticmethod
     def from_reports(tally: Tally, k: int, *, alpha: float = 0.05) -> TopKResult:

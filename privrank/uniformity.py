@@ -25,6 +25,7 @@ from privrank.mechanisms.categories import max_count, omnibus_of, total_variatio
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.samples import effect_beside, plan_sample, shares_of
 from privrank.published import bfz21
+from privrank.release.kept import kept
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -285,6 +286,8 @@ class UniformityTest:
         ------
         ValueError, TypeError, BudgetExceeded
             In one sentence, before any budget is spent.
+        FitError
+            If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
         epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
         check_choice("method", method, UniformityMethod)
@@ -308,7 +311,8 @@ class UniformityTest:
         )
         given: dict[str, Any] = {"null": NullModel(), "effect": effect}
         release = release_sample(self._encoded, asked, plan, **given, budget=budget, rng=rng)
-        return infer(release, alpha=alpha, draws=draws, law=law)
+        with kept(release, "UniformityTest.from_release(error.release)"):
+            return infer(release, alpha=alpha, draws=draws, law=law)
 
     @staticmethod
     def from_reports(

@@ -7,7 +7,7 @@ import pytest
 
 # Files that take more than three seconds: `make quick`, pytest -m "not slow", leaves them out.
 SLOW = {
-    "bradley_terry": "errors inversion likelihood",
+    "bradley_terry": "errors fit inversion likelihood",
     "consensus": "intervals kemeny",
     "distributions": "links mallows",
     "doors": (
@@ -16,7 +16,7 @@ SLOW = {
     ),
     "encode": "completion conversion encode fixed",
     "house": "examples failures leaks packaging public_facts releases sample_leaks taint visible",
-    "hypotheses": "nulls",
+    "hypotheses": "nulls tails",
     "local": "adaptive comparisons protocols uniformtest",
     "mechanisms": (
         "aggregation_mechanism aggregation_partial capped dependence every_sensitivity impossible "
@@ -25,10 +25,11 @@ SLOW = {
     ),
     "planning": "choices excess",
     "power": "localplans onesample severalsamples",
-    "privacy": "knorm ledger_kills ledgerfile netnoise sensitivity",
+    "privacy": "knorm ledger_kills ledgertable netnoise sensitivity",
+    "release": "kept",
     "reporting": "report vignettes",
     "results": "summaries tables",
-    "util": "newton solvers",
+    "util": "solvers",
 }
 FILES = {(room, f"test_{name}.py") for room, names in SLOW.items() for name in names.split()}
 

@@ -21,7 +21,7 @@ import numpy as np
 from privrank.mechanisms import smoothing
 from privrank.privacy import noise
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.zerosum import ZeroSumLaplace
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.published import agkm22, ks23
 from privrank.release import release
 

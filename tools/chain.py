@@ -27,6 +27,7 @@ from catalogue import CATALOGUE  # noqa: E402
 from taint import PACKAGE, TRUSTED, Watch, followed  # noqa: E402
 
 APART = "published"
+ROOMS = sorted(TRUSTED - {APART})
 
 
 def watches_of_all_fits() -> list[Watch]:
@@ -91,34 +92,38 @@ def lines_of_rooms() -> int:
     return sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
 
 
-def say(sizes: dict[str, int], what: str) -> None:
-    """Print a sum of lines."""
-    print(f"{sum(sizes.values()):6d}  lines of code in {len(sizes)} modules {what}")
+def counted(watches: Iterable[Watch]) -> dict[str, dict[str, int]]:
+    """Return the lines of code by module of what the page for reviewers counts."""
+    watches = list(watches)
+    encoding = {code for watch in watches for code in watch.encoding}
+    releasing = {code for watch in watches for code in watch.releasing}
+    given = {code for watch in watches for code in watch.received}
+    chain = without(lines_by_module(encoding | releasing), {APART})
+    return {
+        "from a data frame to its release": chain,
+        "of them until a model is built": without(lines_by_module(encoding), {APART}),
+        **{f"in `privrank/{name}/`": of_rooms(chain, {name}) for name in ROOMS},
+        "elsewhere, given public numbers and releases": without(
+            lines_by_module((encoding | releasing) - given), TRUSTED
+        ),
+        "elsewhere, given arrays of un-noised data": without(lines_by_module(given), TRUSTED),
+        "of the papers' own algorithms, beside": of_rooms(lines_by_module(releasing), {APART}),
+    }
 
 
-def chain_sizes(watches: Iterable[Watch]) -> dict[str, int]:
-    """Return the lines of the chain by module, without the papers' own algorithms."""
-    codes = {code for watch in watches for code in watch.encoding | watch.releasing}
-    return without(lines_by_module(codes), {APART})
+def table(parts: dict[str, dict[str, int]]) -> str:
+    """Return the counts as docs/privacy.md shows them."""
+    rows = [f"| {what} | {sum(sizes.values()):,} | {len(sizes)} |" for what, sizes in parts.items()]
+    return "\n".join(["| code | lines | modules |", "| --- | --- | --- |", *rows])
 
 
 def main() -> None:
-    watches = watches_of_all_fits()
-    sizes = chain_sizes(watches)
-    for module, size in sorted(sizes.items(), key=lambda pair: -pair[1]):
+    parts = counted(watches_of_all_fits())
+    chain, *_ = parts.values()
+    for module, size in sorted(chain.items(), key=lambda pair: -pair[1]):
         print(f"{size:6d}  {module}")
-    say(sizes, "from a data frame to its release, the plan left out")
-    encoding = {code for watch in watches for code in watch.encoding}
-    say(without(lines_by_module(encoding), {APART}), "of them until a model is built")
-    for name in sorted(TRUSTED - {APART}):
-        say(of_rooms(sizes, {name}), f"in {name}/")
-    releasing = {code for watch in watches for code in watch.releasing}
-    say(of_rooms(lines_by_module(releasing), {APART}), "of the papers' own algorithms, apart")
-    given = lines_by_module({code for watch in watches for code in watch.received})
-    say(of_rooms(given, TRUSTED), "given un-noised data in the four rooms")
-    outside = without(given, TRUSTED)
-    say(outside, f"given some outside of them: {', '.join(sorted(outside))}")
-    print(f"{lines_of_rooms():6d}  lines in all files of the four rooms, with docstrings")
+    print(f"\n{table(parts)}\n")
+    print(f"{lines_of_rooms():,} lines in all files of the four rooms, with docstrings")
 
 
 if __name__ == "__main__":

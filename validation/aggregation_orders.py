@@ -29,8 +29,7 @@ from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
 from privrank.aggregation import planned as plan_of_method
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import by_score, kemeny_score, pair_matrix
+from privrank.consensus.orders import by_score, kemeny, kemeny_score, pair_matrix
 from privrank.consensus.rules import consensus_of
 from privrank.mechanisms.aggregation import half_votes, pair_counts
 from privrank.mechanisms.spend import draw

@@ -25,8 +25,7 @@ import pandas as pd
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import kemeny_score
+from privrank.consensus.orders import kemeny, kemeny_score
 from privrank.local import CapBorda, DuchiBall, RandomPairs, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.mechanisms.aggregation import pair_counts

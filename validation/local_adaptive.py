@@ -32,8 +32,7 @@ import pandas as pd
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import kemeny_score, kwiksort, pair_matrix
+from privrank.consensus.orders import kemeny, kemeny_score, kwiksort, pair_matrix
 from privrank.distributions.kendall import pair_probability
 from privrank.local import AdaptiveKwikSort, Curator, Population, RandomPairs, SubRanking
 from privrank.local.predicted import break_even, kwiksort_excess, pairs_excess

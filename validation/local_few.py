@@ -20,8 +20,7 @@ import numpy as np
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import by_score, kemeny_score
+from privrank.consensus.orders import by_score, kemeny, kemeny_score
 from privrank.local import CapBorda, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally

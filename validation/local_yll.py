@@ -28,8 +28,7 @@ import pandas as pd
 from study import asked, mean_and_error, table, write
 
 import privrank as pr
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import kemeny_score, kwiksort
+from privrank.consensus.orders import kemeny, kemeny_score, kwiksort
 from privrank.local import RandomPairs, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.mechanisms.aggregation import pair_counts

@@ -31,6 +31,7 @@ from study import asked, least, most, table
 
 import privrank as pr
 from privrank import aggregation, btl
+from privrank.hypotheses.publicnoise import simulated
 from privrank.release.names import NET, PAIR_COUNTS, PAIRS, TOTALS, WINS
 from privrank.release.release import Release
 
@@ -123,7 +124,7 @@ def noisy(rng: np.random.Generator, release: Release, exact: dict[str, np.ndarra
     values = dict(release.values)
     for name, number in exact.items():
         part = release.parts[name]
-        noise = part.law.simulate((1, len(number)), rng)[0]
+        noise = simulated(part.law, (1, len(number)), rng)[0]
         values[name] = np.rint(number / part.step + noise).astype(np.int64)
     return replace(release, values=values)
 

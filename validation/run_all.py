@@ -53,6 +53,7 @@ STUDIES = (
     "localtests",
     "local_adaptive",
     "local_figures",
+    "ledger_kills",
 )
 
 

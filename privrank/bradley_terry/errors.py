@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.tails import mixture_tail
 from privrank.util.solvers import bracket, square_root
 
 __all__ = ["Components", "NoisyErrors", "SecondMoments", "from_normal", "to_normal"]
@@ -114,9 +115,7 @@ class Components:
 
     def tail(self, size: FloatArray) -> FloatArray:
         """Return the two-sided tails beyond these sizes, as if the variances were known."""
-        x, sd = size[:, None], np.sqrt(self.variance)[:, None]
-        both = ndtr((self.noise - x) / sd) + ndtr((-self.noise - x) / sd)
-        return np.asarray(both @ self.share)
+        return mixture_tail(size, np.sqrt(self.variance), self.noise, self.share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,13 +9,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.dependence import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance
 from privrank.bradley_terry.itemscatter import FreeFit, with_scatter
 from privrank.bradley_terry.linear import ItemContrasts
-from privrank.bradley_terry.moments import degrees_of_freedom, single_contrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.publicnoise import simulated
 from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import LARGEST, MOMENTS, NET
@@ -158,13 +159,13 @@ def _draw_noise(
     m, weights = equations.items, equations.weights
     step, law = equations.item_step, equations.item_law
     if equations.covariates is None:
-        noise = np.asarray(step * law.simulate((draws, m), generator), dtype=np.float64)
+        noise = np.asarray(step * simulated(law, (draws, m), generator), dtype=np.float64)
         return noise + edge_noise(equations, b, draws, generator)
     basis = equations.basis
     table = np.zeros((draws, weights.shape[1], basis.shape[1]))
     for row in weights:
         # one group's noise at a time, so that memory does not grow with their number
-        scores = step * law.simulate((draws, m), generator) @ basis
+        scores = step * simulated(law, (draws, m), generator) @ basis
         table += row[None, :, None] * scores[:, None, :]
     noise = table.reshape(draws, -1)
     if equations.ordered:
@@ -242,7 +243,7 @@ def _noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -
 def public_noise(law: NetLaw, items: int, draws: int) -> FloatArray:
     """Return public draws of noise, shape (draws, items), kept for the next test."""
     generator = public_generator("errors of worths", items)
-    return own(np.asarray(law.simulate((draws, items), generator)), np.float64)
+    return own(np.asarray(simulated(law, (draws, items), generator)), np.float64)
 
 
 @lru_cache(maxsize=1)

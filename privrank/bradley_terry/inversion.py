@@ -35,10 +35,17 @@ from scipy.special import ndtri
 from privrank.bradley_terry.errors import Components, NoisyErrors
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts, LinearPredictor
-from privrank.bradley_terry.score import attainable
+from privrank.bradley_terry.losses import ScoreFunction
+from privrank.release.survey import PairCounts
 from privrank.util.solvers import solve_each
 
-__all__ = ["beside_zero", "informations", "intervals", "pvalues"]
+__all__ = [
+    "attainable",
+    "beside_zero",
+    "informations",
+    "intervals",
+    "pvalues",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -320,3 +327,21 @@ def informations(linear: LinearPredictor, weights: FloatArray) -> FloatArray:
     diagonal = -matrix.sum(axis=2)
     matrix[:, np.arange(m), np.arange(m)] = diagonal
     return np.asarray(matrix + (diagonal.sum(axis=1) / m)[:, None, None] * rest)
+
+
+def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
+    """Return whether any answers could have such scores, by a necessary condition.
+
+    For the k best-scoring items the scores add up to at most half the comparisons that leave the
+    group, or to the function's largest score for each; noise can carry them beyond. For net wins
+    on a complete design with equal counts the condition is also sufficient (Landau).
+    """
+    order = np.argsort(-score)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    near = np.minimum(place[pairs.first], place[pairs.second])
+    far = np.maximum(place[pairs.first], place[pairs.second])
+    # a pair is cut by the groups that hold its better item only
+    steps = np.bincount(near, pairs.count, minlength=len(order))
+    leaving = np.cumsum(steps - np.bincount(far, pairs.count, minlength=len(order)))[:-1]
+    return bool((np.cumsum(score[order])[:-1] < function.most * leaving).all())

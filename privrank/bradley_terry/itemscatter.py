@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
 from privrank.bradley_terry.linear import identified, item_basis
-from privrank.bradley_terry.noisycounts import pair_counts
-from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equations
 from privrank.release.release import Release
 from privrank.util.arrays import own
-from privrank.util.solvers import projection, spectrum, zero
+from privrank.util.solvers import spectrum, zero
 
 __all__ = ["FreeFit", "with_scatter"]
 
@@ -65,11 +64,12 @@ class FreeFit:
             return None
         without = replace(design.covariates, item_columns=(), item_matrix=np.zeros((m, 0)))
         free = replace(release, survey=replace(design, covariates=without))
-        member = pair_counts(release).member
-        known = None if member is None else identified(free.design, member)
+        known = identified(free.design, pair_counts(release).member)
         within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
-        left = within @ (np.eye(m - 1) - projection(spanned)) @ within
+        values, vectors = spectrum(spanned @ spanned.T)
+        others = vectors[:, values <= 1e-9]
+        left = within @ others @ others.T @ within
         if np.trace(left) < 0.5:
             return None
         equations = score_equations(free)

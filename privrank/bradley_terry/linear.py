@@ -6,11 +6,17 @@ matrix of the graph of comparisons, which is never formed (:class:`ItemContrasts
 With covariates, for edge e, pair (i, j) with pattern s, t_e = z_s' B (x_i - x_j) + d_e delta: z_s
 is the row of the model matrix, x_i the row of item i in the item basis, d_e = 1 or -1 by which item
 was named first. Then b are the rows of B one after the other and delta (:class:`Columns`).
+
+Fits of covariates work on a basis of contrasts between items; tables show centred worths, and
+differences of centred worths, one per item and column of the model matrix (:func:`display`), or
+worths at given covariates (:func:`worth_map`). Without covariates the coefficients are the worths.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +36,18 @@ __all__ = [
     "LinearPredictor",
     "Ridge",
     "blocks",
+    "bordered",
     "check_identified",
+    "display",
+    "groups_at",
     "identified",
     "item_basis",
     "linear_predictor",
+    "names_shown",
+    "pair_predictors",
     "predictor_matrix",
     "times",
+    "worth_map",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -275,12 +287,14 @@ def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
     return Columns(columns, pattern, covariates.patterns)
 
 
-def identified(design: Design, member: IntArray) -> FloatArray | None:
+def identified(design: Design, member: IntArray | None) -> FloatArray | None:
     """Return the projection onto coefficients that are identified, shape (p, p); None if all are.
 
-    Given the part of each item: of worths those that sum to zero in each. Covariates of items may
-    identify all coefficients all the same.
+    Given the part of each item, None where all are in one: of worths those that sum to zero in
+    each. Covariates of items may identify all coefficients all the same.
     """
+    if member is None:
+        return None
     covariates, m = design.covariates, len(design.items)
     same = member[:, None] == member
     inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
@@ -354,3 +368,99 @@ def check_identified(design: Design) -> None:
             f"which pairs: leave out covariates that repeat each other or levels that nobody has, "
             f"and count numbers from near their middle."
         )
+
+
+def bordered(block: FloatArray, corner: float) -> FloatArray:
+    """Return a matrix with one row and column more, zero but for their corner."""
+    wider = np.zeros((block.shape[0] + 1, block.shape[1] + 1))
+    wider[:-1, :-1] = block
+    wider[-1, -1] = corner
+    return wider
+
+
+def display(design: Design) -> FloatArray:
+    """Return the map from fitted to shown coefficients, shape (shown, p)."""
+    covariates, m = design.covariates, len(design.items)
+    if covariates is None:
+        return np.eye(m)
+    lengths = covariates.item_lengths
+    each = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
+    table = np.asarray(np.kron(np.eye(len(covariates.columns)), each))
+    return bordered(table, 1.0) if covariates.ordered else table
+
+
+def names_shown(design: Design) -> tuple[str, ...]:
+    """Return the names of the shown coefficients."""
+    covariates = design.covariates
+    if covariates is None:
+        return design.items
+    names = tuple(
+        item if column == "Intercept" else f"{column}:{item}"
+        for column in covariates.columns
+        for item in covariates.item_columns or design.items
+    )
+    return (*names, "first") if covariates.ordered else names
+
+
+def groups_at(
+    covariates: Covariates | None, at: Mapping[str, Any] | None, *, every: bool = False
+) -> list[dict[str, Any]]:
+    """Return values of the covariates, one mapping per group.
+
+    Parameters
+    ----------
+    covariates : Covariates or None
+        The covariates of the model.
+    at : mapping of str to value, or None
+        The values of one group, numeric covariates that are left out in the middle of their bounds.
+        None is the reference profile: first levels, and the middle of all bounds.
+    every : bool
+        Whether None is every combination of levels instead.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `at` names no covariate of the model.
+    """
+    if at is not None and not isinstance(at, Mapping):
+        raise TypeError("at must map covariates to their values, as {'gender': 'female'} does.")
+    known = () if covariates is None else covariates.names
+    if at is not None and (unknown := at.keys() - set(known)):
+        raise ValueError(f"at must name covariates of the model, not {sorted(unknown)}.")
+    if covariates is None:
+        return [{}]
+    levels = covariates.cell_labels if every else covariates.cell_labels[:1]
+    middle = {name: 0.5 * (low + high) for name, low, high in covariates.bounds}
+    return [middle | dict(group) for group in (levels if at is None else (at,))]
+
+
+def _rows_at(covariates: Covariates, groups: list[dict[str, Any]]) -> FloatArray:
+    columns = {name: [group.get(name) for group in groups] for name in covariates.names}
+    return covariates.rows_at(columns, len(groups))
+
+
+def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
+    """Return the map from coefficients to worths, shape (groups m, p).
+
+    The items of one group follow each other.
+    """
+    covariates, m = design.covariates, len(design.items)
+    if covariates is None:
+        return np.eye(m)
+    table = np.asarray(np.kron(_rows_at(covariates, groups), item_basis(covariates, m)))
+    return np.column_stack((table, np.zeros(len(table)))) if covariates.ordered else table
+
+
+def pair_predictors(
+    design: Design, first: IntArray, second: IntArray, columns: Mapping[str, list[Any]]
+) -> FloatArray:
+    """Return the map from coefficients to differences of pairs of items, shape (pairs, p).
+
+    Given the values of the covariates for each; with an order effect `first` is named first.
+    """
+    covariates, m, n = design.covariates, len(design.items), len(first)
+    if covariates is None:
+        pairs = PairCounts(first, second, np.ones(n), "declared")
+        return np.asarray(ItemContrasts(pairs, m).matrix().toarray())
+    rows = covariates.rows_at(columns, n)
+    return predictor_matrix(covariates, rows, first, second, m, np.ones(n, dtype=np.int64))

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from privrank.distributions.links import LOGIT, Antiderivatives, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
-from privrank.util.solvers import hermite
 
 __all__ = ["LOGISTIC_SCORE", "EdgeLoss", "ScoreFunction", "loss_bounds"]
 
@@ -33,6 +32,9 @@ LOGIT_MEAN_CURVATURE = 0.18234
 
 Archived releases were planned with it, and are repeated as long as it stays.
 """
+
+_NORMAL = np.polynomial.hermite_e.hermegauss(101)
+"""Nodes and weights of Gauss's rule for the density of a normal variable, not normalised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def _most(link: Link) -> float:
 
 @cache
 def _mean(score: ScoreFunction, name: str) -> float:
-    nodes, weights = hermite(101)
+    nodes, weights = _NORMAL
     values = getattr(score, name)(math.sqrt(2.0) * score.spread * nodes)
     return float(weights @ values / weights.sum())
 

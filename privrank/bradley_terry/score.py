@@ -6,11 +6,17 @@ statistic is the sum of basis times net wins, and the model matrix is basis time
 the score of column k is weights_k' statistic, on the item basis, halved; noise follows by the same
 map. Under a log-loss that is no matching loss the scores are another function of the worths
 (:class:`privrank.bradley_terry.losses.ScoreFunction`).
+
+Items that the release does not connect (:func:`privrank.release.connected.parts_of`) are not
+compared in any statement, but their counts are part of the fit: too few to tell how two items
+compare, they still move the scores of both.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,26 +24,37 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.linear import (
     ItemContrasts,
     LinearPredictor,
+    bordered,
     identified,
     item_basis,
     linear_predictor,
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.noisycounts import groups, pair_counts, unbiased
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetLaw, equivalent_variance
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.release.connected import parts_of
 from privrank.release.covariates import Covariates
-from privrank.release.names import GAIN, NET, ORDER_EFFECT, WINS, WORTHS
+from privrank.release.names import (
+    GAIN,
+    GROUP_ANSWERS,
+    NET,
+    ORDER_EFFECT,
+    PAIR_COUNTS,
+    WINS,
+    WORTHS,
+)
 from privrank.release.release import Part, Release
 from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import own
 
 __all__ = [
+    "Counts",
     "ScoreEquations",
-    "attainable",
-    "bordered",
+    "groups",
+    "pair_counts",
     "score_equations",
+    "unbiased",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -50,6 +67,9 @@ SURPLUS_STEPS = 3
 """Fits after which comparisons that are too many have been taken off again."""
 
 _NO_NOISE = DiscreteLaplace(0.0)
+
+LEAST_GROUP = 1.0
+"""Answers that every group is taken to have at least."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -353,12 +373,84 @@ class ScoreEquations:
         return self.linear.information(self.pairs.count * curvature)
 
 
-def bordered(block: FloatArray, corner: float) -> FloatArray:
-    """Return a matrix with one row and column more, zero but for their corner."""
-    wider = np.zeros((block.shape[0] + 1, block.shape[1] + 1))
-    wider[:-1, :-1] = block
-    wider[-1, -1] = corner
-    return wider
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Comparisons per pair, as :class:`ScoreEquations` has them.
+
+    Parameters
+    ----------
+    pairs : PairCounts
+        What a fit takes them to be.
+    surplus : ndarray
+        By how much these are too large; empty if they are not.
+    variance : float
+        Error variance of each.
+    member : ndarray of int64, or None
+        The part of each item, between which they do not exceed their noise; None if all are in one.
+    """
+
+    pairs: PairCounts
+    surplus: FloatArray = field(default_factory=lambda: np.zeros(0))
+    variance: float = 0.0
+    member: NDArray[np.int64] | None = None
+
+
+def unbiased(design: Design, noisy: FloatArray, variance: float) -> Counts:
+    """Return counts per pair that were released with noise of this variance.
+
+    A fit needs counts that are not negative: where noise has carried one below 0 it is 0, and what
+    that adds is taken off again once the worths are known
+    (:meth:`privrank.bradley_terry.score.ScoreEquations.surplus_score`).
+    So the errors of the equations have mean 0 and the variance of the noise whatever the counts
+    are; counts shrunk towards their mean would be wrong in the same direction for all pairs of an
+    item that is compared more often than others.
+    """
+    items, count = len(design.items), np.maximum(noisy, 0.0)
+    pairs = PairCounts(*np.triu_indices(items, 1), count, "released")
+    return Counts(pairs, count - noisy, variance, parts_of(noisy, variance, items))
+
+
+@lru_cache(maxsize=8)
+def pair_counts(release: Release) -> Counts:
+    """Return the comparisons per pair."""
+    if PAIR_COUNTS in release.parts:
+        part = release.parts[PAIR_COUNTS]
+        return unbiased(release.design, part.values.astype(np.float64), part.noise_variance)
+    if release.design.pairs is None:
+        raise ValueError("release must hold pair counts, or its design must.")
+    return Counts(release.design.pairs)
+
+
+def groups(release: Release, covariates: Covariates) -> dict[str, Any]:
+    """Return comparisons per pattern and pair, and per cell, with their errors.
+
+    Under a private design the comparisons per cell are released, and so are those per pair unless
+    they are declared. Every cell is taken to compare the pairs in the same proportions.
+    """
+    counts = pair_counts(release)
+    pairs, cells, m = counts.pairs, covariates.cells, len(release.design.items)
+    if pairs.origin == "observed":
+        return {"pairs": pairs}
+    answers, variance = np.ones(cells), 0.0
+    if cells > 1:
+        part = release.parts[GROUP_ANSWERS]
+        answers = np.maximum(part.step * part.values, LEAST_GROUP)
+        variance = part.noise_variance
+    shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), answers / answers.sum()
+    by_cell = PairCounts(
+        np.tile(pairs.first, cells) + shift,
+        np.tile(pairs.second, cells) + shift,
+        np.asarray(np.kron(share, pairs.count), dtype=np.float64),
+        pairs.origin,
+    )
+    return {
+        "pairs": by_cell,
+        "surplus": np.kron(share, counts.surplus),
+        "count_variance": counts.variance,
+        "group_answers": answers,
+        "group_variance": variance,
+        "member": counts.member,
+    }
 
 
 def score_equations(release: Release) -> ScoreEquations:
@@ -384,7 +476,7 @@ def score_equations(release: Release) -> ScoreEquations:
     if design.covariates is not None:
         return _of_groups(release, design.covariates)
     counts = pair_counts(release)
-    pairs, member, known = counts.pairs, counts.member, _known(design, counts.member)
+    pairs, member, known = counts.pairs, counts.member, identified(design, counts.member)
     linear = ItemContrasts(pairs, m)
     if NET in release.parts:
         part = release.parts[NET]
@@ -462,7 +554,7 @@ def _of_wins(release: Release) -> ScoreEquations:
         surplus=counts.surplus,
         count_variance=counts.variance,
         member=counts.member,
-        known=_known(design, counts.member),
+        known=identified(design, counts.member),
     )
 
 
@@ -474,7 +566,7 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     rows = 0.5 * part.step * part.values.reshape(covariates.rows, m)
     score = (covariates.weights.T @ rows @ item_basis(covariates, m)).ravel()
     linear = linear_predictor(release.design, pairs)
-    facts["known"] = _known(release.design, facts.get("member"))
+    facts["known"] = identified(release.design, facts.get("member"))
     if facts["known"] is None:
         facts["member"] = None
     order_law, order_step = _NO_NOISE, 1.0
@@ -498,31 +590,8 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     )
 
 
-def _known(design: Design, member: IntArray | None) -> FloatArray | None:
-    """Return the projection onto identified coefficients, None if all are."""
-    return None if member is None else identified(design, member)
-
-
 def _net_law(part: Part) -> NetLaw:
     """Return the distribution of noise on net wins, or refuse another."""
     if not isinstance(part.law, NetLaw):
         raise ValueError("release must have noise that is drawn for net wins.")
     return part.law
-
-
-def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
-    """Return whether any answers could have such scores, by a necessary condition.
-
-    For the k best-scoring items the scores add up to at most half the comparisons that leave the
-    group, or to the function's largest score for each; noise can carry them beyond. For net wins
-    on a complete design with equal counts the condition is also sufficient (Landau).
-    """
-    order = np.argsort(-score)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    near = np.minimum(place[pairs.first], place[pairs.second])
-    far = np.maximum(place[pairs.first], place[pairs.second])
-    # a pair is cut by the groups that hold its better item only
-    steps = np.bincount(near, pairs.count, minlength=len(order))
-    leaving = np.cumsum(steps - np.bincount(far, pairs.count, minlength=len(order)))[:-1]
-    return bool((np.cumsum(score[order])[:-1] < function.most * leaving).all())

@@ -13,19 +13,23 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtr, ndtri, xlog1py
+from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtri, xlog1py
 
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.publicnoise import cube_half_width, half_width, simulated
+from privrank.hypotheses.tails import (
+    BordaLaw,
+    PairLaw,
+    difference_tail,
+    permutohedra,
+)
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.solvers import bracket
 
 __all__ = [
-    "BordaLaw",
-    "PairLaw",
     "Target",
     "binomial_lower",
-    "difference_variance",
     "fraction_interval",
     "rank_threshold",
     "score_half_width",
@@ -35,8 +39,6 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 Target = Literal["population", "sample"]
-PairLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise
-BordaLaw = PairLaw | PermutohedronNoise
 
 _FEWEST, _MOST, _CELLS = 400, 20_000, 2**25
 """Draws of a vector of noise: at least, at most, and the cells of all of them."""
@@ -50,17 +52,11 @@ _NORMAL, _SUMS = 20, 100_000
 _DISTANCES = 64
 """Distances of two items in a ranking that are told apart."""
 
-_POINTS, _FEWEST_POINTS = 2**21, 20
-"""Cells of the points of a permutohedron that are drawn, and the fewest points."""
-
-_SIZES, _RADII, _RADII_OF_RANGES = 200, 29, 64
-"""Sizes of a difference of their entries, and values of the radius, that are told apart."""
+_RADII = 64
+"""Values of the radius of K-norm noise that are told apart."""
 
 _STEPS = 6
 """Newton steps to an end of a mid-p interval: five reach it in double precision."""
-
-_FARTHEST = 7.0
-"""Standard deviations out to which a normal variable is integrated; half of one at a step."""
 
 
 def binomial_lower(
@@ -110,8 +106,10 @@ def fraction_interval(
 
     Notes
     -----
-    **Statistic.** For the sample, the fraction plus and minus the exact quantile q of the noise:
-    of the largest coordinate, when all intervals shall hold at once. For the population, all p
+    **Statistic.** For the sample, the fraction plus and minus the exact quantile q of the noise (of
+    the largest coordinate, when all intervals shall hold at once) and half a step: the sample's
+    fraction is a whole number of steps away and is often q itself, which rounding must not leave
+    outside (95 % intervals for all pairs of 3 items covered .88). For the population, all p
     with (w - p)^2 <= q^2 + z^2 p (1 - p) / n: Wilson's interval with noise, where w is the
     fraction, brought into [0, 1], and z the normal quantile (Sidak's for all at once). For cube
     noise q is such that this is exact at p = 1/2: its coordinates share a radius, so that the
@@ -119,13 +117,14 @@ def fraction_interval(
     with several rankings has a mean that varies less than p (1 - p), which errs on the wide side.
     """
     w = np.clip(fractions, 0.0, 1.0)
-    noise = step * law.half_width(alpha, coordinates)
+    noise = step * half_width(law, alpha, coordinates)
     if target == "sample":
+        noise += 0.5 * step
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
     each = -math.expm1(math.log1p(-alpha) / coordinates)
     spread = float(ndtri(0.5 * each)) ** 2 / units
     if isinstance(law, CubeNoise):
-        both = step * law.half_width(alpha, coordinates, 0.5 / math.sqrt(units) / step)
+        both = step * cube_half_width(law, alpha, coordinates, 0.5 / math.sqrt(units) / step)
         noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
     return _within(w, noise, spread)
 
@@ -186,29 +185,11 @@ def score_half_width(law: BordaLaw, items: int, alpha: float, pairs: bool) -> fl
         return -float(ndtri(0.5 * alpha)) * math.sqrt(summed * law.variance)
     rng = public_generator("noise in Borda totals", items)
     if isinstance(law, PermutohedronNoise):
-        points = _bodies(items)
+        points = permutohedra(items)
         noise = (rng.gamma(items, size=points.shape) * points / law.rate).ravel()
     else:
-        noise = law.simulate((_SUMS, summed), rng).sum(axis=1)
+        noise = simulated(law, (_SUMS, summed), rng).sum(axis=1)
     return float(np.quantile(np.abs(noise), 1.0 - alpha, method="higher")) + 0.5
-
-
-def difference_variance(law: BordaLaw, items: int, pairs: bool) -> float:
-    """Return the variance of the noise in the difference of two Borda totals, in squared steps.
-
-    The noise is in the pair counts, whose rows are summed up, or (not `pairs`) in the totals.
-
-    Notes
-    -----
-    **Statistic.** With variance v per count, two row sums share one pair, which enters with both
-    signs, and differ in 2 (m - 2) others: (4 + 2 (m - 2)) v = 2 m v. Two totals with independent
-    noise: 2 v. K-norm noise adds up to 0 and treats all items alike, so two of its coordinates have
-    the covariance -v / (m - 1).
-    """
-    if pairs:
-        return 2.0 * items * law.variance
-    alike = isinstance(law, PermutohedronNoise)
-    return 2.0 * law.variance * (items / (items - 1) if alike else 1.0)
 
 
 @lru_cache(maxsize=64)
@@ -251,11 +232,7 @@ def rank_threshold(
     normal is its only approximation. In the worst case it is a mean of fair coins, whose tails are
     lighter than normal ones but for their steps, so t is lowered by half of one in h.
 
-    **Noise.** K-norm noise is a Gamma(m) radius, by quadrature, times a uniform point of a body, by
-    a public sample of the differences of its entries, rounded up. A row sum of cube noise is, given
-    the radius, a sum of independent uniform variables, taken as normal with its variance, which has
-    the heavier tails. Laplace noise is a normal variable with a variance drawn from an exponential
-    distribution.
+    **Noise.** Its tails are :func:`privrank.hypotheses.tails.difference_tail`'s.
     """
     if target == "sample":
         if law.variance == 0:
@@ -271,7 +248,7 @@ def rank_threshold(
     def allowed(t: float) -> bool:
         # means of n units that are d or -d come in steps of 2 d / n
         inner = np.maximum(t - apart / units, 0.0)
-        tails = _tails(law, step / units, items, pairs, inner, apart / math.sqrt(units))
+        tails = difference_tail(law, step / units, items, pairs, inner, apart / math.sqrt(units))
         slopes = np.maximum.accumulate(np.diff(tails) / np.diff(squares))
         convex = tails[0] + np.append(0.0, np.cumsum(slopes * np.diff(squares)))
         return float(count @ convex) <= alpha
@@ -280,60 +257,6 @@ def rank_threshold(
     while not allowed(high):
         low, high = high, 2.0 * high
     return bracket(lambda t: not allowed(t), low, high, 60, relative=1e-4)[1]
-
-
-def _tails(
-    law: BordaLaw, step: float, items: int, pairs: bool, t: FloatArray, sds: FloatArray
-) -> FloatArray:
-    """Return P(|Z + noise| > t) for a difference of two scores and normal Z of these deviations."""
-    t, sds = t[:, None], sds[:, None]
-    if isinstance(law, PermutohedronNoise):
-        sizes, mass = _body_differences(items)
-        moved = step / law.rate * sizes
-        return np.asarray((ndtr((moved - t) / sds) + ndtr((-moved - t) / sds)) @ mass)
-    noise, mass = np.array([difference_variance(law, items, pairs)]), np.ones(1)
-    if pairs:
-        noise, mass = _row_variances(law, items)
-    return np.asarray(2.0 * ndtr(-t / np.sqrt(sds**2 + step**2 * noise)) @ mass)
-
-
-@lru_cache(maxsize=8)
-def _bodies(items: int) -> FloatArray:
-    """Return public uniform points of twice the permutohedron, shape (draws, m)."""
-    law = PermutohedronNoise(items, 2.0**-10, 1)
-    draws = min(max(_POINTS // items**2, _FEWEST_POINTS), _MOST)
-    return law.bodies(draws, public_generator("permutohedra", items))
-
-
-@lru_cache(maxsize=8)
-def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
-    """Return sizes of the difference of two entries of K-norm noise at rate 1, and their masses."""
-    first, second = np.triu_indices(items, 1)
-    count = np.zeros(_SIZES)
-    for point in _bodies(items):
-        size = np.abs(point[first] - point[second]) * (0.5 * _SIZES / (items - 1))
-        count += np.bincount(np.minimum(size.astype(np.int64), _SIZES - 1), minlength=_SIZES)
-    ends = np.arange(1, _SIZES + 1) * (2.0 * (items - 1) / _SIZES)
-    # the trapezoidal rule, which is exact to double precision for normal densities at such steps
-    nodes = np.linspace(-_FARTHEST, _FARTHEST, _RADII)
-    weights = np.exp(-0.5 * nodes**2)
-    radii = gammainccinv(items, ndtr(-nodes))
-    mass = np.outer(count / count.sum(), weights / weights.sum())
-    return np.outer(ends, radii).ravel(), mass.ravel()
-
-
-def _row_variances(law: BordaLaw, items: int) -> tuple[FloatArray, FloatArray]:
-    """Return variances of the difference of two row sums of noise, with their probabilities."""
-    if isinstance(law, CubeNoise) and law.variance > 0:
-        radii, mass = law.radii()
-        return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
-    if isinstance(law, DiscreteLaplace) and law.variance > 0:
-        rng = public_generator("Laplace variances", items)
-        shared, others = rng.exponential(size=4000), np.zeros(4000)
-        if items > 2:
-            others = rng.gamma(2.0 * (items - 2), size=4000)
-        return law.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)
-    return np.array([difference_variance(law, items, True)]), np.ones(1)
 
 
 def _noise_ranges(law: BordaLaw, items: int, pairs: bool) -> FloatArray:
@@ -349,7 +272,7 @@ def _noise_ranges(law: BordaLaw, items: int, pairs: bool) -> FloatArray:
     found, block = [], max(1, _BLOCK // items**2)
     for size in _blocks(items**2, block):
         table = np.zeros((size, items, items))
-        table[:, first, second] = law.simulate((size, len(first)), rng)
+        table[:, first, second] = simulated(law, (size, len(first)), rng)
         found.append(np.ptp(table.sum(axis=2) - table.sum(axis=1), axis=1))
     return np.concatenate(found)
 
@@ -370,5 +293,5 @@ def _normal_ranges(items: int) -> FloatArray:
 @lru_cache(maxsize=8)
 def _body_ranges(items: int) -> FloatArray:
     """Return ranges of K-norm noise at rate 1: those of points of the body, times radii."""
-    radii = gammainccinv(items, (np.arange(_RADII_OF_RANGES) + 0.5) / _RADII_OF_RANGES)
-    return np.outer(np.ptp(_bodies(items), axis=1), radii).ravel()
+    radii = gammainccinv(items, (np.arange(_RADII) + 0.5) / _RADII)
+    return np.outer(np.ptp(permutohedra(items), axis=1), radii).ravel()

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from privrank.consensus.kemeny import KemenyOrder, kemeny
 from privrank.consensus.orders import (
+    KemenyOrder,
     borda,
     by_score,
     copeland,
+    kemeny,
     kemeny_score,
     kwiksort,
     local_search,

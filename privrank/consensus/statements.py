@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from privrank.consensus.intervals import (
-    BordaLaw,
     Target,
     binomial_lower,
     fraction_interval,
@@ -26,6 +25,7 @@ from privrank.consensus.intervals import (
     score_interval,
 )
 from privrank.consensus.orders import pair_matrix, pair_table
+from privrank.hypotheses.tails import BordaLaw
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import CONCERNED, COVARIANCE, PAIR_COUNTS, PAIRS, SCORES, TOTALS

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.sources import Source
-from privrank.consensus.intervals import BordaLaw, Target
+from privrank.consensus.intervals import Target
 from privrank.consensus.statements import RandomReports, Statements
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import BordaLaw
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import own
 
@@ -119,6 +121,6 @@ def _draws(noise: BordaLaw, summed: int) -> FloatArray:
     """Return public draws of the noise of one number, the sum of so many, whatever their scale."""
     generator = public_generator("pooled votes", summed)
     if isinstance(noise, PermutohedronNoise):
-        return own(noise.simulate((_DRAWS, noise.items), generator)[:, :1], np.float64)
-    drawn = noise.simulate((_DRAWS, summed), generator)
+        return own(simulated(noise, (_DRAWS, noise.items), generator)[:, :1], np.float64)
+    drawn = simulated(noise, (_DRAWS, summed), generator)
     return own(drawn.sum(axis=1, keepdims=True), np.float64)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
 from privrank.util.checks import quoted
-from privrank.util.solvers import bracket, legendre
+from privrank.util.solvers import bracket
 
 __all__ = [
     "BUILT_IN",
@@ -50,6 +50,9 @@ A finite fit has expected losses of at least half a win on each side of any cut;
 short of that for every n below 10^11.
 """
 
+
+GAUSS = np.polynomial.legendre.leggauss(10)
+"""Nodes and weights of Gauss's rule for an integral over [-1, 1]."""
 
 LEAST_TAIL = 1e-290
 """Chances below this are no longer told apart; -log F goes on as a straight line there."""
@@ -174,7 +177,7 @@ class Antiderivatives:
     PANELS = 256
 
     def __init__(self, function: Function, reach: float) -> None:
-        nodes, weights = legendre(10)
+        nodes, weights = GAUSS
         self._function, self._reach, self._width = function, reach, reach / self.PANELS
         self._nodes, self._weights = 0.5 + 0.5 * nodes, 0.5 * weights
         starts = self._width * np.arange(self.PANELS)
@@ -488,7 +491,7 @@ def _check_law(link: Link, scale: float, edge: float) -> None:
 def _check_derivatives(link: Link, scale: float) -> None:
     """Refuse a density that is not the derivative of F, or a slope that is not the density's."""
     ends = scale * np.linspace(-30.0, 30.0, 601)
-    nodes, weights = legendre(10)
+    nodes, weights = GAUSS
     half = 0.5 * (ends[1] - ends[0])
     points = (ends[:-1] + half)[:, None] + half * nodes
     for above, below, what in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,24 +18,15 @@ __all__ = [
     "ORDER_FROM",
     "PAIRS_FROM",
     "UNSTATED",
-    "check_counted",
-    "check_filled",
     "check_name",
     "check_named",
-    "check_numeric",
-    "check_present",
     "check_respondents",
     "check_rows",
     "check_stated",
-    "collect_wide",
     "declared_items",
-    "item_codes",
     "marks_of",
     "numbers",
-    "only_for",
-    "open_wide",
     "refuse_copy",
-    "repeated",
     "undeclared",
     "with_respondent_column",
 ]
@@ -141,23 +132,6 @@ def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
     return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def item_codes(
-    names: pd.Series[Any], labels: tuple[Any, ...], column: Any, remedy: str = ""
-) -> IntArray:
-    """Return the position of each name in `labels`, -1 where it is missing.
-
-    Given also what else can be done about other names.
-    """
-    codes, values = counting.factorize(names, column)
-    place = pd.Index(labels).get_indexer(pd.Index(values))
-    if (place < 0).any():
-        raise ValueError(
-            f"column {column!r} must hold declared items only: at least one name is not in "
-            f"items=, as the column's own distinct values compared with items= will show{remedy}."
-        )
-    return np.asarray(np.append(place, -1)[codes], dtype=np.int64)
-
-
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:
     """Return the columns of data; refuse a formula that names others."""
     present = counting.column_names(counting.open_frame(data, "data"))
@@ -196,64 +170,10 @@ def declared_items(
     return check_items(categories)
 
 
-def open_wide(frame: object, respondent: str | None) -> tuple[counting.Frame, list[Any]]:
-    """Return a view of a wide frame and its columns other than the respondent's."""
-    view = counting.open_frame(frame, "frame")
-    columns = counting.column_names(view)
-    if respondent is not None:
-        check_name(respondent, "respondent")
-        if not (isinstance(frame, pd.DataFrame) and respondent in frame.index.names):
-            check_present([respondent], columns, "respondent")
-    return view, [name for name in columns if respondent is None or name != respondent]
-
-
-def collect_wide(
-    view: counting.Frame, columns: Sequence[Any], respondent: str | None
-) -> tuple[pd.DataFrame, pd.Index]:
-    """Return the columns, and an index with the respondent if there is one."""
-    if respondent in columns:
-        raise ValueError(
-            f"respondent={respondent!r} must name a column of its own: it is listed among the "
-            f"other columns too."
-        )
-    own = respondent is not None and respondent in counting.column_names(view)
-    table = counting.collect(view, [*columns, respondent] if own else columns)
-    check_rows(len(table))
-    index = table.index
-    if own:
-        # takes the respondent's hash, without which no later step could tell respondents apart
-        counting.factorize(table[respondent], respondent)
-        index = pd.Index(table[respondent], name=respondent)
-    if respondent is not None:
-        check_filled(index.get_level_values(respondent).to_series(), respondent)
-    return table, index
-
-
 def check_name(name: object, role: str) -> None:
     """Refuse what cannot name a column."""
     if not isinstance(name, str):
         raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
-
-
-def check_present(names: Sequence[Any], present: Sequence[Any], role: str) -> None:
-    """Refuse names that no column of the frame has; `role` is the argument that gave them."""
-    for name in names:
-        if name not in present:
-            raise ValueError(f"frame has no column {name!r}: name the right one with {role}=.")
-
-
-def repeated(column: object) -> str:
-    """Return the call that repeats a row as often as a column says."""
-    return f"frame.loc[frame.index.repeat(frame[{column!r}])].drop(columns={column!r})"
-
-
-def check_counted(present: Sequence[Any], used: Sequence[Any]) -> None:
-    """Refuse counts of equal rows that nothing uses, where a row is one respondent's."""
-    if COUNT in present and COUNT not in used:
-        raise ValueError(
-            f"frame has a column {COUNT!r} that nothing uses: if a row stands for so many "
-            f"respondents, repeat it with {repeated(COUNT)}, else drop the column."
-        )
 
 
 def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
@@ -263,32 +183,3 @@ def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
             f"{name} must have at least one row{more}: check the file that was read, and what was "
             f"left out since."
         )
-
-
-def check_filled(values: pd.Series[Any], name: str) -> None:
-    """Refuse a column of respondents, or of other owners of rows, with missing entries."""
-    if values.isna().any():
-        raise ValueError(
-            f"column {name!r} must say in every row whose it is: fill in the missing entries."
-        )
-
-
-def check_numeric(view: counting.Frame, columns: Sequence[Any], what: str, remedy: str) -> None:
-    """Refuse columns that do not hold numbers by their declared type."""
-    numeric = counting.numeric_columns(view, columns)
-    for name in columns:
-        if name not in numeric:
-            raise TypeError(
-                f"column {name!r} must hold numbers, {what}: name the columns meant with "
-                f"{remedy}, or convert numbers held as objects with pandas.to_numeric."
-            )
-
-
-def only_for(form: str, arguments: Mapping[str, tuple[object, Sequence[str]]]) -> None:
-    """Refuse arguments that belong to other forms: by name, the value (None: not given), forms."""
-    for name, (value, homes) in arguments.items():
-        if value is not None and form not in homes:
-            raise ValueError(
-                f"{name}= belongs to form={' or '.join(map(repr, homes))}: leave it out, or name "
-                f"that form."
-            )

@@ -8,37 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privrank.hypotheses.nulltables import public_generator
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.util.solvers import bracket
+from privrank.hypotheses.tails import DetailLaw, noisy_quantiles
 
-__all__ = ["Contrast", "DetailLaw", "contrasts", "half_widths", "noisy_quantiles"]
+__all__ = ["Contrast", "contrasts", "half_widths"]
 
 FloatArray = NDArray[np.float64]
-DetailLaw = DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise
-
-_POINTS, _GROUPS = 2**16, 128
-"""Entries of points of the body of a noise, and groups of similar size they are averaged in."""
-
-_PERIOD, _FARTHEST = 30.0, 8.5
-"""Standard deviations of the whole error after which its distribution is wrapped around, and those
-of its normal part up to which a characteristic function is summed."""
-
-_LEAST = 1.0 / 30.0
-"""Least share of the whole error's standard deviation that the normal part is given."""
-
-_DEVIATIONS = 33
-"""Standard deviations of the normal part at which quantiles are computed; between them a straight
-line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,66 +106,3 @@ def half_widths(
         sds = np.sqrt(weights**2 @ variances)
         found.append(noisy_quantiles(sds, step * np.abs(weights[weights != 0]), law, level))
     return np.array(found)
-
-
-def noisy_quantiles(
-    sds: FloatArray, weights: FloatArray, law: DetailLaw, level: float
-) -> FloatArray:
-    """Return the x with P(|Z + sum_j w_j N_j| > x) = level, for each standard deviation of Z.
-
-    Given the deviations of a normal Z, positive, and what each of several independent draws of the
-    noise, in lattice steps, counts for: N_j is one entry of a draw.
-
-    Notes
-    -----
-    **Statistic.** By the Fourier series of the distribution wrapped around a period of 30 standard
-    deviations of the sum, which moves a tail by less than 1e-12: with phi its characteristic
-    function and h = 2 pi / period, P(|X| <= x) = h x / pi + (2 / pi) sum_k sin(k h x) phi(k h) / k.
-    Noise is taken at its continuous limit. A normal part below a thirtieth of the whole deviation
-    is raised to that, which widens by less than a thousandth. As a function of the deviation of Z
-    the quantile is convex and computed at a few values; lines between them lie less than 1e-3
-    above.
-    """
-    noise = float((weights**2).sum()) * law.variance
-    sds = np.maximum(sds, _LEAST * np.sqrt(sds**2 + noise))
-    known = np.unique(sds)
-    if len(known) > _DEVIATIONS:
-        known = np.linspace(known[0], known[-1], _DEVIATIONS)
-    whole = np.sqrt(known**2 + noise)
-    step = 2.0 * math.pi / (_PERIOD * whole.max())
-    k = np.arange(1, math.ceil(_FARTHEST / (known.min() * step)) + 1)
-    phi = np.exp(-0.5 * np.square(known[:, None] * (k * step)))
-    for weight in np.unique(weights):
-        phi *= _transform(law, weight * step * k) ** int((weights == weight).sum())
-
-    def exceeded(size: FloatArray) -> NDArray[np.bool_]:
-        waves = np.sin(np.outer(size * step, k)) / k
-        outside = 1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1)
-        return np.asarray(outside > level)
-
-    _, high = bracket(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
-    return np.asarray(np.interp(sds, known, high))
-
-
-def _transform(law: DetailLaw, t: FloatArray) -> FloatArray:
-    """Return the characteristic function of one entry of the noise, in lattice steps.
-
-    Noise on a body is a Gamma(m) radius of scale s times an entry u of a uniform point, from a
-    public sample: the mean over u of the real part of (1 - i t s u)^-m.
-    """
-    if law.variance == 0:
-        return np.ones_like(t)
-    if isinstance(law, DiscreteLaplace):
-        return np.asarray(1.0 / (1.0 + np.square(law.scale * t)))
-    angle = np.multiply.outer(t, law.body_scale * _entries(law))
-    size = np.exp(-0.5 * law.items * np.log1p(np.square(angle)))
-    return np.asarray((size * np.cos(law.items * np.arctan(angle))).mean(axis=1))
-
-
-@lru_cache(maxsize=8)
-def _entries(law: ZeroSumLaplace | PermutohedronNoise) -> FloatArray:
-    """Return sizes of entries of points of a distribution's body, root mean squares of groups."""
-    rng = public_generator("bodies of details", law.items)
-    entries = np.sort(np.abs(law.bodies(math.ceil(_POINTS / law.items), rng)).ravel())
-    even = entries[: len(entries) // _GROUPS * _GROUPS].reshape(_GROUPS, -1)
-    return np.asarray(np.sqrt(np.square(even).mean(axis=1)))

@@ -1,4 +1,15 @@
-"""Tails of a normal variable plus the noise of one net win, or of two that are compared."""
+"""Tails and quantiles of a normal variable plus privacy noise, for every distribution of noise.
+
+Whatever a p-value or an interval is of, its error is a normal variable Z, from sampling, plus noise
+N, independent of it and symmetric. What is known of N decides how the two are put together:
+
+- Laplace noise of one or two numbers: in closed form (:func:`normal_laplace_tail`).
+- Gaussian noise, or a sum of many numbers: a normal variable, of a random variance if need be.
+- Noise as a mixture of sizes of either sign: :func:`mixture_tail`. Of a zero-sum vector, which is a
+  Gamma(m) radius times a uniform point of a body (:mod:`privrank.privacy.netnoise`), the sizes come
+  from public points of the body (:func:`public_points`) and the exact distribution of the radius.
+- A sum of several draws: by its characteristic function (:func:`noisy_quantiles`).
+"""
 
 from __future__ import annotations
 
@@ -7,68 +18,160 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainccinv, ndtr
+from scipy.special import erfcx, gammaincc, gammainccinv, ndtr
 
-from privrank.hypotheses.nulls import normal_laplace_tail
 from privrank.hypotheses.nulltables import public_generator
-from privrank.privacy.knorm import PermutohedronNoise
+from privrank.hypotheses.publicnoise import BodyLaw, body_points, body_scale, cube_radii
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.zerosum import ZeroSumLaplace
-from privrank.util.solvers import hermite
+from privrank.util.solvers import bracket
 
-__all__ = ["noisy_tail"]
+__all__ = [
+    "BordaLaw",
+    "DetailLaw",
+    "PairLaw",
+    "difference_tail",
+    "difference_variance",
+    "mixture_tail",
+    "noisy_quantiles",
+    "noisy_tail",
+    "normal_laplace_tail",
+    "permutohedra",
+    "public_points",
+]
 
 FloatArray = NDArray[np.float64]
 
-_POINTS, _GROUPS, _RADII = 2**15, 64, 24
-"""Pairs of entries of points of a body, groups they are averaged in, and values of the radius."""
+DetailLaw = DiscreteLaplace | BodyLaw
+PairLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise
+BordaLaw = PairLaw | PermutohedronNoise
 
-_RATIOS = 256
-"""Ratios of two items' weights that are told apart."""
+_SPAN = 1e-4
+"""Least relative half distance of two squared scales in a divided difference."""
+
+_PAIRS, _RATIOS = 2**16, 128
+"""Pairs of entries of points of a body, and ratios of two weights that are told apart."""
+
+_FINE, _OCTAVES, _GRID = 16, 50, 128
+"""Sizes that stand for noise: so many until the probability beyond has halved, so many times; and
+values between which a distribution function is interpolated."""
 
 _BLOCK = 2**21
 """Normal probabilities that are held at a time."""
 
+_ENTRIES, _GROUPS = 2**16, 128
+"""Entries of points of a body, and groups of similar size they are averaged in, for quantiles."""
 
-ZeroSum = ZeroSumLaplace | PermutohedronNoise
+_PERIOD, _FARTHEST = 30.0, 8.5
+"""Standard deviations of the whole error after which its distribution is wrapped around, and those
+of its normal part up to which a characteristic function is summed."""
 
+_LEAST = 1.0 / 30.0
+"""Least share of the whole error's standard deviation that the normal part is given."""
 
-@lru_cache(maxsize=8)
-def _sample(law: ZeroSum) -> FloatArray:
-    """Return pairs of entries of public random points of a distribution's body, shape (2, ...)."""
-    pairs = law.items // 2
-    generator = public_generator("noise bodies", law.items, _POINTS)
-    points = law.bodies(math.ceil(_POINTS / pairs), generator)[:, : 2 * pairs]
-    return np.array([points[:, ::2].ravel(), points[:, 1::2].ravel()])
+_DEVIATIONS = 33
+"""Standard deviations of the normal part at which quantiles are computed; between them a straight
+line."""
 
+_CELLS, _FEWEST, _MOST = 2**21, 20, 20_000
+"""Cells of the points of a permutohedron that are drawn; the fewest points, and the most."""
 
-@lru_cache(maxsize=8)
-def _single(law: ZeroSum) -> FloatArray:
-    """Return the sizes of one entry of a point of the body, group by group."""
-    return _grouped(np.sort(np.abs(_sample(law)).ravel()))
-
-
-def _grouped(sizes: FloatArray) -> FloatArray:
-    """Return the root mean squares of groups of sorted sizes along the last axis."""
-    even = sizes[..., : sizes.shape[-1] // _GROUPS * _GROUPS]
-    groups = even.reshape(*sizes.shape[:-1], _GROUPS, -1)
-    return np.asarray(np.sqrt(np.square(groups).mean(axis=-1)))
+_SIZES, _RADII, _REACH = 200, 29, 7.0
+"""Sizes of a difference of their entries and values of the radius that are told apart, and standard
+deviations out to which a normal variable is integrated; half of one at a step."""
 
 
-def _differences(law: ZeroSum, ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return sizes of N_1 - ratio N_2, group by group, for some ratios, and which belongs to each.
+def mixture_tail(x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatArray) -> FloatArray:
+    """Return P(|Z + N| > x) for Z normal and N of one of these sizes, of either sign.
 
-    Items compared equally often have the ratio 1. Where there are many ratios each takes the
-    nearest of some that are spread evenly over their logarithms, a few thousandths apart.
+    Parameters
+    ----------
+    x : ndarray, shape (rows,)
+        Where to evaluate the two-sided tails.
+    sd : ndarray, shape (rows,) or (rows, sizes)
+        Standard deviations of Z, which may differ between sizes.
+    sizes : ndarray, shape (rows, sizes) or (sizes,)
+        Sizes of N.
+    share : ndarray, shape (sizes,)
+        Their probabilities.
     """
-    known, which = np.unique(ratio, return_inverse=True)
-    if len(known) > _RATIOS:
-        grid = np.geomspace(known[0], known[-1], _RATIOS)
-        which = np.searchsorted(np.sqrt(grid[1:] * grid[:-1]), ratio)
-        known = grid
-    left, right = _sample(law)
-    return np.array([_grouped(np.sort(np.abs(left - r * right))) for r in known]), which.ravel()
+    x, sd = x[:, None], sd if sd.ndim == 2 else sd[:, None]
+    return np.asarray((ndtr((sizes - x) / sd) + ndtr((-sizes - x) / sd)) @ share)
+
+
+def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> FloatArray:
+    """Return P(Z + L > x) for Z normal(0, sd^2) and L Laplace(scale), x >= 0.
+
+    P(Z > x) + (e^{-x/b} P(Z < x - sd^2/b) e^{s} - e^{x/b} P(Z > x + sd^2/b) e^{s}) / 2 with
+    s = sd^2 / (2 b^2). The scaled function erfcx keeps the products of huge and tiny factors in
+    range: with a normal density factored out, e^{s +- x/b} P(Z > ...) = e^{-z^2/2} erfcx(...) / 2.
+    """
+    z = x / sd
+    shift = sd / scale
+    density = np.exp(-0.5 * z * z)
+    far = 0.25 * density * erfcx((z + shift) / np.sqrt(2.0))
+    near_argument = (shift - z) / np.sqrt(2.0)
+    # e^{s - x/b} P(Z < x - sd^2/b); for a positive argument through erfcx, else directly
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.where(
+            near_argument > 0,
+            0.25 * density * erfcx(np.maximum(near_argument, 0.0)),
+            0.5 * np.exp(np.minimum(0.5 * shift * shift - x / scale, 0.0)) * ndtr(z - shift),
+        )
+    return np.asarray(ndtr(-z) + near - far)
+
+
+def normal_laplace_tail(
+    x: float | FloatArray, sd: float | FloatArray, scales: tuple[float | FloatArray, ...]
+) -> FloatArray:
+    """Return P(|Z + L_1 + ... | > x) for a centred normal plus at most two Laplace variables.
+
+    Parameters
+    ----------
+    x : float or ndarray
+        Where to evaluate the two-sided tail; at least 0.
+    sd : float or ndarray
+        Standard deviation of the normal part; positive.
+    scales : tuple of zero, one or two floats or ndarrays
+        Scales of the independent Laplace variables; 0 means absent.
+
+    Returns
+    -------
+    ndarray
+        Two-sided tail probabilities.
+
+    Notes
+    -----
+    **Null.** In their squared scales, two Laplace variables are a divided difference of one: the
+    characteristic function 1 / ((1 + s_1 t^2) (1 + s_2 t^2)) splits into partial fractions. Nearly
+    equal scales are set apart symmetrically, which moves the probability by less than 10^-7.
+    """
+    x, sd = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(sd, dtype=float))
+    tail = np.asarray(2.0 * ndtr(-x / sd))
+    present = [np.broadcast_to(np.asarray(b, dtype=float), x.shape) for b in scales]
+    if not present or all(np.all(b == 0) for b in present):
+        return tail
+    floor = 1e-9 * sd
+    big = np.maximum(present[0], floor)
+    if len(present) == 1:
+        return np.asarray(2.0 * _one_laplace_tail(x, sd, big))
+    # T_2 = (s_1 T_1(s_1) - s_2 T_1(s_2)) / (s_1 - s_2) with squared scales s: a divided difference,
+    # which for nearly equal scales is taken over a small span around their mean
+    squares = np.maximum(present[0], floor) ** 2, np.maximum(present[1], floor) ** 2
+    middle = 0.5 * (squares[0] + squares[1])
+    half = np.maximum(0.5 * np.abs(squares[0] - squares[1]), _SPAN * middle)
+    high, low = middle + half, np.maximum(middle - half, 0.5 * floor**2)
+    difference = high * _one_laplace_tail(x, sd, np.sqrt(high)) - low * _one_laplace_tail(
+        x, sd, np.sqrt(low)
+    )
+    return np.asarray(np.clip(difference / half, 0.0, 1.0))
+
+
+@lru_cache(maxsize=8)
+def public_points(law: BodyLaw, draws: int, name: str) -> FloatArray:
+    """Return public uniform points of a distribution's body, shape (draws, m), by a name."""
+    return body_points(law, draws, public_generator(name, law.items))
 
 
 def noisy_tail(
@@ -85,11 +188,7 @@ def noisy_tail(
     Notes
     -----
     **Null.** Discrete Laplace and Gaussian noise are taken at their continuous limits, in closed
-    form. A vector that sums to zero is a Gamma(m) radius times a uniform point of a body, whatever
-    the body (:mod:`privrank.privacy.zerosum`). The radius, which carries the far tail, enters by
-    quadrature: it is a smooth function of a normal variable. The point is bounded, and enters by a
-    public sample, the same for all pairs, as all items are alike; averaged within groups of similar
-    size, in the mean square.
+    form. The noise of a vector that sums to zero is a mixture of sizes (:func:`_sizes`).
     """
     x, sd, first = np.broadcast_arrays(x, sd, first)
     if isinstance(law, DiscreteLaplace):
@@ -98,20 +197,205 @@ def noisy_tail(
     if isinstance(law, DiscreteGaussian):
         lengths = first**2 + (0.0 if second is None else np.square(second))
         return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + law.variance * lengths)))
-    nodes, weights = hermite(_RADII)
-    radii = law.body_scale * gammainccinv(law.items, ndtr(-nodes))
-    weights = weights / weights.sum()
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
-    if second is None:
-        sizes, which = _single(law)[None, :], np.zeros(x.size, dtype=np.int64)
-    else:
-        sizes, which = _differences(law, np.broadcast_to(second, x.shape).ravel() / a)
+    ratio = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel() / a
+    known, which = _told_apart(ratio)
+    tables = [_sizes(law, float(each)) for each in known]
+    sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
+    share = -np.diff(_beyond(), append=0.0)
     out = np.empty(x.size)
-    block = max(1, _BLOCK // (_GROUPS * _RADII))
+    block = max(1, _BLOCK // len(share))
     for start in range(0, x.size, block):
         here = slice(start, start + block)
-        size = (a[here, None] * sizes[which[here]])[:, :, None] * radii
-        t, e = gap[here, None, None], error[here, None, None]
-        tails = ndtr((size - t) / e) + ndtr((-size - t) / e)
-        out[here] = (tails @ weights).mean(axis=1)
+        row, weight = which[here], a[here, None]
+        spread = np.hypot(error[here, None], weight * widths[row])
+        out[here] = mixture_tail(gap[here], spread, weight * sizes[row], share)
     return np.asarray(out.reshape(x.shape))
+
+
+def _told_apart(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return the ratios of two weights that are told apart, and which of them each ratio is.
+
+    Items compared equally often have the ratio 1. Where there are many ratios each takes the
+    nearest of some that are spread evenly over their logarithms, about a hundredth apart.
+    """
+    known, which = np.unique(ratio, return_inverse=True)
+    if len(known) > _RATIOS:
+        grid = np.geomspace(known[0], known[-1], _RATIOS)
+        return grid, np.searchsorted(np.sqrt(grid[1:] * grid[:-1]), ratio)
+    return known, which.ravel()
+
+
+def _beyond() -> FloatArray:
+    """Return the probabilities beyond the lower ends of the sizes that stand for noise."""
+    return np.asarray(2.0 ** (-np.arange(_FINE * _OCTAVES) / _FINE))
+
+
+@lru_cache(maxsize=4 * _RATIOS)
+def _sizes(law: BodyLaw, ratio: float) -> tuple[FloatArray, FloatArray]:
+    """Return sizes of N_1 - ratio N_2 for two entries of a draw, and their standard deviations.
+
+    Notes
+    -----
+    **Null.** Given a point of the body, P(|N_1 - ratio N_2| > t) is the Gamma(m) tail at t / u, u
+    the size of the difference of its entries. That is averaged over public points, the same for all
+    pairs, as all items are alike; points are taken in groups of similar size, in the mean square,
+    which become as small as a single point where u is largest, as far tails come from there. The
+    quantiles at the probabilities of :func:`_beyond`, so close that no tail is off by more than a
+    few per cent, bound the sizes; each stands for a uniform variable between two of them.
+    """
+    pairs, m = law.items // 2, law.items
+    points = public_points(law, math.ceil(_PAIRS / pairs), "noise bodies")[:, : 2 * pairs]
+    sizes = np.sort(np.abs(points[:, ::2] - ratio * points[:, 1::2]).ravel())
+    left = np.ceil(len(sizes) * 2.0 ** (-np.arange(4.0 * math.log2(len(sizes)) + 1.0) / 4.0))
+    starts = np.unique(len(sizes) - left.astype(np.int64))
+    count = np.diff(starts, append=len(sizes))
+    scale = body_scale(law) * np.sqrt(np.add.reduceat(sizes**2, starts) / count)
+    t = np.linspace(0.0, scale.max() * gammainccinv(m, 1e-16), _GRID)
+    tail = gammaincc(m, t[:, None] / scale) @ (count / len(sizes))
+    log_tail = np.log(np.maximum(tail, 1e-300))
+    ends = np.interp(np.log(np.append(_beyond(), 2.0**-_OCTAVES)), log_tail[::-1], t[::-1])
+    return 0.5 * (ends[1:] + ends[:-1]), np.diff(ends) / math.sqrt(12.0)
+
+
+def noisy_quantiles(
+    sds: FloatArray, weights: FloatArray, law: DetailLaw, level: float
+) -> FloatArray:
+    """Return the x with P(|Z + sum_j w_j N_j| > x) = level, for each standard deviation of Z.
+
+    Given the deviations of a normal Z, positive, and what each of several independent draws of the
+    noise, in lattice steps, counts for: N_j is one entry of a draw.
+
+    Notes
+    -----
+    **Statistic.** By the Fourier series of the distribution wrapped around a period of 30 standard
+    deviations of the sum, which moves a tail by less than 1e-12: with phi its characteristic
+    function and h = 2 pi / period, P(|X| <= x) = h x / pi + (2 / pi) sum_k sin(k h x) phi(k h) / k.
+    Noise is taken at its continuous limit. A normal part below a thirtieth of the whole deviation
+    is raised to that, which widens by less than a thousandth. As a function of the deviation of Z
+    the quantile is convex and computed at a few values; lines between them lie less than 1e-3
+    above.
+    """
+    noise = float((weights**2).sum()) * law.variance
+    sds = np.maximum(sds, _LEAST * np.sqrt(sds**2 + noise))
+    known = np.unique(sds)
+    if len(known) > _DEVIATIONS:
+        known = np.linspace(known[0], known[-1], _DEVIATIONS)
+    whole = np.sqrt(known**2 + noise)
+    step = 2.0 * math.pi / (_PERIOD * whole.max())
+    k = np.arange(1, math.ceil(_FARTHEST / (known.min() * step)) + 1)
+    phi = np.exp(-0.5 * np.square(known[:, None] * (k * step)))
+    for weight in np.unique(weights):
+        phi *= _transform(law, weight * step * k) ** int((weights == weight).sum())
+
+    def exceeded(size: FloatArray) -> NDArray[np.bool_]:
+        waves = np.sin(np.outer(size * step, k)) / k
+        outside = 1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1)
+        return np.asarray(outside > level)
+
+    _, high = bracket(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
+    return np.asarray(np.interp(sds, known, high))
+
+
+def _transform(law: DetailLaw, t: FloatArray) -> FloatArray:
+    """Return the characteristic function of one entry of the noise, in lattice steps.
+
+    Noise on a body is a Gamma(m) radius of scale s times an entry u of a uniform point, from a
+    public sample: the mean over u of the real part of (1 - i t s u)^-m.
+    """
+    if law.variance == 0:
+        return np.ones_like(t)
+    if isinstance(law, DiscreteLaplace):
+        return np.asarray(1.0 / (1.0 + np.square(law.scale * t)))
+    angle = np.multiply.outer(t, body_scale(law) * _entries(law))
+    size = np.exp(-0.5 * law.items * np.log1p(np.square(angle)))
+    return np.asarray((size * np.cos(law.items * np.arctan(angle))).mean(axis=1))
+
+
+@lru_cache(maxsize=8)
+def _entries(law: BodyLaw) -> FloatArray:
+    """Return sizes of entries of points of a distribution's body, root mean squares of groups."""
+    points = public_points(law, math.ceil(_ENTRIES / law.items), "bodies of details")
+    entries = np.sort(np.abs(points).ravel())
+    even = entries[: len(entries) // _GROUPS * _GROUPS].reshape(_GROUPS, -1)
+    return np.asarray(np.sqrt(np.square(even).mean(axis=1)))
+
+
+def difference_variance(law: BordaLaw, items: int, pairs: bool) -> float:
+    """Return the variance of the noise in the difference of two Borda totals, in squared steps.
+
+    The noise is in the pair counts, whose rows are summed up, or (not `pairs`) in the totals.
+
+    Notes
+    -----
+    **Statistic.** With variance v per count, two row sums share one pair, which enters with both
+    signs, and differ in 2 (m - 2) others: (4 + 2 (m - 2)) v = 2 m v. Two totals with independent
+    noise: 2 v. K-norm noise adds up to 0 and treats all items alike, so two of its coordinates have
+    the covariance -v / (m - 1).
+    """
+    if pairs:
+        return 2.0 * items * law.variance
+    alike = isinstance(law, PermutohedronNoise)
+    return 2.0 * law.variance * (items / (items - 1) if alike else 1.0)
+
+
+def difference_tail(
+    law: BordaLaw, step: float, items: int, pairs: bool, x: FloatArray, sd: FloatArray
+) -> FloatArray:
+    """Return P(|Z + noise| > x) for the noise in the difference of two Borda totals.
+
+    The noise, of which a lattice step counts `step`, is that of :func:`difference_variance`.
+
+    Notes
+    -----
+    **Null.** K-norm noise is a Gamma(m) radius, by quadrature, times a uniform point of a body, by
+    a public sample of the differences of its entries, rounded up. A row sum of cube noise is, given
+    the radius, a sum of independent uniform variables, taken as normal with its variance, which has
+    the heavier tails. Laplace noise is a normal variable with a variance drawn from an exponential
+    distribution.
+    """
+    if isinstance(law, PermutohedronNoise):
+        sizes, share = _body_differences(items)
+        return mixture_tail(x, sd, step / law.rate * sizes, share)
+    noise, share = np.array([difference_variance(law, items, pairs)]), np.ones(1)
+    if pairs:
+        noise, share = _row_variances(law, items)
+    spread = np.sqrt(sd[:, None] ** 2 + step**2 * noise)
+    return np.asarray(2.0 * ndtr(-x[:, None] / spread) @ share)
+
+
+def permutohedra(items: int) -> FloatArray:
+    """Return public uniform points of twice the permutohedron, shape (draws, m)."""
+    draws = min(max(_CELLS // items**2, _FEWEST), _MOST)
+    return public_points(PermutohedronNoise(items, 2.0**-10, 1), draws, "permutohedra")
+
+
+@lru_cache(maxsize=8)
+def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
+    """Return sizes of the difference of two entries of K-norm noise at rate 1, and their masses."""
+    first, second = np.triu_indices(items, 1)
+    count = np.zeros(_SIZES)
+    for point in permutohedra(items):
+        size = np.abs(point[first] - point[second]) * (0.5 * _SIZES / (items - 1))
+        count += np.bincount(np.minimum(size.astype(np.int64), _SIZES - 1), minlength=_SIZES)
+    ends = np.arange(1, _SIZES + 1) * (2.0 * (items - 1) / _SIZES)
+    # the trapezoidal rule, which is exact to double precision for normal densities at such steps
+    nodes = np.linspace(-_REACH, _REACH, _RADII)
+    weights = np.exp(-0.5 * nodes**2)
+    radii = gammainccinv(items, ndtr(-nodes))
+    mass = np.outer(count / count.sum(), weights / weights.sum())
+    return np.outer(ends, radii).ravel(), mass.ravel()
+
+
+def _row_variances(law: BordaLaw, items: int) -> tuple[FloatArray, FloatArray]:
+    """Return variances of the difference of two row sums of noise, with their probabilities."""
+    if isinstance(law, CubeNoise) and law.variance > 0:
+        radii, mass = cube_radii(law)
+        return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
+    if isinstance(law, DiscreteLaplace) and law.variance > 0:
+        rng = public_generator("Laplace variances", items)
+        shared, others = rng.exponential(size=4000), np.zeros(4000)
+        if items > 2:
+            others = rng.gamma(2.0 * (items - 2), size=4000)
+        return law.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)
+    return np.array([difference_variance(law, items, True)]), np.ones(1)

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.directions import contrast_directions, expected_answers
+from privrank.bradley_terry.dependence import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.linear import check_identified

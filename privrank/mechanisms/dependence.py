@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.directions import Directions
+from privrank.bradley_terry.dependence import Directions
 from privrank.encode.encoded import Encoded
 from privrank.plans.dependence import FINE, STEPS
 from privrank.release.survey import Design

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from privrank.consensus.intervals import difference_variance
 from privrank.consensus.rules import Rule
+from privrank.hypotheses.tails import difference_variance
 from privrank.plans.excess import (
     PAIR_KINDS,
     Kind,

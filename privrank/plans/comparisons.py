@@ -9,8 +9,8 @@ from typing import Literal
 
 from scipy.optimize import minimize_scalar
 
+from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
-from privrank.bradley_terry.ridge import default_ridge, nominal_information
 from privrank.distributions.links import LOGIT, Link
 from privrank.plans.choice import BALANCED, DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
 from privrank.plans.dependence import Dependence, Form, asked_form, choose_form

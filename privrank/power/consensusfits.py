@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from privrank.aggregation import planned
 from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import by_score, kemeny_score
+from privrank.consensus.orders import by_score, kemeny, kemeny_score
 from privrank.consensus.rules import consensus_of
 from privrank.consensus.statements import PairVotes, RandomReports, statements_of
 from privrank.distributions.kendall import pair_probability

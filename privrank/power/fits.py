@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privrank.bradley_terry.directions import contrast_directions, expected_answers
+from privrank.bradley_terry.dependence import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import Estimate, covariance, estimate, response
 from privrank.bradley_terry.fit import fit_ridge
 from privrank.bradley_terry.inference import Inference
@@ -23,6 +23,7 @@ from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.publicnoise import simulated
 from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.mechanisms.objective import certified_worths
 from privrank.mechanisms.spend import draw
@@ -375,7 +376,7 @@ class Fits:
         if PAIR_COUNTS in noise and NET in noise:
             part = self.plan.parts[PAIR_COUNTS]
             assert part.noise is not None
-            others = part.noise.simulate((_OTHERS, len(half)), rng)
+            others = simulated(part.noise, (_OTHERS, len(half)), rng)
             by_pair -= half * np.vstack((noise[PAIR_COUNTS], part.step * others))
         if equations.edge_law.scale > 0:
             drawn = equations.edge_law.simulate((_OTHERS, noise[WINS].size), rng)
@@ -384,7 +385,7 @@ class Fits:
         moved = by_pair @ answers.ends
         if equations.item_variance > 0:
             own = 0.5 * noise[NET] if NET in noise else noise[WORTHS]
-            others = equations.item_law.simulate((_OTHERS, len(self.worths)), rng)
+            others = simulated(equations.item_law, (_OTHERS, len(self.worths)), rng)
             moved += np.vstack((own, equations.item_step * others))
         exact = answers.mean / self._gain
         information = _by_item(answers.ends, 0.25 * answers.count * (1.0 - exact**2))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import math
 import os
+from datetime import UTC, datetime
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NoReturn, Self
 
-from privrank.privacy.ledgerfile import FORMAT, LedgerFile
+from privrank.privacy.ledgertable import FORMAT, LedgerTable, Record
 from privrank.privacy.spendings import (
-    Disk,
-    Memory,
     Spending,
     checked,
     fields,
-    foreign,
     number,
     read_spending,
     record_of,
@@ -77,13 +76,23 @@ class BudgetExceeded(Exception):
     """A fit asked for more than its budget has left; no data were read and no noise was drawn."""
 
 
+@lru_cache(maxsize=1024)
 def _exact(value: float) -> Fraction | float:
     """Return the decimal a person would have typed, so that ten times 0.1 is 1."""
     return value if math.isinf(value) else Fraction(repr(value))
 
 
-def _opened(path: object, asked: dict[str, str | None]) -> LedgerFile:
-    """Return the file of a ledger, made if it is new, if its facts are those asked for."""
+def _foreign(name: str, error: Exception) -> NoReturn:
+    """Refuse a ledger whose lines are whole but are none that a fit wrote."""
+    reason = str(error).removesuffix(".")
+    raise ValueError(
+        f"the ledger {name!r} holds what no fit wrote ({reason}): restore it as it was after the "
+        f"last fit."
+    ) from None
+
+
+def _opened(path: object, asked: dict[str, str | None]) -> LedgerTable:
+    """Return the table of a ledger on disk, made if it is new, if its facts are those asked for."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
         raise TypeError(
@@ -97,20 +106,20 @@ def _opened(path: object, asked: dict[str, str | None]) -> LedgerFile:
     given = {key: value for key, value in asked.items() if value is not None}
     usual = {"label": Path(name).stem, "epsilon": "", "delta": "0.0", "unit": "row"}
     header = {"format": FORMAT} | usual | given if "epsilon" in given else None
-    file = LedgerFile(name, header)
+    table, name = LedgerTable(name, header), os.path.basename(name)
+    facts = table.header
     try:
-        fields(tuple(file.header.items()), ("format", *usual), "its first record")
-        _total(file.header)
+        fields(tuple(facts.items()), ("format", *usual), "its first record")
+        _total(facts)
     except (TypeError, ValueError) as error:
-        foreign(name, error)
+        _foreign(name, error)
     for key, value in given.items():
-        if file.header.get(key) != value:
+        if facts[key] != value:
             raise ValueError(
-                f"the ledger {os.path.basename(name)!r} was made with {key} "
-                f"{file.header.get(key)!r}, not {value!r}: leave {key}= out, or give another data "
-                f"set a ledger of its own."
+                f"the ledger {name!r} was made with {key} {facts[key]!r}, not {value!r}: leave "
+                f"{key}= out, or give another data set a ledger of its own."
             )
-    return file
+    return table
 
 
 def _total(facts: dict[str, str]) -> tuple[float, float, Unit]:
@@ -132,11 +141,10 @@ class Ledger:
     **Privacy.** Basic composition: releases that are (epsilon_k, delta_k)-private are together
     (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
     Sums are exact, in the decimals the caller typed. A reservation is made before the data are
-    read, and it stands when the fit fails afterwards. There is one ledger: whoever keeps the
-    spendings, memory (:class:`privrank.privacy.spendings.Memory`) or a file
-    (:class:`privrank.privacy.ledgerfile.LedgerFile`), lets one reservation at a time read them
-    all, and add its own if the total covers it. A budget cannot be copied or pickled. Two that
-    were read from one JSON text are two, which know nothing of each other.
+    read, and it stands when the fit fails afterwards. There is one ledger: its table, in memory or
+    in a file (:class:`privrank.privacy.ledgertable.LedgerTable`), lets one reservation at a time
+    read all spendings, and add its own if the total covers it. A budget cannot be copied or
+    pickled. Two that were read from one JSON text are two, which know nothing of each other.
 
     `composed` is a report, which admits nothing. A release that is a-private without delta is
     a^2 / 2 zero-concentrated private, Gaussian noise of scale w for l2 sensitivity s is
@@ -147,7 +155,7 @@ class Ledger:
     their deltas would add up: that is not proved here, so fits are admitted by basic composition.
     """
 
-    __slots__ = ("_delta", "_epsilon", "_file", "_keeper", "_unit")
+    __slots__ = ("_delta", "_epsilon", "_label", "_table", "_unit")
 
     def __init__(
         self,
@@ -164,19 +172,19 @@ class Ledger:
             "delta": None if delta is None else str(check_delta(delta)),
             "unit": None if unit is None else check_choice("unit", unit, Unit),
         }
-        facts = {"delta": "0.0", "unit": "row"} | {k: v for k, v in asked.items() if v is not None}
-        self._file: LedgerFile | None = None
-        self._keeper: Memory | Disk
         if path is not None:
-            self._file = _opened(path, asked)
-            facts, self._keeper = self._file.header, Disk(self._file, self._check_covered)
+            self._table = _opened(path, asked)
         elif label is not None:
             raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
         elif epsilon is None:
             raise TypeError("epsilon must be given: it is the total that all fits may spend.")
         else:
-            self._keeper = Memory()
+            usual = {"format": FORMAT, "delta": "0.0", "unit": "row"}
+            given = {key: value for key, value in asked.items() if value is not None}
+            self._table = LedgerTable(None, usual | given)
+        facts = self._table.header
         self._epsilon, self._delta, self._unit = _total(facts)
+        self._label = facts.get("label")
 
     @property
     def epsilon(self) -> float:
@@ -196,17 +204,17 @@ class Ledger:
     @property
     def path(self) -> Path | None:
         """The file of a ledger on disk."""
-        return None if self._file is None else Path(self._file.path)
+        return None if self._table.path is None else Path(self._table.path)
 
     @property
     def label(self) -> str | None:
         """The data set, for a ledger on disk."""
-        return None if self._file is None else self._file.header["label"]
+        return self._label
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
         """The ledger, oldest first; one on disk is read each time."""
-        return self._keeper.spendings()
+        return self._read(self._table.records())
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -265,12 +273,23 @@ class Ledger:
         epsilon, delta = self._totals(spendings)
         return epsilon <= _exact(self._epsilon) and delta <= _exact(self._delta)
 
-    def _check_covered(self, spendings: tuple[Spending, ...]) -> None:
-        """Refuse what no ledger holds, as each spending was entered only if the total covered it.
+    def _read(self, records: tuple[Record, ...]) -> tuple[Spending, ...]:
+        """Return the spendings of a table, or refuse what no ledger holds.
 
-        A line that a crash left counts in every later reading or in none, so that it is no
-        exception.
+        Each spending was entered only if the total covered it. A line that a crash left counts in
+        every later reading or in none, so that it is no exception.
         """
+        try:
+            lines = tuple(
+                read_spending(tuple((key, text) for key, text in line.items() if key != "label"))
+                for line in records
+            )
+            self._check_covered(lines)
+        except (TypeError, ValueError) as error:
+            _foreign(os.path.basename(self._table.path or ""), error)
+        return lines
+
+    def _check_covered(self, spendings: tuple[Spending, ...]) -> None:
         if not self._covers(spendings):
             raise ValueError("the spendings add up to more than the total.")
 
@@ -331,7 +350,8 @@ class Ledger:
                 f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."
             )
         line = checked(by, epsilon, delta, rho, released)
-        with self._keeper.held() as (spendings, enter):
+        with self._table.held() as (records, add):
+            spendings = self._read(records)
             if not self._covers((*spendings, line)):
                 left_epsilon, left_delta = self._left(spendings)
                 raise BudgetExceeded(
@@ -339,7 +359,11 @@ class Ledger:
                     f"has epsilon {left_epsilon:g}, delta {left_delta:g} left of "
                     f"{self._epsilon:g}, {self._delta:g}: nothing was read or drawn."
                 )
-            enter(line)
+            if self._label is None:
+                add(record_of(line))
+            else:
+                now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+                add({"date": now, "label": self._label, **record_of(line)})
 
     def to_json(self) -> str:
         """Return the ledger as JSON text."""
@@ -385,12 +409,12 @@ class Ledger:
             budget._check_covered(spendings)
         except (TypeError, ValueError) as error:
             raise ValueError(f"text must be a ledger written by to_json(), but {error}") from None
-        budget._keeper = Memory(spendings)
+        budget._table = LedgerTable(None, budget._table.header, tuple(map(record_of, spendings)))
         return budget
 
     def __repr__(self) -> str:
         """Show total and what is left."""
-        place = "" if self._file is None else f"{os.path.basename(self._file.path)!r}, "
+        place = "" if self.path is None else f"{self.path.name!r}, "
         left = self.left
         return (
             f"Budget({place}epsilon={self._epsilon:g}, delta={self._delta:g}, "

@@ -1,14 +1,20 @@
-"""Noise shaped like what one ranking can change: a cube for pair counts, a permutohedron for Borda.
+"""K-norm noise on whole numbers: a cube for pair counts, a permutohedron for Borda totals.
 
-Both distributions are K-norm mechanisms made of integers only: a radius (`radius.Radius`, where the
-privacy of all such distributions is proved), then a uniform lattice point of the body of that
-radius.
+Bodies B_0, B_1, ... of lattice points grow so that one unit can move a point of B_k no further than
+into B_(k+s). A radius R is drawn with P(R = k) proportional to |B_k| exp(-rate k), then a uniform
+point of B_R. So a point x has probability proportional to the sum of exp(-rate k) over the k with
+x in B_k.
+
+**Privacy.** Let v_k = P(R = k) / |B_k|, so that P(x) is the sum of v_k over the k with x in B_k.
+If x in B_k implies x + d in B_(k+1), and v_k <= e^r v_(k+1) for all k of the support, then
+P(x) <= e^r times the sum of v_(k+1) over those k, which is at most e^r P(x + d). Over s steps the
+loss is r s. The support may start anywhere, and v may fall more slowly than exp(-rate k): the
+radius is drawn from whole-number weights for which this chain of inequalities holds exactly.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -16,26 +22,123 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtr, ndtri
+from scipy.special import gammaln
 
-from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each
-from privrank.privacy.radius import Radius, step_rate
+from privrank.privacy.noise import DiscreteLaplace, clipped_sum, draw_below, draw_one_each
 
 __all__ = [
+    "SLACK",
     "CubeNoise",
     "PermutohedronNoise",
+    "Radius",
     "permutohedron_moment",
     "spanning_tree",
+    "step_rate",
     "tree_point",
 ]
 
 IntArray = NDArray[np.int64]
 
-_RADII = 4000
-"""Radii over which the distribution of a coordinate is summed up."""
+SLACK = 2.0**-26
+"""Privacy loss per step set aside for rounding the weights of the radius."""
 
-_CELLS = 2**22
-"""Cells of the tables of paths that are held at a time."""
+_MASS_BITS, _TAIL_BITS = 41, 13
+"""The largest weight of a radius is 2^41; those below 2^28 are left to the tail."""
+
+_LARGEST_TABLE, _LARGEST_RADIUS = 2**21, 2**29
+"""So that the weights add up to at most 2^62, and coordinates keep to 32 bits."""
+
+
+def step_rate(sensitivity: int, epsilon: float) -> float:
+    """Return the nominal rate per step: rate + SLACK is at most epsilon / sensitivity."""
+    rate = math.nextafter(epsilon, 0.0) / sensitivity * (1.0 - 2.0**-50) - SLACK
+    if rate <= 10 * SLACK:
+        raise ValueError(
+            f"epsilon is too small for this statistic: the noise would not fit integers with a "
+            f"margin (got epsilon {epsilon}); use a larger epsilon."
+        )
+    return rate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Radius:
+    """Whole numbers k >= start with P(k) nearly proportional to (k + offset)^dimension e^(-rate k).
+
+    `weights` are whole numbers for the radii low, low + 1, ...; above, a geometric tail of total
+    weight `tail` and the given ratio.
+
+    Notes
+    -----
+    **Privacy.** The bodies have |B_k| = c (k + offset)^dimension points. Rounding to a whole number
+    moves no weight of the table by more than 2^-29 of it, as none is below 2^28, and logarithms
+    are computed to 2^-36: v_k / v_(k+1) is at most e^(rate + SLACK). At its upper end K the ratio
+    of the tail is at least e^-rate (1 + 1 / (K + offset))^dimension, which is e^-rate
+    |B_(K+1)| / |B_K| and at least e^-rate |B_(k+1)| / |B_k| for all k >= K; and its total is
+    rounded up to a whole number. So v_k <= e^rate v_(k+1) from K on.
+    """
+
+    low: int
+    weights: IntArray
+    tail: int
+    scale: float
+
+    @classmethod
+    def build(cls, offset: float, dimension: int, rate: float) -> Radius:
+        """Return the distribution for bodies of (k + offset)^dimension points, up to a factor."""
+        start = 0 if offset > 0 else 1
+        mode = max(dimension / rate - offset, float(start))
+        spread = (math.sqrt(dimension) + 1.0) / rate
+        low, high = max(start, math.floor(mode - 8 * spread)), math.ceil(mode + 16 * spread) + 1
+        if high - low > _LARGEST_TABLE or high > _LARGEST_RADIUS:
+            raise ValueError(
+                f"epsilon is too small for this many items: the noise would have a radius of "
+                f"{mode:.0f} lattice steps, at {rate:.3g} of privacy loss each; use a larger "
+                f"epsilon, or fewer rows per respondent."
+            )
+        k = np.arange(low, high + 1)
+        # relative to the mode, so that no large logarithm is rounded
+        log = dimension * np.log1p((k - mode) / (mode + offset)) - rate * (k - mode)
+        log -= log.max()
+        # log-concave: a run of radii around the mode, and beyond its end the weights fall
+        kept = log > -_TAIL_BITS * math.log(2.0)
+        k, weights = k[kept], np.rint(np.exp(log[kept]) * 2.0**_MASS_BITS).astype(np.int64)
+        weights.setflags(write=False)
+        # a slower decay than needed is on the private side
+        decay = (rate - dimension * math.log1p(1.0 / (float(k[-1]) + offset))) * (1.0 - 1e-9)
+        decay = min(decay, 500.0)
+        tail = math.ceil(float(weights[-1]) * (1.0 + 1e-9) / math.expm1(decay))
+        return cls(int(k[0]), weights, tail, 1.0 / decay)
+
+    def draw(self, rng: np.random.Generator | None) -> int:
+        """Return a radius: exact and secure, or seeded when `rng` is given."""
+        cumulated = np.cumsum(self.weights)
+        total = int(cumulated[-1])
+        place = draw_below(total + self.tail, rng)
+        if place < total:
+            return self.low + int(np.searchsorted(cumulated, place, side="right"))
+        # given that it is not negative, a discrete Laplace variable is geometric: 0, 1, ...
+        law, step = DiscreteLaplace(self.scale), -1
+        while step < 0:
+            step = int(law.noise(1, rng)[0])
+        return self.low + len(self.weights) + step
+
+    def law(self, reach: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the radii up to `reach` with their probabilities; the rest is not listed."""
+        beyond = np.arange(1, max(math.ceil(reach) - self.low - len(self.weights) + 1, 0) + 1)
+        q = math.exp(-1.0 / self.scale)
+        mass = np.concatenate((self.weights, self.tail * (1.0 - q) * q ** (beyond - 1.0)))
+        total = float(self.weights.sum(dtype=np.float64)) + self.tail
+        return self.low + np.arange(len(mass), dtype=np.float64), mass / total
+
+    def mean_of(self, power: int) -> float:
+        """Return E R^power for power 1 or 2; the tail enters by moments of a geometric variable."""
+        k = self.low + np.arange(len(self.weights), dtype=np.float64)
+        q = math.exp(-1.0 / self.scale)
+        step, square = 1.0 / (1.0 - q), (1.0 + q) / (1.0 - q) ** 2
+        end = float(k[-1])
+        beyond = end + step if power == 1 else end**2 + 2 * end * step + square
+        total = float(self.weights.sum(dtype=np.float64)) + self.tail
+        return float((self.weights @ k**power + self.tail * beyond) / total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +166,12 @@ class CubeNoise:
 
     dimension: int
     rate: float
-    _radius: Radius | None = field(init=False, repr=False, compare=False)
+    radius: Radius | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         finite = math.isfinite(self.rate)
         radius = Radius.build(0.5, self.dimension, self.rate) if finite else None
-        object.__setattr__(self, "_radius", radius)
+        object.__setattr__(self, "radius", radius)
 
     @classmethod
     def calibrate(cls, dimension: int, sensitivity: int, epsilon: float) -> CubeNoise:
@@ -80,76 +183,20 @@ class CubeNoise:
     @property
     def variance(self) -> float:
         """Variance of one coordinate, in squared lattice steps."""
-        if self._radius is None:
+        if self.radius is None:
             return 0.0
-        return (self._radius.mean_of(2) + self._radius.mean_of(1)) / 3.0
-
-    def half_width(self, alpha: float, coordinates: int = 1, blur: float = 0.0) -> float:
-        """Return the h that any coordinate of the noise exceeds with at most `alpha`.
-
-        So many `coordinates` are looked at, with independent normal errors of standard deviation
-        `blur` added to them.
-
-        Notes
-        -----
-        **Statistic.** Given the radius R coordinates are independent, uniform on -R..R. Without
-        blur each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform
-        distribution on [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) +
-        phi(x).
-        """
-        if self._radius is None:
-            return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
-        radii, mass = self.radii()
-        wide = radii + 0.5
-
-        def integral(x: NDArray[np.float64]) -> NDArray[np.float64]:
-            z = x / blur
-            return np.asarray(blur * (z * ndtr(z) + np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))
-
-        def outside(h: float) -> float:
-            if blur > 0:
-                inside = (integral(h + wide) - integral(h - wide)) / wide - 1.0
-            else:
-                inside = (h + 0.5) / wide
-            return float(mass @ (1.0 - np.clip(inside, 0.0, 1.0) ** coordinates))
-
-        # whole steps without blur, and a hundredth of its spread with it
-        unit = 0.01 * blur if blur > 0 else 1.0
-        steps = range(math.ceil((float(radii[-1]) + 40 * blur) / unit))
-        return unit * bisect_left(steps, True, key=lambda h: outside(h * unit) <= alpha)
+        return (self.radius.mean_of(2) + self.radius.mean_of(1)) / 3.0
 
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""
         values = np.asarray(values, dtype=np.int64)
         if values.shape != (self.dimension,):
             raise ValueError(f"expected {self.dimension} values, got shape {values.shape}.")
-        if self._radius is None:
+        if self.radius is None:
             return values.copy()
-        radius = self._radius.draw(rng)
+        radius = self.radius.draw(rng)
         noise = draw_one_each(np.full(self.dimension, 2 * radius + 1), rng) - radius
         return clipped_sum(values, noise)
-
-    def radii(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the radii with their probabilities; where there are many, means of runs of them.
-
-        Their spread within a run is small beside their mean. A share below e^-40 is not listed.
-        """
-        assert self._radius is not None
-        last = self._radius.low + len(self._radius.weights)
-        radii, mass = self._radius.law(last + math.ceil(40 * self._radius.scale))
-        if len(radii) > _RADII:
-            start = np.arange(0, len(radii), len(radii) // _RADII)
-            mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)
-            radii = mean / np.maximum(mass, 1e-300)
-        return radii, mass
-
-    def simulate(self, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return noise alone, shape (draws, coordinates), for calibration."""
-        if self._radius is None:
-            return np.zeros(size)
-        radii, mass = self.radii()
-        radius = radii[np.searchsorted(mass.cumsum()[:-1], rng.random(size[0]))]
-        return np.rint(rng.uniform(-0.5, 0.5, size) * (2.0 * radius[:, None] + 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +244,12 @@ class PermutohedronNoise:
     items: int
     rate: float
     fineness: int
-    _radius: Radius | None = field(init=False, repr=False, compare=False)
+    radius: Radius | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         finite = math.isfinite(self.rate)
         radius = Radius.build(0.0, self.items - 1, self.rate) if finite else None
-        object.__setattr__(self, "_radius", radius)
+        object.__setattr__(self, "radius", radius)
 
     @classmethod
     def calibrate(cls, items: int, epsilon: float, steps: int | Fraction = 1) -> PermutohedronNoise:
@@ -222,45 +269,23 @@ class PermutohedronNoise:
     @property
     def variance(self) -> float:
         """Variance of one coordinate, in squared lattice steps, to a relative 1 / radius^2."""
-        if self._radius is None:
+        if self.radius is None:
             return 0.0
-        return 4.0 * permutohedron_moment(self.items) / self.items * self._radius.mean_of(2)
+        return 4.0 * permutohedron_moment(self.items) / self.items * self.radius.mean_of(2)
 
     def draw(self, totals: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
         totals = np.asarray(totals, dtype=np.int64)
         if totals.shape != (self.items,):
             raise ValueError(f"expected {self.items} totals, got shape {totals.shape}.")
-        if self._radius is None:
+        if self.radius is None:
             return self.fineness * totals
-        m, radius = self.items, self._radius.draw(rng)
+        m, radius = self.items, self.radius.draw(rng)
         word = draw_one_each(np.full(max(m - 2, 0), m), rng)
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
         turn = 2 * draw_below(2, rng) - 1
         point = tree_point(spanning_tree(word, m), steps, radius)
         return clipped_sum(self.fineness * totals, np.asarray(turn * point))
-
-    @property
-    def body_scale(self) -> float:
-        """Scale of the Gamma(m) variable that stretches a point of K, on a fine lattice."""
-        return 0.0 if math.isinf(self.rate) else 1.0 / self.rate
-
-    def bodies(self, draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return uniform points of K, shape (draws, m): uniform points of uniform tiles."""
-        m = self.items
-        points = np.empty((draws, m))
-        block = max(1, _CELLS // m**2)
-        for start in range(0, draws, block):
-            size = min(block, draws - start)
-            word = rng.integers(0, m, (size, m - 2))
-            steps = rng.uniform(-1.0, 1.0, (size, m - 1))
-            points[start : start + size] = tree_point(spanning_tree(word, m), steps, 1)
-        return points
-
-    def simulate(self, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return noise alone, shape (draws, m), by its limit on a fine lattice."""
-        stretch = self.body_scale * rng.gamma(self.items, size=(size[0], 1))
-        return np.asarray(stretch * self.bodies(size[0], rng))
 
 
 @cache

@@ -144,15 +144,6 @@ class DiscreteLaplace:
         outer = np.exp(-np.maximum(steps, 1 - steps) / self.scale) / (1 + math.exp(-1 / self.scale))
         return np.asarray(np.where(steps > 0, outer, 1.0 - outer))
 
-    def half_width(self, alpha: float, coordinates: int = 1) -> float:
-        """Return the least h at which any of so many coordinates exceeds h with at most `alpha`."""
-        if self.scale == 0:
-            return 0.0
-        each = -math.expm1(math.log1p(-alpha) / coordinates)
-        # P(|noise| > h) = 2 q^(h + 1) / (1 + q)
-        outside = math.log(0.5 * each * (1.0 + math.exp(-1.0 / self.scale)))
-        return float(max(math.ceil(-self.scale * outside - 1.0), 0))
-
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus independent noise: exact and secure, or seeded when `rng` is given.
 
@@ -209,16 +200,6 @@ class DiscreteGaussian:
         k = np.arange(1, math.ceil(40 * self.scale) + 1)
         mass = 2 * np.exp(-0.5 * (k / self.scale) ** 2)
         return float(mass @ k.astype(float) ** 2 / (1 + mass.sum()))
-
-    def half_width(self, alpha: float, coordinates: int = 1) -> float:
-        """Return the least h at which any of so many coordinates exceeds h with at most `alpha`.
-
-        By the normal distribution, which has the probability of k in k - 1/2 to k + 1/2.
-        """
-        from scipy.special import ndtri
-
-        each = -math.expm1(math.log1p(-alpha) / coordinates)
-        return float(max(math.ceil(-self.scale * ndtri(0.5 * each) - 0.5), 0))
 
     def draw(self, values: IntArray, rng: np.random.Generator | None) -> IntArray:
         """Return `values` plus independent noise: exact and secure, or seeded when `rng` is given.

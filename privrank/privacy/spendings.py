@@ -1,26 +1,17 @@
-"""What a ledger holds, one line for each spending, and who keeps them: memory, or a file."""
+"""The lines of a ledger: numbers within their ranges, and as the texts that are kept."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from threading import Lock
-from typing import Any, NoReturn
+from typing import Any
 
-from privrank.privacy.ledgerfile import LedgerFile, Record
 from privrank.util.checks import LARGEST_EPSILON, check_delta, check_epsilon, is_number, quoted
 
 __all__ = [
-    "Disk",
-    "Memory",
     "Spending",
     "checked",
     "fields",
-    "foreign",
     "number",
     "read_spending",
     "record_of",
@@ -107,7 +98,7 @@ def number(text: object) -> float:
     return value
 
 
-def record_of(line: Spending) -> Record:
+def record_of(line: Spending) -> dict[str, str]:
     """Return a spending as texts."""
     return {key: str(value) for key, value in asdict(line).items() if value is not None}
 
@@ -123,92 +114,3 @@ def read_spending(record: object) -> Spending:
     if not isinstance(date, str | None):
         raise TypeError("date must be text.")
     return replace(line, date=date)
-
-
-Held = tuple[tuple[Spending, ...], Callable[[Spending], None]]
-
-
-class Memory:
-    """Keeps the spendings in the process that made it, for all its threads.
-
-    Notes
-    -----
-    **Privacy.** From reading to entering, :meth:`held` holds a lock that one thread has at a time.
-    The copy that a forked process inherits, which knows nothing of later spendings, is refused.
-    """
-
-    __slots__ = ("_lock", "_process", "_spendings")
-
-    def __init__(self, spendings: tuple[Spending, ...] = ()) -> None:
-        self._spendings = spendings
-        self._lock = Lock()
-        self._process = os.getpid()
-
-    def spendings(self) -> tuple[Spending, ...]:
-        """Return the spendings, oldest first."""
-        return self._spendings
-
-    @contextmanager
-    def held(self) -> Iterator[Held]:
-        """Keep other threads away; yield the spendings and a function that enters one."""
-        # before the lock: a fork copies it as it is, and one that another thread held stays shut
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                "a Budget in memory spends only in the process that made it, because the copy in a "
-                "forked process would spend it a second time: keep it on disk, "
-                "privrank.Budget('survey.ledger', epsilon=...), which all processes may spend."
-            )
-        with self._lock:
-            yield self._spendings, self._enter
-
-    def _enter(self, line: Spending) -> None:
-        self._spendings = (*self._spendings, line)
-
-
-def foreign(path: str, error: Exception) -> NoReturn:
-    """Refuse a ledger whose lines are whole but are none that a fit wrote."""
-    reason = str(error).removesuffix(".")
-    raise ValueError(
-        f"the ledger {os.path.basename(path)!r} holds what no fit wrote ({reason}): restore it as "
-        f"it was after the last fit."
-    ) from None
-
-
-class Disk:
-    """Keeps the spendings in a file, for all processes that open it, with dates and label.
-
-    `check` raises ValueError for spendings that the ledger cannot hold.
-    """
-
-    __slots__ = ("_check", "_file", "_label")
-
-    def __init__(self, file: LedgerFile, check: Callable[[tuple[Spending, ...]], None]) -> None:
-        self._file = file
-        self._check = check
-        self._label = file.header["label"]
-
-    def spendings(self) -> tuple[Spending, ...]:
-        """Return what is in the file, oldest first."""
-        return self._read(self._file.records())
-
-    @contextmanager
-    def held(self) -> Iterator[Held]:
-        """Keep all others from adding; yield the spendings and a function that enters one."""
-        with self._file.held() as (records, add):
-
-            def enter(line: Spending) -> None:
-                date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-                add({"date": date, "label": self._label, **record_of(line)})
-
-            yield self._read(records), enter
-
-    def _read(self, records: tuple[Record, ...]) -> tuple[Spending, ...]:
-        try:
-            found = tuple(
-                read_spending(tuple((key, text) for key, text in line.items() if key != "label"))
-                for line in records
-            )
-            self._check(found)
-        except (TypeError, ValueError) as error:
-            foreign(self._file.path, error)
-        return found

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.zerosum import ZeroSumLaplace
 
 __all__ = ["QUIET", "Noise", "PartPlan", "Plan", "Setting"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.archived import archive, read_archive
 from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from privrank.privacy.budget import Unit, pure_epsilon
 from privrank.privacy.gaussian import gaussian_delta
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import cell_noise, count_noise, net_noise
+from privrank.privacy.netnoise import ZeroSumLaplace, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.covariates import Covariates
 from privrank.release.names import (
     ACTIVITY,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
+from privrank.hypotheses.publicnoise import half_width
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import ORDER, PAIRS, SCORE
 from privrank.release.release import Part
@@ -242,7 +243,7 @@ class AggregationResult(Result):
         level = self.alpha if alpha is None else check_alpha(alpha)
         part, m = self._score(), len(self.items)
         assert isinstance(part.law, DiscreteLaplace | DiscreteGaussian)
-        noise = part.law.half_width(level) * part.step / self.nobs
+        noise = half_width(part.law, level) * part.step / self.nobs
         largest = m * (m - 1) / 2
         low, high = score_interval(self.kemeny_score, noise, largest, self.nobs, level, self.target)
         return float(low), float(high)

@@ -16,15 +16,9 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.bradley_terry.worths import (
-    Worths,
-    display,
-    groups_at,
-    names_shown,
-    standard_errors,
-    worth_map,
-)
+from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import LOGIT, Link
 from privrank.encode.formula import constraint
 from privrank.results import loglikelihood, tables

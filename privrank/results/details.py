@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.hypotheses.details import DetailLaw, contrasts, half_widths
+from privrank.hypotheses.details import contrasts, half_widths
+from privrank.hypotheses.tails import DetailLaw
 from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.names import DETAILS
 from privrank.release.release import Release
 from privrank.release.survey import Sample

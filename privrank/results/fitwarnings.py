@@ -9,10 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.estimate import Estimate
-from privrank.bradley_terry.noisycounts import pair_counts
-from privrank.bradley_terry.ridge import nominal_information
-from privrank.bradley_terry.score import ScoreEquations, attainable
+from privrank.bradley_terry.estimate import Estimate, nominal_information
+from privrank.bradley_terry.inversion import attainable
+from privrank.bradley_terry.score import ScoreEquations, pair_counts
 from privrank.release.release import Release
 from privrank.results.guarantee import UNFINISHED, delta_notes
 from privrank.util.checks import PrivrankWarning

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from privrank.bradley_terry.dependence import effect_error
 from privrank.bradley_terry.inference import by_scores
-from privrank.bradley_terry.moments import effect_error
 from privrank.distributions.links import BUILT_IN, LOGIT
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import LAW_NAMES, noise_choices
+from privrank.privacy.netnoise import LAW_NAMES, ZeroSumLaplace, noise_choices
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.names import (
     CEILING,
     DEPENDENCE,

@@ -17,7 +17,7 @@ from privrank.bradley_terry.contrasts import rank_sets
 from privrank.bradley_terry.pooledtests import intervals, pvalues
 from privrank.bradley_terry.pooling import Pooled, pool
 from privrank.bradley_terry.randomeffects import RandomEffects, random_effects
-from privrank.bradley_terry.worthsource import contrast_basis, worth_source
+from privrank.bradley_terry.sources import contrast_basis, worth_source
 from privrank.consensus.votesource import fraction_source, score_source
 from privrank.release.archived import archive
 from privrank.results import broom

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.interval import interval_from, zero_rule
+from privrank.hypotheses.interval import corrected_distance, interval_from, zero_rule
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.scatter import corrected_distance
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning.effects import DetectableEffect, PowerStudy, check_power
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC

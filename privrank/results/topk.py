@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.contrasts import rank_sets
+from privrank.bradley_terry.dependence import degrees_of_freedom
 from privrank.bradley_terry.errors import to_normal
-from privrank.bradley_terry.moments import degrees_of_freedom
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET

@@ -1,10 +1,12 @@
-"""Solvers that cannot fail: linear algebra and roots behind what is computed once epsilon is spent.
+"""Linear algebra and roots that always have an answer, for what is computed inside of a release.
 
 A routine of a library may give up: eigenvalues do not converge, a factor meets a pivot of zero, on
-some data and on some processors only. After the spending such an error would cost the budget and
-return nothing, and inside a mechanism it would tell of the data. So these functions fall back on
-plain arithmetic that always ends, and what has no answer in double precision is NaN. No other
-module calls the routines behind them.
+some data and on some processors only. Some fits run between the spending and the release: objective
+perturbation, the contrasts of a second stage, the capped norm, the order of a consensus. A failure
+there would cost the budget and return nothing, and in the first it would tell of the data. So these
+functions fall back on plain arithmetic that always ends: Jacobi's rotations and halving. What has
+no answer in double precision is NaN. What is computed from a release needs no such care: a failure
+is raised with the release (:mod:`privrank.release.kept`).
 """
 
 from __future__ import annotations
@@ -21,11 +23,8 @@ from scipy.optimize import brentq
 __all__ = [
     "attempt",
     "bracket",
-    "hermite",
     "inverse",
     "largest_ratio",
-    "legendre",
-    "projection",
     "pseudo_inverse",
     "rank",
     "solve",
@@ -171,19 +170,6 @@ def pseudo_inverse(matrix: FloatArray) -> FloatArray:
     return np.asarray((vectors * inverted) @ vectors.T / np.outer(size, size))
 
 
-def projection(columns: FloatArray) -> FloatArray:
-    """Return the orthogonal projection on the span of independent columns."""
-
-    def decomposed() -> FloatArray:
-        basis = np.linalg.qr(columns)[0]
-        return np.asarray(basis @ basis.T)
-
-    def generalised() -> FloatArray:
-        return np.asarray(columns @ pseudo_inverse(columns.T @ columns) @ columns.T)
-
-    return attempt(decomposed, generalised)
-
-
 def rank(matrix: FloatArray) -> int:
     """Return the rank of a covariance, whatever the units of its variables."""
     return int(np.count_nonzero(np.abs(spectrum(_scaled(matrix)[0])[0]) > 1e-9))
@@ -215,32 +201,6 @@ def largest_ratio(above: FloatArray, below: FloatArray) -> float:
     whitener = vectors / np.sqrt(np.maximum(values, floor * values[-1])) / size[:, None]
     white = spectrum(whitener.T @ below @ whitener)[0]
     return most / float(white[0]) if white[0] > floor * white[-1] else math.inf
-
-
-def hermite(n: int) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights of Gauss's rule for the density of a normal, not normalised."""
-    return attempt(
-        lambda: np.polynomial.hermite_e.hermegauss(n),
-        lambda: _gauss(np.sqrt(np.arange(1.0, n)), math.sqrt(2.0 * math.pi)),
-    )
-
-
-def legendre(n: int) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights of Gauss's rule for an integral over [-1, 1]."""
-    k = np.arange(1.0, n)
-    return attempt(
-        lambda: np.polynomial.legendre.leggauss(n),
-        lambda: _gauss(k / np.sqrt(4.0 * k * k - 1.0), 2.0),
-    )
-
-
-def _gauss(recurrence: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
-    """Return the nodes and weights of an even weight function with this recurrence (Golub, Welsch).
-
-    The polynomials of length 1 satisfy x p_k = a_k p_(k-1) + a_(k+1) p_(k+1).
-    """
-    nodes, vectors = spectrum(np.diag(recurrence, 1) + np.diag(recurrence, -1))
-    return nodes, np.asarray(total * vectors[0] ** 2)
 
 
 def bracket(

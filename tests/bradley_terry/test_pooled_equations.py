@@ -9,11 +9,12 @@ from scipy.special import expit
 from scipy.stats import chi2, norm
 from statsmodels.stats.proportion import proportion_confint
 
+from privrank.bradley_terry.dependence import floored
 from privrank.bradley_terry.errors import SecondMoments
-from privrank.bradley_terry.moments import floored
 from privrank.bradley_terry.pooledtests import intervals, pvalues
 from privrank.bradley_terry.pooling import _beyond, pool
 from privrank.bradley_terry.sources import Expected, Source
+from privrank.hypotheses.publicnoise import simulated
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 
@@ -267,8 +268,8 @@ def test_an_interval_of_one_survey_is_no_wider_than_by_one_release_alike(ratio, 
     shapes = [
         rng.laplace(size=(5_000, 1)),
         rng.normal(size=(5_000, 1)),
-        CubeNoise.calibrate(3, 1, 0.1).simulate((5_000, 1), rng),
-        PermutohedronNoise.calibrate(4, 0.1).simulate((5_000, 4), rng)[:, :1],
+        simulated(CubeNoise.calibrate(3, 1, 0.1), (5_000, 1), rng),
+        simulated(PermutohedronNoise.calibrate(4, 0.1), (5_000, 4), rng)[:, :1],
     ]
     for both in product(shapes, repeat=2):
         sources = [

@@ -6,7 +6,7 @@ import pytest
 
 import privrank as pr
 from privrank.bradley_terry.estimate import score_covariance
-from privrank.bradley_terry.worthsource import contrast_basis, worth_source
+from privrank.bradley_terry.sources import contrast_basis, worth_source
 
 ITEMS = ["a", "b", "c", "d"]
 FIRST, SECOND = np.triu_indices(4, 1)

@@ -10,11 +10,13 @@ from scipy.stats import binom
 import privrank as pr
 from privrank.consensus import intervals
 from privrank.consensus.intervals import (
-    difference_variance,
+    fraction_interval,
     rank_threshold,
     score_half_width,
     score_interval,
 )
+from privrank.hypotheses.publicnoise import half_width, simulated
+from privrank.hypotheses.tails import difference_variance
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -38,10 +40,10 @@ def laws(m, epsilon):
 def score_noise(law, m, pairs, draws, rng):
     """Noise of Borda totals: row sums of independent noise, or the noise of the totals."""
     if not pairs:
-        return law.simulate((draws, m), rng)
+        return simulated(law, (draws, m), rng)
     table = np.zeros((draws, m, m))
     first, second = np.triu_indices(m, 1)
-    table[:, first, second] = law.simulate((draws, len(first)), rng)
+    table[:, first, second] = simulated(law, (draws, len(first)), rng)
     return table.sum(axis=2) - table.sum(axis=1)
 
 
@@ -186,3 +188,14 @@ def test_the_noise_of_a_score_is_within_its_half_width_as_often_as_said(m, epsil
         half = score_half_width(law, m, 0.05, pairs)
         assert np.mean(size > half) <= most
         assert half == 0.0 if law.variance == 0 else np.mean(size > 0.9 * half - 1.5) > 0.05
+
+
+@pytest.mark.parametrize("coordinates", [1, 3])
+@pytest.mark.parametrize("n", [7, 40, 300])
+def test_fractions_at_the_ends_of_their_interval_are_inside(n, coordinates):
+    law = CubeNoise.calibrate(3, 1, 4.0)
+    reach = int(half_width(law, 0.05, coordinates))
+    counts = np.repeat(np.arange(n + 1), 2 * reach + 1)
+    noise = np.tile(np.arange(-reach, reach + 1), n + 1)
+    low, high = fraction_interval((counts + noise) / n, law, 1 / n, n, 0.05, "sample", coordinates)
+    assert ((low <= counts / n) & (counts / n <= high)).all()

@@ -6,8 +6,7 @@ from scipy.special import expit
 
 from privrank import Mallows
 from privrank.consensus import rules
-from privrank.consensus.kemeny import kemeny
-from privrank.consensus.orders import kemeny_score, order_of
+from privrank.consensus.orders import kemeny, kemeny_score, order_of
 from privrank.consensus.rules import consensus_of, fit_scores, prior_of, shrink
 from privrank.mechanisms.aggregation import pair_counts
 

@@ -11,6 +11,7 @@ import pytest
 import privrank as pr
 from privrank.consensus.intervals import fraction_interval
 from privrank.consensus.orders import kemeny_score
+from privrank.hypotheses.publicnoise import half_width
 from privrank.mechanisms.aggregation import pair_counts
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
@@ -324,7 +325,7 @@ def test_laplace_half_widths_are_quantiles():
     for scale in (0.4, 3.0, 50.0):
         law = DiscreteLaplace(scale)
         for alpha, coordinates in ((0.05, 1), (0.05, 20), (0.5, 1)):
-            h = law.half_width(alpha, coordinates)
+            h = half_width(law, alpha, coordinates)
             kept = (1 - 2 * law.tail(np.array([h + 1, h]))) ** coordinates
             assert kept[0] >= 1 - alpha and (h == 0 or kept[1] < 1 - alpha)
 

@@ -15,7 +15,7 @@ import pytest
 from searching import CANARY, check_refusal, has_canary, reachable
 
 import privrank as pr
-from privrank.bradley_terry.moments import released_effect
+from privrank.bradley_terry.dependence import released_effect
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import statistic

@@ -15,6 +15,7 @@ from scipy.special import expit
 
 import privrank as pr
 from privrank.consensus.votesource import score_source
+from privrank.hypotheses.publicnoise import simulated
 from privrank.release.archived import archive
 
 ITEMS = ["a", "b", "c", "d"]
@@ -376,7 +377,7 @@ def test_coverage_of_pair_fractions():
         for each in base:
             part = each.release.parts["pairs"]
             exact = rng.binomial(100, p, len(part.values)) / part.step
-            values = np.rint(exact + part.law.simulate((1, len(exact)), rng)[0])
+            values = np.rint(exact + simulated(part.law, (1, len(exact)), rng)[0])
             release = replace(each.release, values={**each.release.values, "pairs": values})
             results.append(pr.aggregation.infer(release))
         sides = pr.pool(results, survey="different").pairwise()

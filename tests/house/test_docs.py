@@ -102,11 +102,16 @@ def test_a_name_of_nothing_is_found_out(name):
     assert missing(name)
 
 
-def privacy_tables():
-    """The names in the last column of the page's two tables: where it is proved, where decided."""
+def rows_of_tables():
+    """The rows of the page's tables: where it is proved, where decided, and how to follow one."""
     text = (ROOT / PRIVACY).read_text(encoding="utf-8")
     tables = re.findall(r"^\| --- .*\n((?:\|.*\n)+)", text, flags=re.M)
-    return [[names(row.split("|")[2]) for row in table.splitlines()] for table in tables]
+    return [table.splitlines() for table in tables]
+
+
+def privacy_tables():
+    """The names in the second column of the first two tables."""
+    return [[names(row.split("|")[2]) for row in table] for table in rows_of_tables()[:2]]
 
 
 def proofs(path):
@@ -127,6 +132,18 @@ def test_every_claim_is_proved_where_the_page_says():
             assert any(proofs(path) for path in TREES if path.as_posix().startswith(name))
         else:
             assert "**Privacy.**" in resolve(name).__doc__, name
+
+
+def test_from_a_release_to_its_proof_its_test_and_its_draw_are_five_files():
+    rows = rows_of_tables()[2]
+    assert len(rows) > 5
+    for row in rows:
+        sensitivity, tested, noise, *drawn = names(row)
+        assert len(drawn) == 2, row
+        for name in (sensitivity, noise):
+            assert any(proofs(path) for path in TREES if path.as_posix().startswith(name)), name
+        assert tested.startswith("tests/") and (ROOT / tested).exists()
+        assert all("def draw" in (ROOT / name).read_text("utf-8") for name in drawn[1:])
 
 
 def test_every_file_with_a_proof_is_on_the_page():

@@ -22,10 +22,9 @@ from scipy.linalg import LinAlgError
 
 import privrank as pr
 from privrank import btl as btl_module
-from privrank.bradley_terry import linear
+from privrank.bradley_terry import fit, linear
 from privrank.mechanisms.capped import GAP, capped_norm
 from privrank.results.ledger import Budget
-from privrank.util import newton
 
 ITEMS = ("a", "b", "c", "d")
 PAIRS = list(combinations(ITEMS, 2))
@@ -368,7 +367,7 @@ def test_coefficients_without_errors_say_so(monkeypatch, case):
 @pytest.mark.parametrize("case", ["BTL, counts", "formula, public", "formula, unpenalised"])
 def test_a_fit_that_stops_early_says_so(monkeypatch, case):
     release = run(case)[0].release
-    monkeypatch.setattr(newton, "_STEPS", 1)
+    monkeypatch.setattr(fit, "_STEPS", 1)
     with pytest.warns(pr.PrivrankWarning, match="stopped before it had reached the minimum"):
         result = btl_module.infer(release, penalty=1e-3, warn=True)
     assert np.isfinite(result.params).all()

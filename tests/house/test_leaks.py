@@ -17,7 +17,7 @@ from searching import CANARY, ODD, has_canary, reachable
 import privrank as pr
 from privrank.encode.encoded import Encoded
 from privrank.plans.comparisons import plan_choices
-from privrank.privacy.radius import Radius
+from privrank.privacy.knorm import Radius
 
 # Four items named like anybody's, and a canary in every place a user's frame can hold one.
 ITEMS = ("north", "east", "south", "west")

@@ -10,7 +10,7 @@ answers that are far apart.
 
 import typing
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, permutations, product
 
@@ -286,9 +286,10 @@ def winner_first(patch):
 
     def leaky(*arguments):
         rows = read(*arguments)
-        lost = rows.outcome < 0
-        first, second = np.where(lost, (rows.second, rows.first), (rows.first, rows.second))
-        return replace(rows, first=first, second=second, outcome=np.abs(rows.outcome))
+        lost = rows["outcome"] < 0
+        turned = rows.rename(columns={"item1": "item2", "item2": "item1"})[rows.columns]
+        rows.loc[lost, ["item1", "item2"]] = turned.loc[lost, ["item1", "item2"]]
+        return rows.assign(outcome=rows["outcome"].abs())
 
     patch.setattr(comparisonforms, "read_decided", leaky)
 
@@ -298,10 +299,7 @@ def ties_dropped(patch):
 
     def leaky(*arguments):
         rows = read(*arguments)
-        kept = rows.outcome != 0
-        first, second, outcome = rows.first[kept], rows.second[kept], rows.outcome[kept]
-        person = rows.person[kept].reset_index(drop=True)
-        return replace(rows, first=first, second=second, outcome=outcome, person=person)
+        return rows[rows["outcome"] != 0].reset_index(drop=True)
 
     patch.setattr(comparisonforms, "read_decided", leaky)
 

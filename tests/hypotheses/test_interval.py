@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import privrank as pr
-from privrank.hypotheses.interval import interval_from, zero_rule
-from privrank.hypotheses.scatter import Scatter, corrected_distance
+from privrank.hypotheses.interval import Scatter, corrected_distance, interval_from, zero_rule
 from privrank.mechanisms.categories import total_variation
 from privrank.privacy.noise import DiscreteLaplace
 

@@ -10,8 +10,9 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, kstest, laplace, norm
 
 from privrank.hypotheses import nulltables
-from privrank.hypotheses.nulls import Null, normal_laplace_tail
+from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import null_draws, public_generator, uniform_rankings
+from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util import progress, workers
 

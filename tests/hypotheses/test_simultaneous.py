@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from privrank.hypotheses.details import Contrast, contrasts, half_widths, noisy_quantiles
-from privrank.hypotheses.nulls import normal_laplace_tail
+from privrank.hypotheses.details import Contrast, contrasts, half_widths
+from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import noisy_quantiles, normal_laplace_tail
 from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.zerosum import ZeroSumLaplace
 
 TWO = np.array([1 / 100, 1 / 300])
 
@@ -29,7 +30,7 @@ def test_without_noise_quantiles_are_normal():
 @pytest.mark.parametrize("sd", [0.01, 0.3])
 def test_quantiles_under_noise_on_a_body(law, sd):
     rng = np.random.default_rng(1)
-    one, other = law.simulate((60_000, law.items), rng), law.simulate((60_000, law.items), rng)
+    one, other = simulated(law, (60_000, law.items), rng), simulated(law, (60_000, law.items), rng)
     error = (one / 100 - other / 300).ravel() + sd * rng.standard_normal(one.size)
     for level in (0.05, 0.004):
         found = noisy_quantiles(np.array([sd]), TWO, law, level)[0]

@@ -22,9 +22,8 @@ from privrank.plans import aggregation as rankplan
 from privrank.plans.excess import totals_scale, unit_steps
 from privrank.plans.sorting import FALLBACK, QUERIES
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.radius import SLACK
 from privrank.published import agkm22
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import PartPlan
@@ -342,7 +341,7 @@ def test_no_canary_anywhere_and_no_way_to_the_data(method, delta):
 def weights_of(result):
     """The table of radii, the only long array a release may lead to: a function of the law."""
     for part in result.release.parts.values():
-        radius = getattr(part.law, "_radius", None)
+        radius = getattr(part.law, "radius", None)
         if radius is not None:
             return radius.weights
     return None

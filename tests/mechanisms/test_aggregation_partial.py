@@ -16,9 +16,8 @@ from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.aggregation import half_votes, pair_counts
 from privrank.plans.excess import unit_steps
 from privrank.plans.sorting import QUERIES
-from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.radius import SLACK
 from privrank.release.names import PAIRS, SCORE, TOTALS
 
 GAP = np.nan

@@ -8,12 +8,17 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.bradley_terry.directions import Directions, contrast_directions
+from privrank.bradley_terry.dependence import (
+    Directions,
+    contrast_directions,
+    floored_moments,
+    independent_scores,
+)
 from privrank.bradley_terry.estimate import estimate, response
-from privrank.bradley_terry.moments import floored_moments, independent_scores
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisoncolumns import ComparisonColumns
 from privrank.encode.comparisons import encode_comparisons
+from privrank.hypotheses.publicnoise import simulated
 from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import dependence
 from privrank.mechanisms.dependence import (
@@ -387,7 +392,7 @@ def test_noise_of_second_moments_is_that_of_its_scale_in_every_direction():
     rng, m = np.random.default_rng(5), 4
     first, second = np.triu_indices(m, 1)
     noise = DiscreteLaplace(37.0)
-    drawn = noise.simulate((100_000, len(first)), rng)
+    drawn = simulated(noise, (100_000, len(first)), rng)
     for _ in range(3):
         weights = rng.normal(size=m)
         weights -= weights.mean()

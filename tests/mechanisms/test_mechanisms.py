@@ -21,7 +21,7 @@ from scipy.stats import beta
 
 from privrank import Budget, PrivateBTL
 from privrank.bradley_terry import linear
-from privrank.bradley_terry.directions import expected_answers
+from privrank.bradley_terry.dependence import expected_answers
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT
@@ -35,9 +35,8 @@ from privrank.plans import calibration
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice
 from privrank.plans.dependence import FINE
-from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.radius import SLACK
 from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import Design, PairCounts

@@ -10,9 +10,9 @@ import privrank as pr
 from privrank.plans import closeness as module
 from privrank.plans.closeness import plan_details
 from privrank.privacy.knorm import PermutohedronNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingReach
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.names import DETAILS
 from privrank.release.survey import Sample
 

@@ -4,11 +4,20 @@ import itertools
 import math
 
 import numpy as np
+import opendp.prelude as dp
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privrank.privacy.gaussian import gaussian_delta, gaussian_scale, lattice_delta, lattice_scale
+from privrank.privacy.gaussian import (
+    gaussian_delta,
+    gaussian_scale,
+    lattice_delta,
+    lattice_scale,
+    zcdp_epsilon,
+)
+from privrank.privacy.netnoise import net_noise
+from privrank.privacy.sensitivity import Reach
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
@@ -107,3 +116,20 @@ def test_bound_and_sum_agree_where_they_meet():
         assert 0.99 < bounded / summed < 1.02
     with pytest.raises(ValueError, match="at least 3"):
         lattice_delta(2.0, 1.0, 5)
+
+
+@pytest.mark.parametrize("items, rows", [(3, 1), (6, 15), (12, 4)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+def test_scales_hold_against_the_maps_of_opendp(items, rows, epsilon, delta):
+    dp.enable_features("contrib")
+    reach = Reach(items, rows, True, "replace")
+    noise = net_noise(reach, "gaussian", epsilon, delta)
+    moved = noise.fineness * reach.net_l2
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    theirs = dp.m.make_gaussian(*space, scale=noise.law.scale)
+    assert theirs.map(moved) == pytest.approx(noise.rho, rel=1e-12)
+    # their epsilon at delta is that of concentrated privacy, a bound: above ours, as near as it is
+    bound = dp.c.make_zCDP_to_approxDP(theirs).map(moved).epsilon(delta)
+    assert epsilon < bound < 1.5 * epsilon
+    assert zcdp_epsilon(noise.rho, delta) == pytest.approx(bound, rel=1e-5)

@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, spanning_tree, tree_point
-from privrank.privacy.radius import SLACK, Radius
+from privrank.hypotheses.publicnoise import cube_half_width, half_width
+from privrank.privacy.knorm import (
+    SLACK,
+    CubeNoise,
+    PermutohedronNoise,
+    Radius,
+    spanning_tree,
+    tree_point,
+)
 
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
 
@@ -76,9 +83,9 @@ def test_the_chain_of_weights_holds(offset, dimension, rate):
 def test_cube_loss_is_epsilon_exactly(sensitivity, epsilon):
     for dimension in (1, 2, 6):
         noise = CubeNoise.calibrate(dimension, sensitivity, epsilon)
-        end = noise._radius.low + len(noise._radius.weights)
-        reach = end + 20 + math.ceil(80 * noise._radius.scale)  # all but e^-80 of the tail
-        share = radius_law(noise._radius, reach) / (2.0 * np.arange(reach) + 1) ** dimension
+        end = noise.radius.low + len(noise.radius.weights)
+        reach = end + 20 + math.ceil(80 * noise.radius.scale)  # all but e^-80 of the tail
+        share = radius_law(noise.radius, reach) / (2.0 * np.arange(reach) + 1) ** dimension
         # P(x) as a function of the maximum norm; |x + d| differs from |x| by at most s
         log = np.log(np.cumsum(share[::-1])[::-1][: end + 10])
         losses = log[:-sensitivity] - log[sensitivity:]
@@ -187,10 +194,10 @@ def test_one_ranking_moves_a_point_into_the_next_body(m):
 def test_permutohedron_loss_is_epsilon_exactly(epsilon):
     noise = PermutohedronNoise.calibrate(3, epsilon)
     assert noise.fineness * (noise.rate + SLACK) <= epsilon
-    reach = noise._radius.low + len(noise._radius.weights) + 200
+    reach = noise.radius.low + len(noise.radius.weights) + 200
     k = np.arange(reach)
     share = np.zeros(reach)
-    share[1:] = radius_law(noise._radius, reach)[1:] / (3 * (2.0 * k[1:]) ** 2)
+    share[1:] = radius_law(noise.radius, reach)[1:] / (3 * (2.0 * k[1:]) ** 2)
     mass = np.cumsum(share[::-1])[::-1]
 
     def probability(x):
@@ -213,7 +220,7 @@ def test_permutohedron_draws_follow_their_law(kind):
     assert (draws.sum(axis=1) == 0).all()
     reach = 120
     share = np.zeros(reach)
-    share[1:] = radius_law(noise._radius, reach)[1:] / (3 * (2.0 * np.arange(1, reach)) ** 2)
+    share[1:] = radius_law(noise.radius, reach)[1:] / (3 * (2.0 * np.arange(1, reach)) ** 2)
     mass = np.cumsum(share[::-1])[::-1]
     box = itertools.product(range(-12, 13), repeat=2)
     points = [(a, b, -a - b) for a, b in box]
@@ -280,12 +287,12 @@ def test_cube_half_widths_are_quantiles(dimension, rate):
         error = 4 * math.sqrt(alpha / 6000)
         for coordinates in {1, dimension}:
             for errors, found in ((0.0, draws), (blur, blurred)):
-                h = noise.half_width(alpha, coordinates, errors)
+                h = cube_half_width(noise, alpha, coordinates, errors)
                 outside = (np.abs(found[:, :coordinates]) > h).any(axis=1).mean()
                 below = (np.abs(found[:, :coordinates]) > h - 1).any(axis=1).mean()
                 assert outside < alpha + error and below > alpha - error
-    assert CubeNoise(3, math.inf).half_width(0.05) == 0
-    assert CubeNoise(3, math.inf).half_width(0.05, 1, 2.0) == pytest.approx(3.92, abs=0.01)
+    assert half_width(CubeNoise(3, math.inf), 0.05) == 0
+    assert cube_half_width(CubeNoise(3, math.inf), 0.05, 1, 2.0) == pytest.approx(3.92, abs=0.01)
 
 
 def test_no_noise_and_too_much():

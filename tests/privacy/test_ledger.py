@@ -4,6 +4,7 @@ import json
 import math
 import multiprocessing
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import joblib
@@ -84,8 +85,35 @@ def test_a_fork_may_read_the_ledger_and_make_its_own():
 @forks
 def test_a_fork_while_another_thread_reserves_is_refused_and_does_not_wait():
     budget = pr.Budget(epsilon=1.0)
-    with budget._keeper.held():
+    with budget._table.held():
         assert in_a_fork(spend, budget).startswith("RuntimeError")
+
+
+def test_no_reservation_comes_between_what_another_reads_and_adds():
+    """A signal's handler runs in the thread that it interrupts."""
+    budget = pr.Budget(epsilon=1.0)
+    with budget._table.held() as (records, add):
+        for ask in (spend, str, lambda budget: budget.left):
+            with pytest.raises(RuntimeError, match="by the thread that is spending from it: ask"):
+                ask(budget)
+        assert records == ()
+        add({"by": "first", "epsilon": "1.0", "delta": "0.0"})
+    assert [line.by for line in budget.spendings] == ["first"] and budget.left == (0.0, 0.0)
+
+
+def test_threads_share_a_budget_in_memory():
+    budget = pr.Budget(epsilon=1.0)
+
+    def enter(_):
+        try:
+            budget.reserve("thread", 0.05, 0.0, unit="row")
+        except pr.BudgetExceeded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(enter, range(60))) == 20
+    assert len(budget.spendings) == 20 and budget.left == (0.0, 0.0)
 
 
 def test_worker_processes_do_not_get_the_budget():

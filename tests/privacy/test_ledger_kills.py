@@ -1,7 +1,7 @@
 """Processes that share a ledger on disk are killed at any point: it never overspends."""
 
+import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,30 +14,41 @@ import pytest
 
 import privrank as pr
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 
-def killing(how, folder):
-    """Run ``tests/killing.py``; how many were killed, and how many ledgers were filled."""
+def study(call, folder):
+    """What a function of the study finds, which is run in a process that has imported little."""
+    code = f"import json, pathlib, ledger_kills as k; print(json.dumps(k.{call}))"
     run = subprocess.run(
-        [sys.executable, TESTS / "killing.py", how, folder],
+        [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "validation")))},
     )
     assert run.returncode == 0 and run.stderr == "", run.stderr
-    return [int(number) for number in re.findall(r"\d+", run.stdout)]
+    return json.loads(run.stdout)
+
+
+def faults(found):
+    return {found[name] for name in ("overspent", "lost", "entered twice")}
 
 
 def test_two_processes_fill_a_ledger_exactly(tmp_path):
-    killing("exactly", tmp_path)
+    found = study("exactly(pathlib.Path())", tmp_path)
+    assert found["granted"] == found["entered"] == 100 and faults(found) == {0}
+    assert pr.Budget(tmp_path / "survey0.ledger").left == (0.0, 0.0)
 
 
-def test_a_thousand_kills_of_two_processes(tmp_path):
-    killed, filled = killing("times", tmp_path)
-    assert killed >= 1000 and filled > 0
+@pytest.mark.parametrize("room, wait", [(100, 0.01), (1, 0.002)])
+def test_a_thousand_kills_of_two_processes(room, wait, tmp_path):
+    """With room for one spending it is mostly the making of the ledger that is cut short."""
+    found = study(f"killed(pathlib.Path(), 1000, {room}, {wait})", tmp_path)
+    assert found["kills"] >= 1000 and found["entered"] == room * found["ledgers"] > 0
+    assert faults(found) == {0} and found["failed"] == 0
 
 
 def test_a_forked_process_may_spend_the_budget_it_inherits(tmp_path):

@@ -71,7 +71,7 @@ def gauge(net):
 
 def step_loss(law):
     """The largest loss of one step: log v_k / v_(k+1), v_k = P(R = k) / (2 k)^(m - 1)."""
-    radius = law._radius
+    radius = law.radius
     k = radius.low + np.arange(len(radius.weights), dtype=np.float64)
     inside = np.log(radius.weights) - (law.items - 1) * np.log(k)
     # the weight next to the table, then a geometric tail
@@ -137,7 +137,7 @@ def test_moves_that_once_spent_more(items, rows, distinct, epsilon):
 def test_step_loss_is_that_of_the_probabilities():
     # P(x) is the sum of v_k over k >= the radius of x: the ratio of two such sums, term by term
     law = PermutohedronNoise.calibrate(3, 0.5)
-    radii, mass = law._radius.law(law._radius.low + 5000.0)
+    radii, mass = law.radius.law(law.radius.low + 5000.0)
     log_v = np.log(mass) - 2 * np.log(radii)
     tails = np.array([logsumexp(log_v[k:]) for k in range(0, 3000, 50)])
     after = np.array([logsumexp(log_v[k + 1 :]) for k in range(0, 3000, 50)])

@@ -9,16 +9,23 @@ import pytest
 from scipy.stats import chisquare, norm
 
 import privrank as pr
+from privrank.hypotheses.publicnoise import cube_radii, simulated
 from privrank.hypotheses.tails import noisy_tail
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import LAW_NAMES, cell_noise, count_noise, net_noise, noise_choices
+from privrank.privacy.netnoise import (
+    LAW_NAMES,
+    ZeroSumLaplace,
+    cell_noise,
+    count_noise,
+    net_noise,
+    noise_choices,
+)
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import Reach
-from privrank.privacy.zerosum import ZeroSumLaplace
 from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()
@@ -117,20 +124,20 @@ def test_simulated_noise_is_the_drawn_noise(law):
     size = 1500 if isinstance(law, PermutohedronNoise) else 4000
     zero = np.zeros(law.items, dtype=np.int64)
     drawn = np.array([law.draw(zero, rng) for _ in range(size)])
-    simulated = law.simulate((40_000, law.items), rng)
-    assert np.abs(simulated.sum(axis=1)).max() < 1e-9
+    alone = simulated(law, (40_000, law.items), rng)
+    assert np.abs(alone.sum(axis=1)).max() < 1e-9
     # a statistic of scale and shape: quantiles of the length, and of one difference
     for name in ("length", "difference"):
         one, other = (
             np.linalg.norm(x, axis=1) if name == "length" else np.abs(x[:, 0] - x[:, -1])
-            for x in (drawn, simulated)
+            for x in (drawn, alone)
         )
         for level in (0.25, 0.5, 0.9):
             share = (one <= np.quantile(other, level)).mean()
             error = math.sqrt(level * (1 - level) * (1 / size + 1 / 40_000))
             # one lattice step of some twenty of the scale
             assert abs(share - level) < 4.5 * error + 0.02
-    variance = simulated.var(axis=0).mean()
+    variance = alone.var(axis=0).mean()
     assert variance == pytest.approx(law.variance, rel=0.04)
 
 
@@ -251,7 +258,7 @@ def test_zcdp_epsilon_holds_for_gaussian_noise(rho, delta):
 @pytest.mark.parametrize("blur", [0.1, 1.0])
 def test_tails_are_those_of_the_law(law, blur):
     rng = np.random.default_rng(5)
-    x = law.simulate((150_000, law.items), rng)
+    x = simulated(law, (150_000, law.items), rng)
     sd = blur * x.std()
     z = sd * rng.standard_normal(len(x))
     for factor in (0.5, 1.5, 3.0):
@@ -277,7 +284,7 @@ def test_gaussian_tails_are_normal():
 @pytest.mark.parametrize("name", LAW_NAMES)
 def test_deviation_is_that_of_differences(name, reach):
     noise = net_noise(reach, name, 1.0, 1e-6)
-    x = noise.law.simulate((60_000, reach.items), np.random.default_rng(4)) / noise.fineness
+    x = simulated(noise.law, (60_000, reach.items), np.random.default_rng(4)) / noise.fineness
     both = (x[:, 0] - x[:, 1]).std() / math.sqrt(2)
     assert noise.deviation(reach.items) == pytest.approx(both, rel=0.03)
 
@@ -396,9 +403,9 @@ def log_probability(noise, x):
     """Log P(x), up to a constant, of discrete Laplace or of cube noise; rows of x."""
     if isinstance(noise, DiscreteLaplace):
         return -np.abs(x).sum(axis=1) / noise.scale
-    radii, mass = noise.radii()
+    radii, mass = cube_radii(noise)
     tail = np.cumsum((mass / (2 * radii + 1) ** x.shape[1])[::-1])[::-1]
-    place = np.maximum(np.abs(x).max(axis=1) - noise._radius.low, 0).astype(int)
+    place = np.maximum(np.abs(x).max(axis=1) - noise.radius.low, 0).astype(int)
     return np.log(tail[place])
 
 

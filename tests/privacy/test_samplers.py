@@ -10,11 +10,11 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from privrank.privacy import noise, samplers, zerosum
+from privrank.privacy import netnoise, noise, samplers
 from privrank.privacy.knorm import CubeNoise
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, draw_cells
 from privrank.privacy.samplers import digits, gaussian, geometric, laplace
-from privrank.privacy.zerosum import ZeroSumLaplace
 
 FALSE_ALARM = 1e-4
 ENDS = np.iinfo(np.int64)
@@ -152,7 +152,7 @@ def test_wide_laws_have_their_moments(law):
 
 
 def with_python_integers(monkeypatch):
-    for module in (samplers, zerosum):
+    for module in (samplers, netnoise):
         monkeypatch.setattr(module, "LARGEST", 4)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from privrank.hypotheses.publicnoise import simulated
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.connected import FEW, parts_of
@@ -64,7 +65,7 @@ def test_comparisons_that_are_none_rarely_exceed_their_noise(items):
 def test_so_they_do_under_noise_in_a_cube(items):
     pairs, draws = items * (items - 1) // 2, 200_000
     law = CubeNoise.calibrate(pairs, 1, 0.2)
-    noise = law.simulate((draws, pairs), np.random.default_rng(1))
+    noise = simulated(law, (draws, pairs), np.random.default_rng(1))
     first = np.triu_indices(items, 1)[0] == 0
     sums = noise[:, first].sum(axis=1)
     missed = (sums > FEW * np.sqrt(first.sum() * law.variance)).mean()

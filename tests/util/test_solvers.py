@@ -95,12 +95,8 @@ def test_a_square_root_does_not_depend_on_the_eigenvectors(monkeypatch, matrix):
     np.testing.assert_allclose(other / size[:, None], root / size[:, None], atol=1e-7)
 
 
-def test_a_projection_and_the_largest_ratio(either):
+def test_the_largest_ratio(either):
     rng = np.random.default_rng(3)
-    columns = rng.normal(size=(7, 3))
-    projection = solvers.projection(columns)
-    np.testing.assert_allclose(projection @ columns, columns, atol=1e-12)
-    assert np.trace(projection) == pytest.approx(3)
     above, below = (root @ root.T for root in rng.normal(size=(2, 5, 8)))
     for unit in (1.0, 1e-290, 1e100):
         wanted = unit * eigh(above, below, eigvals_only=True)[-1]
@@ -122,19 +118,3 @@ def test_zeros_between_two_signs(either):
     assert solvers.zero(lambda x: 2.0 - x, -5.0, 5.0) == pytest.approx(2.0)
     tiny = solvers.zero(lambda x: x - 1e-200, 0.0, 1.0, xtol=1e-300, rtol=1e-14)
     assert tiny == pytest.approx(1e-200, rel=1e-13)
-
-
-@pytest.mark.parametrize("n", [1, 2, 9, 10, 40, 101])
-def test_quadrature(either, n):
-    for rule, wanted in (
-        (solvers.hermite, np.polynomial.hermite_e.HermiteE),
-        (solvers.legendre, np.polynomial.legendre.Legendre),
-    ):
-        nodes, weights = rule(n)
-        values = [wanted.basis(k)(nodes) for k in range(min(2 * n, 8))]
-        # every polynomial but the first is orthogonal to it
-        for k, value in enumerate(values):
-            expected = weights.sum() if k == 0 else 0.0
-            assert weights @ value == pytest.approx(expected, abs=1e-9)
-    assert solvers.hermite(n)[1].sum() == pytest.approx(np.sqrt(2 * np.pi))
-    assert solvers.legendre(n)[1].sum() == pytest.approx(2.0)

@@ -17,33 +17,17 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import counting
+from privrank.encode.forms.opening import only_for, repeated
 from privrank.encode.forms.pairforms import (
-    Compared,
     answered,
     read_counts,
     read_decided,
     read_long,
+    read_matrix,
     read_wide,
 )
-from privrank.encode.forms.rankingforms import (
-    Rules,
-    check_agreement,
-    check_bottom,
-    read_orders,
-    read_ranks,
-    read_ratings,
-)
-from privrank.encode.forms.winmatrix import read_matrix
-from privrank.encode.frames import (
-    COUNT,
-    DECLARED,
-    ORDER_FROM,
-    PAIRS_FROM,
-    check_name,
-    marks_of,
-    only_for,
-    repeated,
-)
+from privrank.encode.forms.rankingforms import Rules, read_columns, read_orders
+from privrank.encode.frames import ORDER_FROM, PAIRS_FROM, check_name, marks_of
 from privrank.util.checks import check_choice, check_flag
 
 __all__ = ["Form", "Missing", "as_comparisons"]
@@ -53,7 +37,6 @@ Missing = Literal["refuse", "bottom", "unknown"]
 
 _RANKED = ("rankings", "ratings", "orders")
 _UNORDERED = ("winner-loser", "matrix", *_RANKED)
-_UNKNOWN = "missing='unknown'"
 
 
 def as_comparisons(
@@ -240,6 +223,7 @@ def as_comparisons(
             f"ties= must be left out with form={form!r}: declare the answer that is a tie with "
             f"codes={{'first': ..., 'second': ..., 'tie': ...}}."
         )
+    roles: dict[str, Any]
     if form in _RANKED:
         read = _ranked(frame, form, items, respondent, places, order, ties, missing)
     elif form == "wide":
@@ -249,13 +233,19 @@ def as_comparisons(
             raise ValueError("form='matrix' has no respondents: leave respondent= out.")
         read = read_matrix(frame, items, ties)
     elif form == "counts":
-        read = read_counts(frame, items, respondent, (item1, item2), (win1, win2), ties, distinct)
+        roles = {"win1": win1, "win2": win2, "ties": ties, "respondent": respondent}
+        read = read_counts(frame, items, {"item1": item1, "item2": item2}, roles, distinct)
     elif form == "winner-loser":
-        read = read_decided(frame, items, respondent, (winner, loser), ties, counts)
+        roles = {"ties": ties, "counts": counts, "respondent": respondent}
+        read = read_decided(frame, items, {"winner": winner, "loser": loser}, roles)
     else:
-        read = read_long(frame, items, respondent, (item1, item2), outcome, codes, counts)
+        roles = {"outcome": outcome, "counts": counts, "respondent": respondent}
+        read = read_long(frame, items, {"item1": item1, "item2": item2}, roles, codes)
     unordered = form in _UNORDERED or (form == "counts" and distinct)
-    return _frame(read, _not_fixed(frame, unordered, missing))
+    for name, source in _not_fixed(frame, unordered, missing).items():
+        read[name] = pd.Categorical([source]).repeat(len(read))
+        read.attrs[name] = source
+    return read
 
 
 def _not_fixed(frame: object, unordered: bool, missing: Missing) -> dict[str, str]:
@@ -265,8 +255,7 @@ def _not_fixed(frame: object, unordered: bool, missing: Missing) -> dict[str, st
     """
     view = None if isinstance(frame, np.ndarray) else counting.open_frame(frame, "frame")
     before = set() if view is None else marks_of(frame, counting.column_names(view))
-    lists = missing != "refuse" or PAIRS_FROM in before
-    if lists:
+    if missing != "refuse" or PAIRS_FROM in before:
         return {PAIRS_FROM: "lists"}
     return {ORDER_FROM: "items"} if unordered or ORDER_FROM in before else {}
 
@@ -280,37 +269,18 @@ def _ranked(
     order: str | None,
     ties: object,
     missing: Missing,
-) -> Compared:
+) -> pd.DataFrame:
     """Return all pairs of every ranking, the items in the order of the list within each pair."""
-    rules = Rules(check_flag("ties", ties), missing, "ties=False", "ties=True", _UNKNOWN)
-    if form == "rankings":
-        ranks, labels, index = read_ranks(frame, items, respondent, rules)
-    elif form == "ratings":
-        ranks, labels, index = read_ratings(frame, items, respondent)
+    declared = check_flag("ties", ties)
+    rules = Rules(declared, missing, "ties=False", "ties=True", "missing='unknown'")
+    if form == "orders":
+        ranks, labels, index = read_orders(frame, items, respondent, rules, places, order)
     else:
-        ranks, labels, index = read_orders(frame, items, respondent, places, order)
-    check_agreement(ranks, rules)
-    if form != "ratings":  # which leave no places empty
-        check_bottom(ranks, rules)
+        rated = form == "ratings"
+        ranks, labels, index = read_columns(frame, items, respondent, rules, ratings=rated)
     if missing == "bottom":
         ranks = np.nan_to_num(ranks, nan=np.inf)
     first, second = np.triu_indices(len(labels), k=1)
     with np.errstate(invalid="ignore"):  # of two items at the bottom none is preferred: inf - inf
         outcome = np.sign(ranks[:, second] - ranks[:, first])
     return answered(outcome, first, second, labels, index, respondent)
-
-
-def _frame(read: Compared, not_fixed: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparisons frame with columns of the names that the models expect."""
-    kind = pd.CategoricalDtype(list(read.labels))
-    columns: dict[str, Any] = {} if read.person is None else {"respondent": read.person.array}
-    columns["item1"] = pd.Categorical.from_codes(read.first, dtype=kind)
-    columns["item2"] = pd.Categorical.from_codes(read.second, dtype=kind)
-    columns["outcome"] = read.outcome
-    if read.counts is not None:
-        columns[COUNT] = read.counts
-    for name, source in not_fixed.items():
-        columns[name] = pd.Categorical([source]).repeat(len(read.first))
-    frame = pd.DataFrame(columns)
-    frame.attrs |= {DECLARED: pd.Index(read.labels).tolist(), **not_fixed}
-    return frame

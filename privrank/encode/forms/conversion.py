@@ -16,15 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode.forms.rankingforms import (
-    Rules,
-    check_agreement,
-    check_bottom,
-    read_long,
-    read_orders,
-    read_ranks,
-)
-from privrank.encode.frames import only_for
+from privrank.encode.forms.opening import only_for
+from privrank.encode.forms.rankingforms import Rules, read_columns, read_long, read_orders
 from privrank.privacy.noise import draw_orders
 from privrank.util.arrays import blocks
 from privrank.util.checks import check_choice, check_rng
@@ -183,17 +176,15 @@ def as_rankings(
     ties = check_choice("ties", ties, Ties)
     missing = check_choice("missing", missing, Missing)
     rng = check_rng(rng)
-    only_for(form, {"ranking": (ranking, ["long"]), "places": (places, ["orders"])})
-    only_for(form, {"order": (order, ["orders"])})
+    homes = {"ranking": (ranking, ["long"]), "places": (places, ["orders"])}
+    only_for(form, homes | {"order": (order, ["orders"])})
     rules = Rules(ties == "random", missing, "ties='refuse'", "ties='random'", "missing='random'")
     if form == "ranks":
-        ranks, labels, index = read_ranks(frame, items, respondent, rules)
+        ranks, labels, index = read_columns(frame, items, respondent, rules)
     elif form == "long":
-        ranks, labels, index = read_long(frame, items, respondent, ranking, item, rank, rules)
+        ranks, labels, index = read_long(frame, items, respondent, rules, ranking, item, rank)
     else:
-        ranks, labels, index = read_orders(frame, items, respondent, places, order)
-    check_agreement(ranks, rules)
-    check_bottom(ranks, rules)
+        ranks, labels, index = read_orders(frame, items, respondent, rules, places, order)
     draws = ties == "random" or missing != "refuse"
     complete = np.empty(ranks.shape, dtype=np.int64)
     m = len(labels)

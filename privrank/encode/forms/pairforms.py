@@ -1,4 +1,4 @@
-"""The forms that comparisons come in, each read as two items, an outcome and who answered.
+"""The forms that comparisons come in, each read as a comparisons frame.
 
 Messages name arguments, columns and rules, never a cell's value.
 """
@@ -15,48 +15,46 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.frames import (
-    COUNT,
-    check_counted,
-    check_filled,
-    check_name,
-    check_present,
-    check_rows,
-    collect_wide,
-    declared_items,
-    item_codes,
-    open_wide,
-    with_respondent_column,
-)
+from privrank.encode.forms.opening import ItemRows, Names, collect_wide, open_wide, read_rows
+from privrank.encode.frames import COUNT, DECLARED
 from privrank.encode.shapes import comparisons_call
 from privrank.util.checks import check_items
 
 __all__ = [
-    "Compared",
     "answered",
     "read_counts",
     "read_decided",
     "read_long",
+    "read_matrix",
     "read_wide",
 ]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Names = tuple[Any, ...]
+Pair = tuple[Any, Any]
 
 _CONVENTION = {"first": 1, "second": -1, "tie": 0}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compared:
-    """Comparisons by row: positions of two items, the outcome, and who answered how often."""
-
-    labels: Names
-    first: IntArray
-    second: IntArray
-    outcome: FloatArray
-    person: pd.Series[Any] | pd.Index | None
-    counts: IntArray | None = None
+def _compared(
+    labels: Names,
+    first: IntArray,
+    second: IntArray,
+    outcome: FloatArray,
+    person: pd.Series[Any] | pd.Index | None,
+    counts: IntArray | None = None,
+) -> pd.DataFrame:
+    """Return a comparisons frame, given by row two items, the outcome, who answered, how often."""
+    kind = pd.CategoricalDtype(list(labels))
+    columns: dict[str, Any] = {} if person is None else {"respondent": person.array}
+    columns["item1"] = pd.Categorical.from_codes(first, dtype=kind)
+    columns["item2"] = pd.Categorical.from_codes(second, dtype=kind)
+    columns["outcome"] = outcome
+    if counts is not None:
+        columns[COUNT] = counts
+    frame = pd.DataFrame(columns)
+    frame.attrs[DECLARED] = pd.Index(labels).tolist()
+    return frame
 
 
 def answered(
@@ -66,7 +64,7 @@ def answered(
     labels: Names,
     index: pd.Index,
     respondent: str | None,
-) -> Compared:
+) -> pd.DataFrame:
     """Return the answers of a table with a row per respondent and a column per pair.
 
     Questions not answered have no row, but whoever answered none keeps the first.
@@ -78,7 +76,7 @@ def answered(
     some = np.bincount(codes, given.any(axis=1)) > 0
     given[np.unique(codes, return_index=True)[1][~some], 0] = True
     row, pair = np.nonzero(given)
-    return Compared(labels, first[pair], second[pair], outcome[row, pair], person.take(row))
+    return _compared(labels, first[pair], second[pair], outcome[row, pair], person.take(row))
 
 
 def read_wide(
@@ -89,21 +87,19 @@ def read_wide(
     sep: object,
     codes: object,
     distinct: bool,
-) -> Compared:
+) -> pd.DataFrame:
     """Read one row per respondent and one column per pair."""
     view, others = open_wide(frame, respondent)
     asked, labels = _pair_columns(others, items, pairs, sep)
-    check_counted(others, list(asked))
+    table, index = collect_wide(view, list(asked), respondent, "pairs")
     place = {label: k for k, label in enumerate(labels)}
     first, second = np.array([[place[a], place[b]] for a, b in asked.values()]).T
-    cells = np.minimum(first, second) * len(labels) + np.maximum(first, second)
-    if distinct and len(np.unique(cells)) < len(cells):
+    if distinct and len({frozenset(pair) for pair in asked.values()}) < len(asked):
         raise ValueError(
             "form='wide' must have one column per pair, and at least one pair has two, in the same "
             "or in both orders: leave one out of pairs=, or use distinct_pairs=False if they are "
             "questions of their own."
         )
-    table, index = collect_wide(view, list(asked), respondent)
     meaning = _check_codes(codes)
     outcome = [
         _outcomes(table[name], meaning, int(a), int(b), labels)
@@ -113,178 +109,177 @@ def read_wide(
 
 
 def read_long(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    names: tuple[str, str],
-    outcome: str,
-    codes: object,
-    counts: str | None,
-) -> Compared:
+    frame: object, items: object, named: dict[str, str], roles: dict[str, Any], codes: object
+) -> pd.DataFrame:
     """Read one row per comparison, with an answer in codes that are declared."""
     meaning = _check_codes(codes)
-    roles = {"item1": names[0], "item2": names[1], "outcome": outcome, "counts": counts}
-    rows = _read_rows(frame, items, respondent, roles)
-    answer = _outcomes(rows.table[outcome], meaning, rows.first, rows.second, rows.labels)
-    number = None if counts is None else rows.whole(counts)
-    return Compared(rows.labels, rows.first, rows.second, answer, rows.person, number)
+    rows = _read_pairs(frame, items, named, roles)
+    first, second = rows.codes
+    answer = _outcomes(rows.columns["outcome"], meaning, first, second, rows.labels)
+    person, counts = rows.columns.get("respondent"), rows.whole("counts")
+    return _compared(rows.labels, first, second, answer, person, counts)
 
 
 def read_decided(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    names: tuple[str, str],
-    ties: object,
-    counts: str | None,
-) -> Compared:
+    frame: object, items: object, named: dict[str, str], roles: dict[str, Any]
+) -> pd.DataFrame:
     """Read one row per comparison, with the item preferred and the other one.
 
     The items come in the order of `labels`: with the winner in front, which item a row names first,
     a public fact under a public design, would be the answer.
     """
-    tied = _tie_column(ties)
-    roles = {"winner": names[0], "loser": names[1], "ties": tied, "counts": counts}
-    rows = _read_rows(frame, items, respondent, roles)
-    outcome = np.ones(len(rows.table))
-    if tied is not None:
-        codes, values = counting.factorize(rows.table[tied], tied)
+    rows = _read_pairs(frame, items, named, roles)
+    low, high, outcome = _in_order(*rows.codes)
+    if (tied := rows.columns.get("ties")) is not None:
+        codes, values = counting.factorize(tied, tied.name)
         flags = [{0: 1.0, 1: 0.0}.get(value, np.nan) for value in values.tolist()]
-        outcome = np.array([*flags, np.nan])[codes]
-        if np.isnan(outcome).any():
+        decided = np.array([*flags, np.nan])[codes]
+        if np.isnan(decided).any():
             raise ValueError(
-                f"column {tied!r} must say of every row whether it is a tie, with True or False, "
-                f"or 1 and 0: recode it, and give rows without an answer as form='long'."
+                f"column {tied.name!r} must say of every row whether it is a tie, with True or "
+                f"False, or 1 and 0: recode it, and give rows without an answer as form='long'."
             )
-    number = None if counts is None else rows.whole(counts)
-    low, high = np.minimum(rows.first, rows.second), np.maximum(rows.first, rows.second)
-    outcome = np.where(rows.first == low, outcome, 0.0 - outcome)
-    return Compared(rows.labels, low, high, outcome, rows.person, number)
+        outcome = np.where(decided == 0.0, 0.0, outcome)
+    person, counts = rows.columns.get("respondent"), rows.whole("counts")
+    return _compared(rows.labels, low, high, outcome, person, counts)
 
 
 def read_counts(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    names: tuple[str, str],
-    wins: tuple[str, str],
-    ties: object,
-    distinct: bool,
-) -> Compared:
+    frame: object, items: object, named: dict[str, str], roles: dict[str, Any], distinct: bool
+) -> pd.DataFrame:
     """Read one row per pair, with how often each item was preferred and how often they tied."""
-    tied = _tie_column(ties)
-    roles = {"item1": names[0], "item2": names[1], "win1": wins[0], "win2": wins[1], "ties": tied}
-    rows = _read_rows(frame, items, respondent, roles)
-    low, high = np.minimum(rows.first, rows.second), np.maximum(rows.first, rows.second)
-    person = np.zeros_like(low) if rows.person is None else pd.factorize(rows.person)[0]
-    if distinct and pd.DataFrame({"low": low, "high": high, "who": person}).duplicated().any():
-        raise ValueError(
-            "form='counts' must have one row per pair, and at least one pair has two, in the same "
-            "or in both orders: add up what is there twice, or use distinct_pairs=False if all "
-            "rows count, as home and away games do."
-        )
-    outcomes = {1.0: wins[0], -1.0: wins[1]} | ({} if tied is None else {0.0: tied})
-    every = np.repeat(np.arange(len(low)), len(outcomes))
-    # where a pair has one row, its first item may be the one that won
-    turned = distinct & (rows.first > low)[every]
-    outcome = np.tile(list(outcomes), len(low))
-    return Compared(
-        rows.labels,
-        np.where(turned, rows.second[every], rows.first[every]),
-        np.where(turned, rows.first[every], rows.second[every]),
-        np.where(turned, 0.0 - outcome, outcome),
-        None if rows.person is None else rows.person.take(every),
-        np.column_stack([rows.whole(name) for name in outcomes.values()]).ravel(),
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """Rows that name two items each."""
-
-    table: pd.DataFrame
-    labels: Names
-    first: IntArray
-    second: IntArray
-    person: pd.Series[Any] | None
-
-    def whole(self, column: str) -> IntArray:
-        return counting.whole_counts(self.table[column], column)
-
-
-def _read_rows(
-    frame: object, items: object, respondent: str | None, roles: dict[str, str | None]
-) -> _Rows:
-    """Return the rows; the first two of the columns, given by role, name the items."""
-    optional = ("ties", "counts", "respondent")
-    roles = roles | {"respondent": respondent}
-    given = {role: name for role, name in roles.items() if role not in optional or name is not None}
-    for role, name in given.items():
-        check_name(name, role)
-    frame = with_respondent_column(frame, respondent)
-    view = counting.open_frame(frame, "frame")
-    present = counting.column_names(view)
-    for role, name in given.items():
-        if name not in present:
+    rows = _read_pairs(frame, items, named, roles)
+    person = rows.columns.get("respondent")
+    first, second = rows.codes
+    sign = np.ones(len(first))
+    if distinct:  # a pair has one row, whose first item may be the one that won
+        first, second, sign = _in_order(first, second)
+        who = 0 if person is None else pd.factorize(person)[0]
+        if pd.DataFrame({"first": first, "second": second, "who": who}).duplicated().any():
             raise ValueError(
-                f"frame has no column {name!r}: name the right one with {role}=, or the form of "
-                f"the data, as in {comparisons_call(frame, items)}."
+                "form='counts' must have one row per pair, and at least one pair has two, in the "
+                "same or in both orders: add up what is there twice, or use distinct_pairs=False "
+                "if all rows count, as home and away games do."
             )
-    if len(set(given.values())) < len(given):
-        raise ValueError(f"{'=, '.join(given)}= must name different columns.")
-    _check_used(present, roles, list(given.values()))
-    named = list(given.values())[:2]
-    labels = declared_items(frame, named, items)
-    table = counting.collect(view, list(given.values()))
-    check_rows(len(table))
-    first, second = (item_codes(table[name], labels, name) for name in named)
-    if min(first.min(), second.min()) < 0:
-        raise ValueError(
-            f"columns {named[0]!r} and {named[1]!r} must name an item in every row: fill in the "
-            f"missing entries, and give a row without an answer a missing outcome in form='long'."
-        )
-    if (first == second).any():
-        raise ValueError(
-            f"columns {named[0]!r} and {named[1]!r} must name two different items: at least one "
-            f"row compares an item with itself."
-        )
-    if respondent is None:
-        return _Rows(table, labels, first, second, None)
-    check_filled(table[respondent], respondent)
-    counting.factorize(table[respondent], respondent)  # refuses what has no hash
-    return _Rows(table, labels, first, second, table[respondent])
+    won, lost, tied = (rows.whole(role) for role in ("win1", "win2", "ties"))
+    kinds = [(sign, won), (-sign, lost), (np.zeros(len(first)), tied)]
+    given = [(outcome, number) for outcome, number in kinds if number is not None]
+    outcome, counts = (np.column_stack(columns).ravel() for columns in zip(*given, strict=True))
+    every = np.repeat(np.arange(len(first)), len(given))
+    person = None if person is None else person.take(every)
+    return _compared(rows.labels, first[every], second[every], outcome, person, counts)
 
 
-def _check_used(
-    present: Sequence[Any], roles: Mapping[str, str | None], used: Sequence[str | None]
-) -> None:
-    """Refuse counts and ties that nothing uses, in a column with the usual name."""
+def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
+    """Read a square matrix of how often the item of a row was preferred to that of a column."""
+    wins, labels = _square(frame, items, "frame")
+    low, high = np.triu_indices(len(labels), k=1)
+    counts = {1.0: wins[low, high], -1.0: wins[high, low]}
+    if ties is not False:
+        shared, _ = _square(ties, labels, "ties")
+        if (shared != shared.T).any():
+            raise ValueError(
+                "ties must be a symmetric matrix, with how often two items tied in both of their "
+                "cells: use (t + t.T) for a triangle t."
+            )
+        counts[0.0] = shared[low, high]
+    every = np.repeat(np.arange(len(low)), len(counts))
+    outcome = np.tile(list(counts), len(low))
+    number = np.column_stack(list(counts.values())).ravel()
+    return _compared(labels, low[every], high[every], outcome, None, number)
+
+
+def _in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return each pair in the order of the items, and by which sign its outcome is turned."""
+    sign = np.where(first < second, 1.0, -1.0)
+    return np.minimum(first, second), np.maximum(first, second), sign
+
+
+def _read_pairs(
+    frame: object, items: object, named: dict[str, str], roles: dict[str, Any]
+) -> ItemRows:
+    """Return rows that name two items each; refuse counts and ties that nothing uses."""
+    if roles.get("ties", False) is False:
+        roles = {role: None if role == "ties" else name for role, name in roles.items()}
+    elif not isinstance(roles["ties"], str):
+        raise TypeError(
+            f"ties must be the name of the column that says where ties are, or False if there are "
+            f"none, got {type(roles['ties']).__name__}."
+        )
+    other = f", or the form of the data, as in {comparisons_call(frame, items)}"
+    rows = read_rows(frame, items, named, roles, other)
+    unused = set(rows.present) - {column.name for column in rows.columns.values()}
     for role, name, what in (
         ("counts", COUNT, "a row stands for so many comparisons"),
         ("ties", "ties", "it says where ties are"),
     ):
-        if name in present and name not in used and (role in roles or name == COUNT):
+        if name in unused and (role in roles or name == COUNT):
             remedy = f"name it with {role}={name!r} if {what}, else drop it"
             raise ValueError(
                 f"frame has a column {name!r} that nothing uses: "
                 f"{remedy if role in roles else 'drop it, because the wins are counts already'}."
             )
-
-
-def _tie_column(ties: object) -> str | None:
-    if ties is False:
-        return None
-    if not isinstance(ties, str):
-        raise TypeError(
-            f"ties must be the name of the column that says where ties are, or False if there are "
-            f"none, got {type(ties).__name__}."
+    if (rows.codes[0] == rows.codes[1]).any():
+        raise ValueError(
+            f"columns {' and '.join(map(repr, named.values()))} must name two different items: at "
+            f"least one row compares an item with itself."
         )
-    return ties
+    return rows
+
+
+def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
+    """Return a square matrix of counts with its items, in the order of `items` if given.
+
+    Rows are named by a column of text or by a pandas index; else they are in the columns' order.
+    """
+    if isinstance(matrix, np.ndarray):
+        if items is None:
+            raise ValueError(
+                "items must be declared for an array: pass items=[...] in the order of its rows."
+            )
+        labels, table = check_items(items), pd.DataFrame(matrix if matrix.ndim == 2 else [])
+        rows = columns = labels
+    else:
+        view = counting.open_frame(matrix, name)
+        names = counting.column_names(view)
+        table = counting.collect(view, names)
+        numeric = counting.numeric_columns(view, names)
+        text = [column for column in names if column not in numeric]
+        if len(text) == 1 and len(names) == len(table) + 1:
+            table = table.set_index(text[0])
+        elif len(names) == len(table) and table.index.equals(pd.RangeIndex(len(table))):
+            table = table.set_axis(names)
+        rows, columns = tuple(table.index), tuple(table.columns)
+        labels = check_items(columns if items is None else items)
+    wanted = [str(label) for label in labels]
+    if not sorted(map(str, rows)) == sorted(map(str, columns)) == sorted(wanted) or (
+        table.shape != (len(rows), len(columns))
+    ):
+        raise ValueError(
+            f"{name} must be a square matrix with one row and one column for each of the "
+            f"{len(labels)} items: list them with items=[...], and name the rows as the columns, "
+            f"in the index of a pandas frame or in a column of text."
+        )
+    table = table.set_axis([str(row) for row in rows]).set_axis([str(c) for c in columns], axis=1)
+    cells = table.loc[wanted, wanted]
+    counts = np.column_stack([counting.real_numbers(cells[label]) for label in wanted])
+    if np.nan_to_num(np.diagonal(counts)).any():
+        raise ValueError(
+            f"{name} must hold 0 on the diagonal, where an item would meet itself: write 0 there."
+        )
+    np.fill_diagonal(counts, 0.0)
+    if not counting.is_whole(counts):
+        raise ValueError(
+            f"{name} must hold whole numbers of at least 0, and 0 where two items never met: for "
+            f"ties that count half a win to each, give the wins alone and the numbers of ties as "
+            f"another matrix with ties=."
+        )
+    return counts.astype(np.int64), labels
 
 
 def _pair_columns(
     others: Sequence[Any], items: object, pairs: object, sep: object
-) -> tuple[dict[Any, tuple[Any, Any]], Names]:
+) -> tuple[dict[Any, Pair], Names]:
     """Return which column asks for which pair, and the items."""
     if (pairs is None) == (sep is None):
         raise ValueError(
@@ -294,7 +289,6 @@ def _pair_columns(
         )
     declared = None if items is None else check_items(items)
     asked = _mapped(pairs) if sep is None else _separated(others, declared, sep)
-    check_present(list(asked), others, "pairs")
     met = tuple(dict.fromkeys(item for pair in asked.values() for item in pair))
     labels = check_items(met) if declared is None else declared
     if not set(met) <= set(labels):
@@ -302,7 +296,7 @@ def _pair_columns(
     return asked, labels
 
 
-def _mapped(pairs: object) -> dict[Any, tuple[Any, Any]]:
+def _mapped(pairs: object) -> dict[Any, Pair]:
     if (
         not isinstance(pairs, Mapping)
         or not pairs
@@ -317,9 +311,7 @@ def _mapped(pairs: object) -> dict[Any, tuple[Any, Any]]:
     return {name: (first, second) for name, (first, second) in pairs.items()}
 
 
-def _separated(
-    others: Sequence[Any], declared: Names | None, sep: object
-) -> dict[Any, tuple[Any, Any]]:
+def _separated(others: Sequence[Any], declared: Names | None, sep: object) -> dict[Any, Pair]:
     """Return the pairs that names of columns spell."""
     if not isinstance(sep, str) or not (sep or declared):
         raise ValueError(
@@ -327,26 +319,26 @@ def _separated(
             "empty only if items=[...] says what the names are."
         )
     known = None if declared is None else {str(label): label for label in declared}
-    found: dict[Any, tuple[Any, Any]] = {}
+    found: dict[Any, Pair] = {}
     for column in others:
         if not isinstance(column, str):
             continue
         cuts = range(1, len(column) - len(sep))
         splits = [(column[:k], column[k + len(sep) :]) for k in cuts if column[k:].startswith(sep)]
         if known is not None:
-            splits = [(a, b) for a, b in splits if a in known and b in known]
+            splits = [(known[a], known[b]) for a, b in splits if a in known and b in known]
         if len(splits) > 1 or any(a == b for a, b in splits):
             raise ValueError(
                 f"column {column!r} must name two different items around sep= in one way only: say "
                 f"what it asks for with pairs=, or list the items in items=[...]."
             )
-        for a, b in splits:
-            found[column] = (a, b) if known is None else (known[a], known[b])
         if known is not None and sep and sep in column and not splits:
             raise ValueError(
                 f"column {column!r} must name two of items= around sep={sep!r}, or not contain it: "
                 f"check the names in items=, and rename a column that asks for no pair."
             )
+        if splits:
+            found[column] = splits[0]
     if not found:
         raise ValueError(
             f"form='wide' found no column whose name is two items with {sep!r} between them: check "
@@ -357,11 +349,12 @@ def _separated(
 
 @dataclass(frozen=True, slots=True)
 class _Codes:
-    """What each answer means, whether others are names of items, and whether that was declared."""
+    """What each answer means, whether others are names of items, and the rule that this makes."""
 
     meaning: Mapping[Any, float]
     by_name: bool
-    declared: bool
+    rule: str
+    remedy: str
 
 
 def _check_codes(codes: object) -> _Codes:
@@ -387,7 +380,18 @@ def _check_codes(codes: object) -> _Codes:
             "codes must be distinct texts or numbers: a missing value always means that there is "
             "no answer, and needs no code."
         )
-    return _Codes(dict(answers), "first" not in given, codes is not None)
+    by_name = "first" not in given
+    rule, remedy = "answers that codes= declares", "list all answers in codes=, texts as texts"
+    if by_name:
+        rule = f"the names of the pair's items (codes= has no 'first' and 'second'), {rule}"
+        remedy = (
+            "strip other words from the cells, as with frame.replace('^I prefer ', '', "
+            "regex=True), list other answers in codes="
+        )
+    elif codes is None:
+        rule = "1 (first item preferred), -1 (second item preferred), 0 (tie)"
+        remedy = "declare other answers with codes={'first': ..., 'second': ..., 'tie': ...}"
+    return _Codes(dict(answers), by_name, rule, remedy)
 
 
 def _outcomes(
@@ -406,24 +410,13 @@ def _outcomes(
         item = np.array([*(position.get(answer, -1) for answer in answers), -1])[place]
         outcome = np.where(item == first, 1.0, np.where(item == second, -1.0, outcome))
     if np.isinf(outcome).any():
-        rule, remedy = "answers that codes= declares", "list all answers in codes=, texts as texts"
-        if codes.by_name:
-            own = isinstance(first, int) and isinstance(second, int)
-            pair = f" {labels[first]!r} and {labels[second]!r}" if own else ""
-            rule = (
-                f"the names of the pair's items{pair} (codes= has no 'first' and 'second'), "
-                f"answers that codes= declares"
-            )
-            remedy = (
-                "strip other words from the cells, as with frame.replace('^I prefer ', '', "
-                "regex=True), list other answers in codes="
-            )
-        elif not codes.declared:
-            rule = "1 (first item preferred), -1 (second item preferred), 0 (tie)"
-            remedy = "declare other answers with codes={'first': ..., 'second': ..., 'tie': ...}"
+        rule = codes.rule
+        if isinstance(first, int) and isinstance(second, int):
+            own = f"the pair's items {labels[first]!r} and {labels[second]!r}"
+            rule = rule.replace("the pair's items", own)
         raise ValueError(
             f"column {values.name!r} must hold {rule} or missing values only, and at least one "
-            f"entry is neither: {remedy}, and make those that mean no answer missing with "
+            f"entry is neither: {codes.remedy}, and make those that mean no answer missing with "
             f"frame.replace(...)."
         )
     return outcome

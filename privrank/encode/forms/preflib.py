@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privrank.encode.forms.rankingforms import ranks_of
+
 __all__ = ["read_preflib"]
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi")
@@ -166,15 +168,11 @@ def _ranks(order: str, m: int, number: int) -> NDArray[np.float64]:
             f"line {number} of path must list alternatives by number, best first, those that share "
             f"a place in braces, as in '2,{{1,3}}'."
         )
-    ranks, place = np.full(m, np.nan), 1
-    for found in _GROUP.finditer(order):
-        group = [_number(word) for word in (found[1] or found[2]).split(",")]
-        for item in group:
-            if not 1 <= item <= m or not np.isnan(ranks[item - 1]):
-                raise ValueError(
-                    f"line {number} of path must have numbers of alternatives from 1 to {m}, each "
-                    f"at most once."
-                )
-            ranks[item - 1] = place
-        place += len(group)
+    groups = [(found[1] or found[2]).split(",") for found in _GROUP.finditer(order)]
+    ranks = ranks_of([[_number(word) - 1 for word in group] for group in groups], m)
+    if ranks is None:
+        raise ValueError(
+            f"line {number} of path must have numbers of alternatives from 1 to {m}, each at most "
+            f"once."
+        )
     return ranks

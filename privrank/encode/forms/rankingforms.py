@@ -5,7 +5,7 @@ Messages name arguments, columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,36 +14,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.frames import (
-    check_counted,
-    check_filled,
-    check_name,
+from privrank.encode.forms.opening import (
+    Names,
     check_numeric,
     check_present,
-    check_rows,
     collect_wide,
-    declared_items,
     item_codes,
-    numbers,
     open_wide,
-    with_respondent_column,
+    read_rows,
 )
+from privrank.encode.frames import check_name, declared_items, numbers
 from privrank.util.checks import as_list, check_items
 
-__all__ = [
-    "Ranked",
-    "Rules",
-    "check_agreement",
-    "check_bottom",
-    "read_long",
-    "read_orders",
-    "read_ranks",
-    "read_ratings",
-]
+__all__ = ["Ranked", "Rules", "ranks_of", "read_columns", "read_long", "read_orders"]
 
 FloatArray = NDArray[np.float64]
 
-Ranked = tuple[FloatArray, tuple[Any, ...], pd.Index]
+Ranked = tuple[FloatArray, Names, pd.Index]
 """Ranks by ranking and item, the items, and an index with the respondent if there is one."""
 
 
@@ -67,60 +54,169 @@ class Rules:
     tied: str
     unknown: str
 
+    def check_ranks(self, ranks: FloatArray, name: Any, m: int) -> None:
+        """Refuse numbers of a column that cannot be ranks among m items."""
+        given = ranks[~np.isnan(ranks)]
+        if not ((given >= 1) & (given <= m)).all():
+            rule = (
+                f"ranks from 1 (best) to {m}, the number of items, or be missing: recode other "
+                f"numbers as ranks, and check the items in items="
+            )
+        elif not self.ties and (given % 1 != 0).any():
+            rule = (
+                f"whole numbers under {self.untied}: use {self.tied} if the others are ranks that "
+                f"items share"
+            )
+        elif (2 * given % 1 != 0).any():
+            rule = (
+                "ranks, whole or, where items share one, a half more: recode other numbers as ranks"
+            )
+        else:
+            return
+        raise ValueError(f"column {name!r} must hold {rule}.")
 
-def read_ranks(frame: object, items: object, respondent: str | None, rules: Rules) -> Ranked:
-    """Read wide data with a column per item that holds its rank."""
-    ranks, labels, index = _read_columns(frame, items, respondent, "the ranks")
-    for k, name in enumerate(labels):
-        _check_ranks(ranks[:, k], name, len(labels), rules)
-    return ranks, labels, index
+    def check_rankings(self, ranks: FloatArray) -> None:
+        """Refuse ties and missing items that the caller has not declared.
+
+        And ranks that leave places empty above items that are said to come last.
+        """
+        ordered = np.sort(ranks, axis=1)  # NaN comes last, and equals nothing
+        if not self.ties and (ordered[:, 1:] == ordered[:, :-1]).any():
+            raise ValueError(
+                f"{self.untied} means that no two items share a rank, and in at least one ranking "
+                f"some do: use {self.tied} if they are tied."
+            )
+        absent = np.isnan(ranks)
+        if self.missing == "refuse" and absent.any():
+            raise ValueError(
+                f"missing='refuse' means that every ranking is complete, and at least one is not: "
+                f"use missing='bottom' if the items without a rank come after the others, "
+                f"{self.unknown} if their places are unknown."
+            )
+        number = ranks.shape[1] - absent.sum(axis=1)
+        # in every usual coding of ties, the last of k ranked items has a rank of at most k
+        if self.missing == "bottom" and (np.where(absent, 0.0, ranks).max(axis=1) > number).any():
+            raise ValueError(
+                f"missing='bottom' means that items without a rank come after the others, and at "
+                f"least one ranking leaves a rank above them empty: use {self.unknown} if the "
+                f"places of the missing items are unknown, or number the ranked ones from 1."
+            )
 
 
-def read_ratings(frame: object, items: object, respondent: str | None) -> Ranked:
-    """Read wide data with a column per item that holds its rating, as negative ratings."""
-    if items is None:
+def read_columns(
+    frame: object, items: object, respondent: str | None, rules: Rules, *, ratings: bool = False
+) -> Ranked:
+    """Read data with a column per item that holds its rank or, as negative ranks, its rating."""
+    if ratings and items is None:
         raise ValueError(
             "items must be declared for ratings: pass items=[...] with the columns that hold them, "
             "because any other column of numbers, such as an age, would be an item too."
         )
-    ratings, labels, index = _read_columns(frame, items, respondent, "the ratings")
-    if np.isinf(ratings).any():
-        raise ValueError(
-            "ratings must be finite numbers: write a missing value where an item has none."
-        )
-    return -ratings, labels, index
-
-
-def _read_columns(frame: object, items: object, respondent: str | None, what: str) -> Ranked:
     view, others = open_wide(frame, respondent)
     labels = check_items(others if items is None else items)
-    check_present(labels, [*others, respondent], "items")
-    check_counted(others, () if items is None else labels)
-    check_numeric(view, labels, what, "items=")
-    table, index = collect_wide(view, labels, respondent)
-    return numbers(table[list(labels)]), labels, index
+    what, declared = "the ratings" if ratings else "the ranks", items is not None
+    table, index = collect_wide(view, labels, respondent, "items", declared=declared, numbers=what)
+    ranks = numbers(table[list(labels)])
+    if ratings:
+        if np.isinf(ranks).any():
+            raise ValueError(
+                "ratings must be finite numbers: write a missing value where an item has none."
+            )
+        # only the order of ratings counts, of which the highest is the best
+        ranks = pd.DataFrame(-ranks).rank(axis=1, method="min").to_numpy(dtype=np.float64)
+    else:
+        for k, name in enumerate(labels):
+            rules.check_ranks(ranks[:, k], name, len(labels))
+    rules.check_rankings(ranks)
+    return ranks, labels, index
 
 
 def read_orders(
-    frame: object, items: object, respondent: str | None, places: object, order: str | None
+    frame: object,
+    items: object,
+    respondent: str | None,
+    rules: Rules,
+    places: object,
+    order: str | None,
 ) -> Ranked:
-    """Read wide data with a column per place that names the item there, or a column of texts."""
-    if order is not None:
-        if places is not None:
-            raise ValueError(
-                "places= and order= name the same answers twice: leave one of them out."
-            )
-        return _read_texts(frame, items, respondent, order)
+    """Read data with a column per place that names the item there, or with a column of texts."""
+    if order is not None and places is not None:
+        raise ValueError("places= and order= name the same answers twice: leave one of them out.")
+    if order is None:
+        ranks, labels, index = _read_places(frame, items, respondent, places)
+    else:
+        ranks, labels, index = _read_texts(frame, items, respondent, order)
+    rules.check_rankings(ranks)
+    return ranks, labels, index
+
+
+def read_long(
+    frame: object,
+    items: object,
+    respondent: str | None,
+    rules: Rules,
+    ranking: str | None,
+    item: str,
+    rank: str,
+) -> Ranked:
+    """Read data with a row per ranking and item."""
+    if respondent is None and ranking is None:
+        raise ValueError(
+            "form='long' must be told which rows make one ranking: name the column that "
+            "identifies it with ranking=, or with respondent= if each respondent has one."
+        )
+    roles = {"rank": rank, "respondent": respondent, "ranking": ranking}
+    rows = read_rows(frame, items, {"item": item}, roles)
+    check_numeric(counting.open_frame(frame, "frame"), [rank], "the ranks", "rank=")
+    labels, (place,) = rows.labels, rows.codes
+    identity = [rows.columns[role] for role in ("respondent", "ranking") if role in rows.columns]
+    code = np.zeros(len(place), dtype=np.int64)
+    for column in identity:  # codes number the rankings by first appearance
+        own, distinct = counting.factorize(column, column.name)
+        code, _ = pd.factorize(code * len(distinct) + own)
+    values = numbers(rows.columns["rank"])
+    rules.check_ranks(values, rank, len(labels))
+    if pd.DataFrame({"ranking": code, "item": place}).duplicated().any():
+        raise ValueError(
+            f"column {item!r} must name each item at most once in a ranking, and at least one "
+            f"ranking repeats an item: check that {' and '.join(repr(c.name) for c in identity)} "
+            f"together identify a ranking."
+        )
+    first = np.unique(code, return_index=True)[1]
+    ranks = np.full((len(first), len(labels)), np.nan)
+    ranks[code, place] = values
+    rules.check_rankings(ranks)
+    index = pd.MultiIndex.from_frame(pd.concat(identity, axis=1).iloc[first])
+    return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
+
+
+def ranks_of(groups: Iterable[Sequence[int]], m: int) -> FloatArray | None:
+    """Return the ranks of m items, 1 plus the number of items before and NaN where one is left out.
+
+    Given the places of the items in their list, best first, in groups of those that share a rank.
+    None if one is not in the list or comes twice.
+    """
+    ranks, rank = np.full(m, np.nan), 1
+    for group in groups:
+        for place in group:
+            if not 0 <= place < m or not np.isnan(ranks[place]):
+                return None
+            ranks[place] = rank
+        rank += len(group)
+    return ranks
+
+
+def _read_places(frame: object, items: object, respondent: str | None, places: object) -> Ranked:
     view, others = open_wide(frame, respondent)
     columns = others if places is None else _check_places(places, others, respondent)
-    check_counted(others, () if places is None else columns)
     labels = declared_items(frame, columns, items)
     if not 1 <= len(columns) <= len(labels):
         raise ValueError(
             f"form='orders' needs between one place column and one for each of the {len(labels)} "
             f"items, got {len(columns)}: list the place columns, best first, with places=[...]."
         )
-    table, index = collect_wide(view, columns, respondent)
+    declared = places is not None
+    table, index = collect_wide(view, columns, respondent, "places", declared=declared)
     ranks = np.full((len(table), len(labels)), np.nan)
     text = f", or name it with order={columns[0]!r} if it holds texts such as 'a > b = c'"
     for place, name in enumerate(columns, start=1):
@@ -133,115 +229,6 @@ def read_orders(
             )
         ranks[row, codes[row]] = place
     return ranks, labels, index
-
-
-def _read_texts(frame: object, items: object, respondent: str | None, order: str) -> Ranked:
-    """Read orders written as texts, such as ``"tea > milk = juice"``, in one column."""
-    check_name(order, "order")
-    view, others = open_wide(frame, respondent)
-    check_present([order], others, "order")
-    check_counted(others, [order])
-    if items is None:
-        raise ValueError(
-            "items must be declared for orders in texts: pass items=[...] with all names, because "
-            "a list read off the answers would reveal them."
-        )
-    labels = check_items(items)
-    names = {str(label).strip(): k for k, label in enumerate(labels)}
-    if any(mark in name for name in names for mark in ">="):
-        raise ValueError(
-            "items must have names without > and =, which separate items in a text order: rename "
-            "such an item, and in the orders too."
-        )
-    table, index = collect_wide(view, [order], respondent)
-    codes, texts = counting.factorize(table[order], order)
-    known = [_ranks_of(text, names, order) for text in texts]
-    missing = np.full(len(labels), np.nan)
-    return np.array([*known, missing])[codes], labels, index
-
-
-def _ranks_of(text: object, names: dict[str, int], order: str) -> FloatArray:
-    """Return the ranks that a text gives, 1 plus the number of items before."""
-    ranks, place = np.full(len(names), np.nan), 1
-    if not isinstance(text, str):
-        raise TypeError(
-            f"column {order!r} must hold texts such as 'a > b = c', best first: use places= for "
-            f"columns that name one item each."
-        )
-    for group in text.split(">") if text.strip() else ():
-        tied = [names.get(name.strip(), -1) for name in group.split("=")]
-        if min(tied) < 0 or len(set(tied)) < len(tied) or not np.isnan(ranks[tied]).all():
-            raise ValueError(
-                f"column {order!r} must hold orders such as 'a > b = c' in which every name is one "
-                f"of items= and comes once: in at least one order a name is empty, repeated or "
-                f"not among them."
-            )
-        ranks[tied] = place
-        place += len(tied)
-    return ranks
-
-
-def read_long(
-    frame: object,
-    items: object,
-    respondent: str | None,
-    ranking: str | None,
-    item: str,
-    rank: str,
-    rules: Rules,
-) -> Ranked:
-    """Read data with a row per ranking and item."""
-    if respondent is None and ranking is None:
-        raise ValueError(
-            "form='long' must be told which rows make one ranking: name the column that "
-            "identifies it with ranking=, or with respondent= if each respondent has one."
-        )
-    roles = {"respondent": respondent, "ranking": ranking, "item": item, "rank": rank}
-    given = {"item", "rank"}.union(role for role, name in roles.items() if name is not None)
-    named = {role: name for role, name in roles.items() if role in given}
-    for role, name in named.items():
-        check_name(name, role)
-    for name in (respondent, ranking):
-        frame = with_respondent_column(frame, name)
-    view = counting.open_frame(frame, "frame")
-    present = counting.column_names(view)
-    for role, name in named.items():
-        check_present([name], present, role)
-    if len(set(named.values())) < len(named):
-        raise ValueError("respondent=, ranking=, item= and rank= must name different columns.")
-    check_numeric(view, [rank], "the ranks", "rank=")
-    labels = declared_items(frame, [item], items)
-    table = counting.collect(view, list(named.values()))
-    check_rows(len(table))
-
-    identity = [name for name in (respondent, ranking) if name is not None]
-    code = np.zeros(len(table), dtype=np.int64)
-    for name in identity:
-        check_filled(table[name], name)
-        own, values = counting.factorize(table[name], name)
-        code, _ = pd.factorize(code * len(values) + own)
-    codes = item_codes(table[item], labels, item)
-    if (codes < 0).any():
-        raise ValueError(
-            f"column {item!r} must name an item in every row: leave out rows without an item, or "
-            f"fill in its name."
-        )
-    values = numbers(table[rank])
-    _check_ranks(values, rank, len(labels), rules)
-    cell = code * len(labels) + codes
-    size = int(code.max()) + 1
-    if np.bincount(cell, minlength=size * len(labels)).max() > 1:
-        raise ValueError(
-            f"column {item!r} must name each item at most once in a ranking, and at least one "
-            f"ranking repeats an item: check that {' and '.join(map(repr, identity))} together "
-            f"identify a ranking."
-        )
-    ranks = np.full((size, len(labels)), np.nan)
-    ranks[code, codes] = values
-    # codes number the rankings by first appearance
-    first = np.unique(code, return_index=True)[1]
-    index = pd.MultiIndex.from_frame(table[identity].iloc[first])
-    return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
 
 
 def _check_places(places: object, present: Sequence[Any], respondent: str | None) -> list[Any]:
@@ -259,51 +246,43 @@ def _check_places(places: object, present: Sequence[Any], respondent: str | None
     return names
 
 
-def _check_ranks(ranks: FloatArray, name: Any, m: int, rules: Rules) -> None:
-    given = ranks[~np.isnan(ranks)]
-    if not ((given >= 1) & (given <= m)).all():
+def _read_texts(frame: object, items: object, respondent: str | None, order: str) -> Ranked:
+    """Read orders written as texts, such as ``"tea > milk = juice"``, in one column."""
+    check_name(order, "order")
+    view, _ = open_wide(frame, respondent)
+    table, index = collect_wide(view, [order], respondent, "order")
+    if items is None:
         raise ValueError(
-            f"column {name!r} must hold ranks from 1 (best) to {m}, the number of items, or be "
-            f"missing: recode other numbers as ranks, and check the items in items=."
+            "items must be declared for orders in texts: pass items=[...] with all names, because "
+            "a list read off the answers would reveal them."
         )
-    if not rules.ties and (given % 1 != 0).any():
+    labels = check_items(items)
+    names = {str(label).strip(): k for k, label in enumerate(labels)}
+    if any(mark in name for name in names for mark in ">="):
         raise ValueError(
-            f"column {name!r} must hold whole numbers under {rules.untied}: use {rules.tied} if "
-            f"the others are ranks that items share."
+            "items must have names without > and =, which separate items in a text order: rename "
+            "such an item, and in the orders too."
         )
-    if (2 * given % 1 != 0).any():
-        raise ValueError(
-            f"column {name!r} must hold ranks, whole or, where items share one, a half more: "
-            f"recode other numbers as ranks."
-        )
-
-
-def check_agreement(ranks: FloatArray, rules: Rules) -> None:
-    """Refuse ties and missing items that the caller has not declared."""
-    ordered = np.sort(ranks, axis=1)  # NaN comes last, and equals nothing
-    if not rules.ties and (ordered[:, 1:] == ordered[:, :-1]).any():
-        raise ValueError(
-            f"{rules.untied} means that no two items share a rank, and in at least one ranking "
-            f"some do: use {rules.tied} if they are tied."
-        )
-    absent = np.isnan(ranks)
-    if rules.missing == "refuse" and absent.any():
-        raise ValueError(
-            f"missing='refuse' means that every ranking is complete, and at least one is not: use "
-            f"missing='bottom' if the items without a rank come after the others, {rules.unknown} "
-            f"if their places are unknown."
-        )
-
-
-def check_bottom(ranks: FloatArray, rules: Rules) -> None:
-    """Refuse ranks that leave places empty above items that are said to come last."""
-    if rules.missing == "bottom":
-        absent = np.isnan(ranks)
-        number = ranks.shape[1] - absent.sum(axis=1)
-        # in every usual coding of ties, the last of k ranked items has a rank of at most k
-        if (np.where(absent, 0.0, ranks).max(axis=1) > number).any():
-            raise ValueError(
-                f"missing='bottom' means that items without a rank come after the others, and at "
-                f"least one ranking leaves a rank above them empty: use {rules.unknown} if the "
-                f"places of the missing items are unknown, or number the ranked ones from 1."
+    codes, texts = counting.factorize(table[order], order)
+    missing = np.full(len(labels), np.nan)
+    known = []
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(
+                f"column {order!r} must hold texts such as 'a > b = c', best first: use places= "
+                f"for columns that name one item each."
             )
+        groups = text.split(">") if text.strip() else ()
+        known.append(
+            ranks_of(
+                ([names.get(name.strip(), -1) for name in group.split("=")] for group in groups),
+                len(labels),
+            )
+        )
+    if any(ranks is None for ranks in known):
+        raise ValueError(
+            f"column {order!r} must hold orders such as 'a > b = c' in which every name is one of "
+            f"items= and comes once: in at least one order a name is empty, repeated or not among "
+            f"them."
+        )
+    return np.array([*known, missing])[codes], labels, index

@@ -19,7 +19,8 @@ import pytest
 
 import privrank as pr
 from privrank.mechanisms import comparisons, spend
-from privrank.privacy import ledgerfile, spendings
+from privrank.privacy import budget as budgets
+from privrank.privacy import ledgertable
 
 WIN = pd.DataFrame({"item1": ["a", "b"], "item2": ["b", "a"], "outcome": [1, 1]})
 pytestmark = pytest.mark.filterwarnings("ignore:.*(the ridge|noise has carried|Low accuracy)")
@@ -34,7 +35,7 @@ def path(tmp_path):
 @pytest.fixture
 def quick(monkeypatch):
     """Without waiting for the disk, which only a power failure shows."""
-    monkeypatch.setattr(ledgerfile, "_SETTINGS", "PRAGMA synchronous = OFF")
+    monkeypatch.setattr(ledgertable, "_SETTINGS", "PRAGMA synchronous = OFF")
 
 
 def filled(path, number=2):
@@ -280,8 +281,8 @@ def test_it_is_not_pickled(path):
 
 def test_a_lock_that_is_not_given_back_is_one_sentence(path, monkeypatch):
     budget = filled(path)
-    monkeypatch.setattr(ledgerfile, "PATIENCE", 0.02)
-    with budget._keeper.held():
+    monkeypatch.setattr(ledgertable, "PATIENCE", 0.02)
+    with budget._table.held():
         with pytest.raises(TimeoutError) as caught:
             budget.reserve("waits", 0.1, 0.0, unit="row")
         said = str(caught.value)
@@ -290,11 +291,11 @@ def test_a_lock_that_is_not_given_back_is_one_sentence(path, monkeypatch):
 
 
 def test_readers_keep_nobody_out_and_a_writer_keeps_no_reader_out(path, monkeypatch):
-    monkeypatch.setattr(ledgerfile, "PATIENCE", 0.02)
+    monkeypatch.setattr(ledgertable, "PATIENCE", 0.02)
     budget = filled(path)
-    with budget._file._transaction("read"):
+    with budget._table._transaction("read"):
         assert len(names(path)) == 2
-    with budget._keeper.held():
+    with budget._table.held():
         assert len(names(path)) == 2
 
 
@@ -350,7 +351,7 @@ def test_lines_are_added_and_never_changed(path):
 
 
 HEAD = {
-    "format": ledgerfile.FORMAT,
+    "format": ledgertable.FORMAT,
     "label": "tea",
     "epsilon": "1.0",
     "delta": "0.0",
@@ -380,7 +381,7 @@ FIT = {"label": "tea", "by": "test", "epsilon": "0.6", "delta": "0.0"}
 )
 def test_rows_that_no_fit_wrote_are_refused(path, lines, reason):
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute(ledgerfile._TABLE.splitlines()[1])
+        connection.execute(ledgertable._TABLE.splitlines()[1])
     entered(path, *lines)
     with pytest.raises(ValueError, match=reason) as caught:
         _ = pr.Budget(path).left
@@ -485,15 +486,15 @@ def test_in_a_read_only_folder_it_can_be_looked_at(file):
 def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch):
     budget = filled(path)
     before = path.read_bytes()
-    full = f"{ledgerfile._SETTINGS}; PRAGMA max_page_count = {len(before) // 4096}"
+    full = f"{ledgertable._SETTINGS}; PRAGMA max_page_count = {len(before) // 4096}"
 
     def forbid(*_, **__):
         raise AssertionError("data were read")
 
     monkeypatch.setattr(comparisons, "statistic", forbid)
     with monkeypatch.context() as patch:
-        patch.setattr(ledgerfile, "_SETTINGS", full)
-        patch.setattr(spendings, "record_of", lambda line: {"by": "x" * 9999})
+        patch.setattr(ledgertable, "_SETTINGS", full)
+        patch.setattr(budgets, "record_of", lambda line: {"by": "x" * 9999})
         with pytest.raises(OSError, match="disk is full.: .* may stand as spent; name"):
             model().fit(epsilon=0.25, budget=budget)
     assert path.read_bytes() == before and len(names(path)) == 2
@@ -519,7 +520,7 @@ def test_a_spending_is_on_disk_before_noise_is_drawn(path, monkeypatch):
 
 @pytest.mark.parametrize("doing", ["read", "written", "made"])
 def test_what_is_committed_is_on_disk(path, doing):
-    with filled(path)._file._transaction(doing) as connection:
+    with filled(path)._table._transaction(doing) as connection:
         asked = [
             connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("synchronous", "fullfsync", "journal_mode", "integrity_check")
@@ -531,7 +532,7 @@ def test_a_journal_that_a_crash_left_restores_the_state_before(path):
     """The files as they are in the middle of a commit: pages written, the journal still there."""
     budget = filled(path)
     before, journal = path.read_bytes(), path.with_name(path.name + "-journal")
-    with budget._file._transaction("written") as connection:
+    with budget._table._transaction("written") as connection:
         connection.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
         for _ in range(99):
             record = json.dumps({**FIT, "released": "x" * 400})
@@ -546,16 +547,37 @@ def test_a_journal_that_a_crash_left_restores_the_state_before(path):
     assert names(path) == ["model 0", "model 1", "after"]
 
 
+def test_a_ledger_whose_making_was_cut_short_is_made_by_the_next(path):
+    """Nothing can have been spent of it; who does not give the total is told that it is none."""
+    table = filled(path.with_name("other"), 0)._table
+    table.path, journal = os.fspath(path), path.with_name(path.name + "-journal")
+    with table._transaction("made") as connection:
+        connection.execute("PRAGMA cache_size = 1")  # pages go to the file before the commit
+        for statement in ledgertable._TABLE.strip().splitlines():
+            connection.execute(statement)
+        for _ in range(99):
+            ledgertable._insert(connection, {**FIT, "released": "x" * 400})
+        torn, undo = path.read_bytes(), journal.read_bytes()
+    assert len(torn) > 4096
+    path.write_bytes(torn)
+    journal.write_bytes(undo)
+    assert "is not a ledger" in refusal(path)
+    path.write_bytes(torn)
+    journal.write_bytes(undo)
+    assert pr.Budget(path, **FACTS).left == (1.0, 1e-6)
+    assert names(path) == [] and not journal.exists()
+
+
 def test_what_is_interrupted_before_it_is_added_is_not_spent(path):
     budget = filled(path)
-    with pytest.raises(KeyboardInterrupt), budget._file.held() as (_, _add):
+    with pytest.raises(KeyboardInterrupt), budget._table.held() as (_, _add):
         raise KeyboardInterrupt
     assert len(names(path)) == 2 and list(path.parent.iterdir()) == [path]
 
 
 def test_a_reader_sees_a_line_whole_or_not_at_all(path):
     budget, found = filled(path), []
-    with budget._file.held() as (_, add):
+    with budget._table.held() as (_, add):
         reader = threading.Thread(target=lambda: found.append(names(path)))
         reader.start()
         add({"label": "tea survey", "by": "slow", "epsilon": "0.25", "delta": "0.0"})

@@ -1,0 +1,67 @@
+"""A release that was paid for is never lost: what fails after it is raised with the release."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from privrank.release.release import Release
+
+__all__ = ["FitError", "kept"]
+
+
+class FitError(Exception):
+    """What was computed from a release failed; the budget is spent, and the release is kept here.
+
+    The exception it was raised from (``__cause__``) says what failed.
+
+    Parameters
+    ----------
+    release : Release
+        What was released. It may be stored (``release.to_json()``) and read again at any time:
+        nothing more is spent.
+    reader : str
+        The call that reads it again.
+    """
+
+    def __init__(self, release: Release, reader: str) -> None:
+        super().__init__(release, reader)
+        self.release, self.reader = release, reader
+
+    def __str__(self) -> str:
+        """Say what failed and how to go on."""
+        cause = self.__cause__
+        failed = "" if cause is None else f" ({type(cause).__name__}: {cause})"
+        return (
+            f"epsilon is spent and the release was made, but what is computed from it "
+            f"failed{failed}. Nothing is lost: the release is the attribute `release` of this "
+            f"error, and privrank.{self.reader} reads it again, which spends nothing."
+        )
+
+
+class kept:
+    """Raise whatever fails inside a ``with`` block as a `FitError` that holds the release.
+
+    Every public fit computes its result in such a block: once epsilon is spent, numerics may fail,
+    but the user can always read the release again.
+
+    Parameters
+    ----------
+    release, reader
+        Those of the :class:`FitError`.
+    """
+
+    def __init__(self, release: Release, reader: str) -> None:
+        self._release, self._reader = release, reader
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Raise a failure with the release; interruptions pass as they are."""
+        if isinstance(error, Exception):
+            raise FitError(self._release, self._reader) from error

@@ -1,0 +1,105 @@
+"""What fails after the release is raised with it, and the release gives the result for nothing."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privrank as pr
+from privrank import aggregation, btl, closeness, identity, topk, uniformity
+
+ITEMS = ["a", "b", "c"]
+ROWS = [("a", "b", 1), ("b", "c", 1), ("a", "c", 1), ("a", "b", -1)]
+COMPARISONS = pd.DataFrame(ROWS * 5, columns=["item1", "item2", "outcome"])
+RANKS = pd.DataFrame([[1, 2, 3], [2, 1, 3], [3, 1, 2], [1, 3, 2]] * 10, columns=ITEMS)
+MODEL = {"items": ITEMS, "respondent": None, "ties": False, "design": "public"}
+NULL, COUNTS = pr.Mallows(3, 0.8), {"x": 30, "y": 10, "z": 20}
+SHARES = {"x": 0.4, "y": 0.3, "z": 0.3}
+
+FITS = {
+    "btl": (btl, lambda: pr.PrivateBTL(COMPARISONS, **MODEL)),
+    "topk": (topk, lambda: pr.PrivateTopK(COMPARISONS, 2, **MODEL)),
+    "uniformity": (uniformity, lambda: pr.UniformityTest(RANKS)),
+    "identity": (identity, lambda: pr.IdentityTest(RANKS, NULL)),
+    "closeness": (
+        closeness,
+        lambda: pr.ClosenessTest.from_formula(
+            "a + b + c ~ group",
+            RANKS.assign(group=["x", "y"] * 20),
+            levels=["x", "y"],
+        ),
+    ),
+    "two samples": (
+        closeness,
+        lambda: pr.IdentityTest.from_counts(COUNTS, SHARES, null_nobs=100),
+    ),
+    "aggregation": (aggregation, lambda: pr.PrivateRankAggregation(RANKS)),
+}
+
+
+def fitted(model, budget):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(epsilon=1.0, budget=budget, rng=np.random.default_rng(5))
+
+
+def fails(*_, **__):
+    raise np.linalg.LinAlgError("did not converge")
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_a_release_is_not_lost(case, monkeypatch):
+    module, build = FITS[case]
+    plain = fitted(build(), pr.Budget(epsilon=1.0))
+    budget = pr.Budget(epsilon=1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "infer", fails)
+        with pytest.raises(pr.FitError, match=r"\(LinAlgError: did not converge\)") as raised:
+            fitted(build(), budget)
+    error = raised.value
+    assert budget.left[0] == 0.0 and "spends nothing" in str(error)
+    assert isinstance(error.__cause__, np.linalg.LinAlgError)
+    assert error.release.to_json() == plain.release.to_json()
+    # the call that the message names
+    assert f"privrank.{error.reader} reads it again" in str(error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = eval(f"pr.{error.reader}", {"pr": pr, "error": error, "null": NULL})
+    assert again.to_json() == plain.to_json()
+    kept = pickle.loads(pickle.dumps(error))
+    assert kept.release.to_json() == plain.release.to_json() and kept.reader == error.reader
+
+
+def test_a_warning_that_is_an_error_keeps_the_release(monkeypatch):
+    monkeypatch.setattr(btl, "fit_warnings", lambda *_: ("read with care.",))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pr.PrivrankWarning)
+        with pytest.raises(pr.FitError, match="PrivrankWarning: read with care") as raised:
+            FITS["btl"][1]().fit(epsilon=1.0, rng=np.random.default_rng(5))
+    assert pr.Release.from_json(raised.value.release.to_json())
+
+
+def test_what_is_refused_before_the_spending_is_no_lost_release():
+    with pytest.raises(ValueError, match="epsilon must be positive"):
+        FITS["btl"][1]().fit(epsilon=-1.0)
+
+
+def test_an_interruption_passes(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(btl, "infer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        FITS["btl"][1]().fit(epsilon=1.0, rng=np.random.default_rng(5))
+
+
+def test_identity_is_read_from_its_release_and_null():
+    result = fitted(pr.IdentityTest(RANKS, NULL), None)
+    again = pr.IdentityTest.from_release(result.release, NULL, alpha=0.1, draws=999)
+    assert again.alpha == 0.1 and again.statistic == result.statistic
+    with pytest.raises(ValueError, match="release must be of an IdentityTest"):
+        pr.IdentityTest.from_release(fitted(pr.UniformityTest(RANKS), None).release, NULL)
+    with pytest.raises(TypeError, match="null must"):
+        pr.IdentityTest.from_release(result.release, {"a": 1.0})

@@ -1,0 +1,174 @@
+"""Two processes share a ledger on disk and are killed at any point: overspends and lost entries.
+
+Both open the ledger by its path, making it if it is new, and spend a tenth at a time as fast as
+they can; each says through a pipe what it was granted, after the ledger granted it. Time after time
+one of the two is killed, after a random time, and another takes its place, which opens the ledger
+again, until it is full; then a new one is begun. Counted are ledgers that hold more than their
+total, grants that are not in the ledger, entries that are in it twice, and processes that failed,
+as those would that could not open the ledger. What was entered and not heard of are spendings of
+processes that were killed before they could say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sqlite3
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from privrank.privacy.budget import BudgetExceeded, Ledger
+
+SIZE = 0.1
+
+# spendings that a ledger has room for, and the mean time between kills: the last is killed mostly
+# while it makes the ledger
+CELLS = ((100, 0.01), (100, 0.003), (1, 0.002))
+
+
+def spend_until_refused(path: Path, room: int, pipe: int, name: str) -> None:
+    """Open the ledger, and spend until it is full; say through the pipe what was granted."""
+    budget = Ledger(path, epsilon=room * SIZE, unit="respondent")
+    try:
+        for k in range(room + 1):
+            budget.reserve(f"{name}-{k}", SIZE, 0.0, unit="respondent")
+            os.write(pipe, f"{name}-{k}\n".encode())
+    except BudgetExceeded:
+        os.write(pipe, b"full\n")
+
+
+def forked(call: Callable[[], None]) -> int:
+    """Run `call` in a child of this process; its number."""
+    child = os.fork()
+    if child == 0:
+        try:
+            call()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    return child
+
+
+def ended(child: int) -> int:
+    """Wait for a child; its exit code, which is negative where a signal ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+class Survey:
+    """A ledger, what its processes said was granted, and what is wrong with it."""
+
+    def __init__(self, folder: Path, number: int, room: int) -> None:
+        self.path, self.room = folder / f"survey{number}.ledger", room
+        self.inlet, self.outlet = os.pipe()
+        os.set_blocking(self.inlet, False)
+        self.granted: set[str] = set()
+        self.full, self.rest, self.started = False, b"", 0
+
+    def spender(self) -> int:
+        """Start a process that spends."""
+        name, self.started = f"process {self.started}", self.started + 1
+        return forked(lambda: spend_until_refused(self.path, self.room, self.outlet, name))
+
+    def listen(self) -> None:
+        """Take down what was said."""
+        try:
+            self.rest += os.read(self.inlet, 2**16)
+        except BlockingIOError:
+            pass
+        *said, self.rest = self.rest.split(b"\n")
+        self.full |= b"full" in said
+        self.granted |= {line.decode() for line in said} - {"full"}
+
+    def entered(self) -> list[str]:
+        """Return the names in the ledger, read without privrank."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            rows = connection.execute("SELECT record FROM ledger ORDER BY number").fetchall()
+        return [json.loads(row)["by"] for (row,) in rows[1:]]
+
+    def close(self) -> Counter[str]:
+        """Return what there was of everything; nobody may spend any more."""
+        self.listen()
+        os.close(self.inlet)
+        os.close(self.outlet)
+        entered = self.entered()
+        return Counter(
+            {
+                "ledgers": 1,
+                "granted": len(self.granted),
+                "entered": len(entered),
+                "not heard of": len(set(entered) - self.granted),
+                "overspent": len(entered) > self.room,
+                "lost": len(self.granted - set(entered)),
+                "entered twice": len(entered) - len(set(entered)),
+            }
+        )
+
+
+def exactly(folder: Path, room: int = 100) -> Counter[str]:
+    """Nobody is killed: two processes are granted what there is, and no more."""
+    survey = Survey(folder, 0, room)
+    children = [survey.spender(), survey.spender()]
+    assert [ended(child) for child in children] == [0, 0]
+    return survey.close()
+
+
+def killed(folder: Path, kills: int, room: int = 100, wait: float = 0.01) -> Counter[str]:
+    """Two processes spend as fast as they can, and one after the other is killed at any time."""
+    draw, found = random.Random(2), Counter({"kills": 0, "failed": 0})
+    while found["kills"] < kills:
+        survey = Survey(folder, found["ledgers"], room)
+        children: list[int] = []
+        while children or not survey.full:
+            while len(children) < 2 and not survey.full:
+                children.append(survey.spender())
+            time.sleep(draw.expovariate(1 / wait))
+            child = children.pop(draw.randrange(len(children)))
+            os.kill(child, signal.SIGKILL)
+            code = ended(child)
+            found["kills"] += code == -signal.SIGKILL
+            found["failed"] += code > 0
+            survey.full |= code > 0  # this ledger is given up
+            survey.listen()
+        found.update(survey.close())
+    return found
+
+
+FAULTS = ("overspent", "lost", "entered twice", "failed")
+
+
+def main() -> None:
+    import study  # not above: what is imported is copied at every fork
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000)
+    kills, started, rows = parser.parse_args().kills, time.time(), []
+    for room, wait in CELLS:
+        with TemporaryDirectory() as folder:
+            found = killed(Path(folder), kills, room, wait)
+        seen = ("kills", "ledgers", "granted", "entered", "not heard of", *FAULTS)
+        rows.append(
+            {"spendings per ledger": room, "mean time to a kill": f"{1000 * wait:g} ms"}
+            | {name: found[name] for name in seen}
+        )
+        print(rows[-1], flush=True)
+    study.write(
+        "ledger_kills",
+        "A ledger on disk, shared by two processes that are killed",
+        f"python validation/ledger_kills.py --kills {kills}",
+        rows,
+        started,
+    )
+
+
+if __name__ == "__main__":
+    main()
