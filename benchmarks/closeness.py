@@ -19,17 +19,15 @@ from run import seconds
 import privrank as pr
 from privrank.mechanisms.departures import cell_parts, choice_parts, omnibus_values, quantiles
 from privrank.mechanisms.permutation import (
-    DIAMETER,
     chi_square,
-    chi_square_sensitivity,
     gram_blocks,
     kernel_distance,
-    mean_sensitivity,
     permuted_statistics,
     total_variation,
 )
 from privrank.mechanisms.smoothing import noise_cell, round_up, smoothed_pvalue
 from privrank.plans.closeness import smoothing_scale
+from privrank.plans.distances import DIAMETER, chi_square_sensitivity, mean_sensitivity
 from privrank.privacy.noise import draw_cells
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-closeness.md"

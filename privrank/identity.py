@@ -370,7 +370,8 @@ class IdentityTest:
         law = null_for(asked, draws, alpha)
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
         reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
-        how = {"null": self._null, "effect": effect, "reduction": reduction}
+        complete = self._null.tabulated() if self._encoded.missing == "half" else self._null
+        how = {"null": complete, "effect": effect, "reduction": reduction}
         release = release_sample(self._encoded, asked, plan, **how, budget=budget, rng=rng)
         with kept(release, "IdentityTest.from_release(error.release, null)"):
             null = self._null.to_record()

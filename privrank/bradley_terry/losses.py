@@ -19,8 +19,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.linkforms import Antiderivatives
-from privrank.distributions.links import LOGIT, Link
+from privrank.distributions.links import LOGIT, Antiderivatives, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
 
 __all__ = ["LOGISTIC_SCORE", "EdgeLoss", "ScoreFunction", "loss_bounds"]

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privrank.distributions import kendall
-from privrank.distributions.simulate import blocks, generator
+from privrank.distributions.simulate import generator
+from privrank.util.arrays import blocks
 from privrank.util.checks import as_array, check_count, check_items, is_number, quoted
 
 __all__ = ["Mallows", "tolerance_to_phi", "tolerance_to_theta"]

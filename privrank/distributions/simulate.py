@@ -5,7 +5,6 @@ Nothing here is private or adds noise: the output follows a model, not anybody's
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +12,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from privrank.distributions.links import Link, find
+from privrank.util.arrays import blocks
 from privrank.util.checks import as_numbers, check_count, check_names, is_number, quoted
 
-__all__ = ["PlackettLuce", "blocks", "bradley_terry", "generator", "ranks_of_scores"]
+__all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-CELLS = 2**22
-"""Random numbers held at a time: large samples are drawn in batches of rows."""
+IntArray = NDArray[np.int64]
 
 
 def generator(rng: object) -> np.random.Generator:
@@ -34,13 +32,6 @@ def generator(rng: object) -> np.random.Generator:
         f"rng must be None (fresh entropy) or a numpy.random.Generator, got {type(rng).__name__}: "
         f"write numpy.random.default_rng(...) yourself to repeat a simulation."
     )
-
-
-def blocks(rows: int, columns: int) -> Iterator[slice]:
-    """Yield slices that cut a sample of `rows` into batches of bounded memory."""
-    step = max(1, CELLS // columns)
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
 
 
 def ranks_of_scores(scores: FloatArray) -> IntArray:

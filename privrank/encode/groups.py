@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import orders_of
 from privrank.encode import counting
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.encode.encoding import check_owned, declared_codes, open_rows
@@ -28,6 +27,7 @@ from privrank.encode.samples import (
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.plans.nullmodel import answers_behind
 from privrank.release.survey import FEWEST_UNITS, Sample
+from privrank.util.arrays import orders_of
 from privrank.util.checks import (
     check_flag,
     check_items,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from privrank.distributions.mallows import Mallows
+from privrank.util.arrays import orders_of
 
 __all__ = ["NullModel", "Probabilities", "is_uniform", "uniform"]
 
@@ -66,6 +67,12 @@ class NullModel:
     def model(self) -> Mallows:
         """The Mallows model."""
         return Mallows.from_theta(len(self.center), self.theta, np.array(self.center))
+
+    def tabulated(self) -> NullModel:
+        """Return the same with the probabilities of all m! rankings, of at most six items."""
+        if not self.center:
+            return self
+        return NullModel(tuple(self.model.pmf(orders_of(len(self.center))).tolist()))
 
     @property
     def rules_out(self) -> bool:

@@ -91,7 +91,7 @@ def places_of(ranks: IntArray) -> IntArray:
     """Return the place of each ranking, shape (n, m), among all m! of them.
 
     They are in lexicographic order of their ranks, that of
-    :func:`privrank.distributions.allorders.orders_of`.
+    :func:`privrank.util.arrays.orders_of`.
     """
     n, m = ranks.shape
     places = np.zeros(n, dtype=np.int64)

@@ -10,6 +10,7 @@ many more items than rankings.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 from scipy.optimize import minimize
 
-from privrank.plans.capping import Caps, caps_for
 from privrank.util.solvers import attempt, solve, spectrum, zero
 
 __all__ = ["GAP", "CappedNorm", "capped_norm"]
@@ -34,6 +34,9 @@ _DIRECTION = 1e-5
 
 _STEPS, _DEPTH = 100, 5
 """Steps of the fixed point at most, and how many of them each extrapolation looks back on."""
+
+_NOMINAL_EPSILON, _WORTHWHILE = 0.5, 1.05
+"""The budget a design is made for, and by which factor it has to improve the variance there."""
 
 
 def _records(ranks: IntArray) -> FloatArray:
@@ -57,7 +60,7 @@ class CappedNorm:
 
     Parameters
     ----------
-    caps : Caps
+    bias, lower, upper : float
         B > 0 and 0 <= z0 < z1, functions of n and m alone.
 
     Notes
@@ -95,12 +98,23 @@ class CappedNorm:
     and Zakynthinou (2020) and Narayanan (2022) extend test statistics with the same aim.
     """
 
-    caps: Caps
+    bias: float
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not (self.bias > 0 and 0 <= self.lower < self.upper):
+            raise ValueError("a capped norm needs bias > 0 and 0 <= lower < upper.")
+
+    @property
+    def cap(self) -> float:
+        """A, the most that one record adds."""
+        return (self.lower + self.upper) / 2
 
     @property
     def sensitivity(self) -> float:
         """A + B, the most by which replacing one record moves the maximum."""
-        return self.caps.sensitivity
+        return self.cap + self.bias
 
     def value(self, ranks: IntArray) -> float:
         """Return the capped norm, at most GAP (A + B) below the maximum and never above it.
@@ -118,17 +132,23 @@ class CappedNorm:
         x = _records(ranks)
         return self._evaluate(x, self._fixed_point(x))[0]
 
+    def _psi(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return psi(z) and psi'(z)."""
+        width = self.upper - self.lower
+        over = np.clip(z - self.lower, 0.0, width)
+        return np.minimum(z, self.upper) - over * over / (2 * width), 1.0 - over / width
+
     def _project(self, x: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the projections of the records on the columns of a point, and psi's arguments.
 
         A point W = (u, V) with Frobenius norm at most 1 stands for (u, U) with U = u u' + V V'.
         """
         along = x @ w
-        return along, along[:, 0] + (along * along).sum(axis=1) / (4 * self.caps.bias)
+        return along, along[:, 0] + (along * along).sum(axis=1) / (4 * self.bias)
 
     def _evaluate(self, x: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
         """Return F at a point, and the weights psi' of the records there."""
-        height, weights = self.caps.psi(self._project(x, w)[1])
+        height, weights = self._psi(self._project(x, w)[1])
         return float(height.sum()), weights
 
     def _fixed_point(self, x: FloatArray) -> FloatArray:
@@ -145,7 +165,7 @@ class CappedNorm:
         u = fixedpoint.stationary_direction(
             np.ascontiguousarray(x, dtype=np.float32),
             u / np.linalg.norm(u),
-            np.array([self.caps.bias, self.caps.lower, self.caps.upper]),
+            np.array([self.bias, self.lower, self.upper]),
             _STEPS,
             _DEPTH,
             _DIRECTION,
@@ -171,7 +191,7 @@ class CappedNorm:
 
     def _gradient(self, x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return g and M."""
-        scaled = np.sqrt(weights / (4 * self.caps.bias))[:, None] * x
+        scaled = np.sqrt(weights / (4 * self.bias))[:, None] * x
         return weights @ x, scaled.T @ scaled
 
     def _vector_gap(self, x: FloatArray, u: FloatArray, weights: FloatArray) -> float:
@@ -182,11 +202,11 @@ class CappedNorm:
         S'(mu I - SS')^-1: a system as small as the number of records.
         """
         g, along = weights @ x, x @ u
-        here = float(weights @ (along * along)) / (4 * self.caps.bias)
+        here = float(weights @ (along * along)) / (4 * self.bias)
         mu = float(g @ u) / 2 + here
         if x.shape[1] > len(x):
-            c = 2 * np.sqrt(self.caps.bias * weights)
-            scaled = x * (c / (4 * self.caps.bias))[:, None]
+            c = 2 * np.sqrt(self.bias * weights)
+            scaled = x * (c / (4 * self.bias))[:, None]
             matrix = scaled @ scaled.T
             quadratic = float((matrix @ c) @ solve(mu * np.eye(len(c)) - matrix, c))
         else:
@@ -244,7 +264,7 @@ class CappedNorm:
         s = 0.0
         for k in range(1, 50):  # the derivative falls along the segment
             trial = s + 0.5**k
-            if self.caps.psi(start + trial * (end - start))[1] @ (end - start) > 0:
+            if self._psi(start + trial * (end - start))[1] @ (end - start) > 0:
                 s = trial
         # (1 - s) U + s U* less the square of (1 - s) u + s u* is again a sum of squares
         apart = math.sqrt(s * (1 - s)) * (w[:, :1] - target[:, :1])
@@ -266,8 +286,8 @@ class CappedNorm:
             size = float(np.linalg.norm(flat))
             point = flat.reshape(w.shape) / size
             along, z = self._project(x, point)
-            height, weights = self.caps.psi(z)
-            along /= 2 * self.caps.bias
+            height, weights = self._psi(z)
+            along /= 2 * self.bias
             along[:, 0] += 1
             slope = x.T @ (weights[:, None] * along)
             slope -= point * np.vdot(slope, point)
@@ -284,6 +304,65 @@ class CappedNorm:
 
 @lru_cache(maxsize=256)
 def capped_norm(n: int, m: int) -> CappedNorm | None:
-    """Return the capped norm for n rankings of m items, or None where the plain norm is better."""
-    caps = caps_for(n, m)
-    return None if caps is None else CappedNorm(caps)
+    """Return the capped norm for n rankings of m items, or None where the plain norm is better.
+
+    Notes
+    -----
+    For large n and m with r = (m - 1) / n the records look Gaussian, and at the maximum u'x_l has
+    the distribution of the t that maximises e = psi(t + t^2 / (4 B)) - (t - s)^2 / (2 c), s
+    standard normal, where c solves E (t - s)^2 = r (Gordon's comparison). So s = t - c d, d the
+    derivative of the first term, and E is an integral over t. Then mu = n E(t d) / 2, and the
+    largest eigenvalue of M is n / (4 B) times the edge of a sample covariance with weights w =
+    psi', the minimum of r / q + E w / (1 - q w) over 0 < q < 1. Their quotient is the margin of the
+    certificate.
+
+    z1 is a smooth function of r, near the best for every r, and z0 = z1 / 2. B is the least
+    multiple of 1/64 whose margin exceeds 1.03 + 2 / sqrt(2 (m - 1)): uniform rankings then hardly
+    ever need more than the fixed point. A small mean shift delta moves f by
+    n delta^2 c E(d)^2 / (2 r), the plain norm by n delta^2 / (2 sqrt(r)); the null variances are
+    n Var(e) - n r / (2 c^2) and n / 2. The norm with the smaller quotient of standard deviation,
+    noise included, and shift is chosen. Only power and time depend on these approximations.
+    """
+    r = (m - 1) / n
+    upper = round(64 * (3.4 + r / 2 + 0.28 * math.log1p(0.1 / r))) / 64
+    wanted = 1.03 + 2 / math.sqrt(2 * (m - 1))
+    steps = range(32, 2**12)
+    least = bisect_left(steps, True, key=lambda k: _theory(r, k / 64, upper)[0] > wanted)
+    norm = CappedNorm((32 + least) / 64, upper / 2, upper)
+    if norm.sensitivity >= 2 * math.sqrt(m - 1):
+        return None
+    _, shift, variance = _theory(r, norm.bias, upper)
+    noise = 2 / _NOMINAL_EPSILON**2
+    capped = n * variance + noise * norm.sensitivity**2
+    plain = (n / 2 + noise * 4 * (m - 1)) * shift**2
+    return norm if _WORTHWHILE * capped < plain else None
+
+
+def _theory(r: float, bias: float, upper: float) -> tuple[float, float, float]:
+    """Return the margin, c E(d)^2 / sqrt(r), and the null variance per record; margin 0: none."""
+    norm = CappedNorm(bias, upper / 2, upper)
+    saturated = 2 * bias * (math.sqrt(1 + upper / bias) - 1)
+    ends = math.asinh(min(-9.0, -4 * bias - saturated)), math.asinh(max(9.0, saturated))
+    t = np.sinh(np.linspace(*ends, 801))  # finest around 0
+    height, w = norm._psi(t + t * t / (4 * bias))
+    d = w * (1 + t / (2 * bias))
+
+    def law(c: float) -> FloatArray:
+        # weights of the trapezoid rule in s, whose density is normal
+        s = t - c * d
+        return np.asarray(np.exp(-s * s / 2) * np.gradient(s) / math.sqrt(2 * math.pi))
+
+    def excess(c: float) -> float:
+        return c * c * float(law(c) @ (d * d)) - r
+
+    least, most = math.sqrt(r) / float(np.abs(d).max()), 1.999 * bias
+    if least >= most or excess(most) <= 0:
+        return 0.0, 0.0, math.inf
+    c = zero(excess, least, most)
+    p = law(c)
+    q = 1 / (1 + np.exp(-np.linspace(-8, 8, 97)))[:, None]
+    edge = float((r / q[:, 0] + (w / (1 - q * w)) @ p).min())
+    e = height - c * c * d * d / (2 * c)
+    variance = float(p @ (e * e)) - float(p @ e) ** 2 - r / (2 * c * c)
+    margin = 2 * bias * float(p @ (t * d)) / edge
+    return margin, c * float(p @ d) ** 2 / math.sqrt(r), variance

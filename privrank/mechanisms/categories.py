@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import signs_of_orders
 from privrank.encode.ranks import count_orders
 from privrank.hypotheses import exact
 from privrank.hypotheses.nullmodel import Probabilities, is_uniform, uniform
@@ -24,7 +23,7 @@ from privrank.hypotheses.nulls import Null, Order, Sample, Value, null_of
 from privrank.hypotheses.nulltables import fingerprint
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, impossible, multinomial, omnibus
-from privrank.util.arrays import own
+from privrank.util.arrays import own, signs_of_orders
 
 __all__ = [
     "Alternative",

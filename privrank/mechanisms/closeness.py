@@ -13,15 +13,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import orders_of
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
-    DIAMETER,
     Gram,
-    RankKernel,
     chi_square,
     gram_blocks,
     kernel_distance,
@@ -36,6 +33,7 @@ from privrank.plans.closeness import (
     RELEASED_STEPS,
     second_number,
 )
+from privrank.plans.distances import DIAMETER, RankKernel
 from privrank.privacy.budget import Ledger
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import (
@@ -47,6 +45,7 @@ from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
+from privrank.util.arrays import orders_of
 
 __all__ = ["draw_details", "permuted", "public_quantiles", "release_comparison", "simulated_groups"]
 

@@ -1,7 +1,6 @@
 """From sensitive counts to a release: spend, then draw.
 
-Every mechanism follows the same three steps: fix all noise distributions from public numbers,
-reserve the budget, and only then read the counts and draw.
+All noise was fixed from public numbers before (:mod:`privrank.plans.calibration`).
 """
 
 from __future__ import annotations

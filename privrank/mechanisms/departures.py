@@ -36,61 +36,43 @@ draws of the parts where all groups choose, or rank, uniformly. They depend on t
 groups and the number of categories or items alone, and come from public sequences of their own:
 no data, no noise and no permutation of a fit has to do with them. They decide how the level is
 shared by the parts, never whether a test is valid.
-
-**Which statistic**, its form, name and sensitivity, follows from public facts: what is chosen or
-ranked, among how many, by how many groups of which sizes, and whether these are protected.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import orders_of
 from privrank.hypotheses.nulltables import public_generator, uniform_rankings
 from privrank.hypotheses.quantiles import noisy_quantile
-from privrank.hypotheses.statistic import Comparison
-from privrank.hypotheses.twosamples import Distance
-from privrank.mechanisms.permutation import (
-    DIAMETER,
-    FLOOR,
-    PAIR_FACTOR,
-    Gram,
-    RankKernel,
-    chi_square_sensitivity,
-    gram_blocks,
-    kernel_products,
-    mean_sensitivity,
-)
+from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_products
 from privrank.plans.closeness import MOST_TABULATED
-from privrank.release.survey import Sample
+from privrank.plans.distances import (
+    DIAMETER,
+    RankKernel,
+    sum_sensitivity,
+)
+from privrank.util.arrays import orders_of
 
 __all__ = [
-    "DISTANCES",
-    "FEW_CATEGORIES",
     "cell_parts",
-    "chi_square_of",
     "choice_parts",
-    "distance_of",
     "kernel_departures",
     "levels",
-    "of_pairs",
     "omnibus_values",
     "parts_of_departures",
-    "private_label_sensitivity",
     "quantiles",
     "ranking_parts",
     "share_departures",
-    "sum_sensitivity",
 ]
 
 IntArray = NDArray[np.int64]
+
 TableArray = NDArray[np.int32]
+
 FloatArray = NDArray[np.float64]
 
 _WHOLE, _EACH = 0.035, 0.05
@@ -110,38 +92,6 @@ _WORK = 2**25
 
 _HELD = 2**24
 """Cells of tables, or inner products of groups, held at a time."""
-
-FEW_CATEGORIES = 6
-"""Categories up to which a difference in one of them is seen by total variation."""
-
-Method = Literal["auto", "tv", "mmd", "kendall", "pairs"]
-
-_NAMES = {
-    ("tv", "sum"): "total variation from independence",
-    ("tv", "groups"): "omnibus of total variations",
-    ("tv", "cells"): "omnibus of total variation and cells",
-    ("mallows", "sum"): "kernel distance from independence",
-    ("mallows", "groups"): "omnibus of kernel distances",
-    ("kendall", "sum"): "Kendall distance from independence",
-    ("kendall", "groups"): "omnibus of Kendall distances",
-}
-
-DISTANCES = {
-    "tv": "total variation distance",
-    "mallows": "kernel distance (MMD)",
-    "kendall": "Kendall kernel distance",
-}
-
-
-def sum_sensitivity(sizes: IntArray, diameter: float) -> float:
-    """Return 2 (1 - w) diam / N, the sensitivity of the sum of departures; no size is 0."""
-    total = int(np.sum(sizes))
-    return 2.0 * (1.0 - int(np.min(sizes)) / total) * diameter / total
-
-
-def private_label_sensitivity(total: int, diameter: float) -> float:
-    """Return 4 diam / N, the sensitivity of the sum of departures if labels are private."""
-    return 4.0 * diameter / total
 
 
 def share_departures(tables: TableArray) -> FloatArray:
@@ -396,76 +346,3 @@ def _relabelled(rng: np.random.Generator, sizes: tuple[int, ...], draws: int) ->
 def _kept(parts: FloatArray) -> FloatArray:
     parts.setflags(write=False)
     return parts
-
-
-def distance_of(method: Method, sample: Sample) -> Comparison:
-    """Return the distance by which a method compares the groups of a sample.
-
-    Parameters
-    ----------
-    method : {"auto", "tv", "mmd", "kendall", "pairs"}
-        ``"tv"`` for choices, ``"mmd"`` and ``"kendall"`` for rankings.
-    sample : Sample
-        Public facts.
-
-    Notes
-    -----
-    **Privacy.** The sensitivities are proved in `privrank.mechanisms.permutation` (of
-    two groups, and of the largest pair) and `privrank.mechanisms.departures` (all else;
-    an omnibus has sensitivity 1).
-
-    Of two groups the default is their distance; with more than six categories the omnibus that
-    sees a difference in one category as well. Of more groups it is the omnibus of
-    the departures of all and of each, whose noise goes with the number of units; the largest pair's
-    goes with the smallest group. Private labels leave the sum of departures alone.
-    """
-    statistic: Literal["tv", "mallows", "kendall"] = "tv" if sample.kind == "choices" else "mallows"
-    if method == "kendall":
-        statistic = "kendall"
-    diameter = 1.0 if statistic == "tv" else DIAMETER[statistic]
-    if sample.private_labels:
-        reach = private_label_sensitivity(sample.nobs, diameter)
-        return Comparison(_NAMES[statistic, "sum"], statistic, "sum", reach)
-    sizes, two = np.array(sample.sizes), len(sample.sizes) == 2
-    many = len(sample.items) > FEW_CATEGORIES
-    distance = _of_two(sample, statistic, diameter) if two else None
-    effect = mean_sensitivity(sizes, diameter) if two else None
-    if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
-        name = DISTANCES[statistic] if two else f"largest {DISTANCES[statistic]}"
-        reach = mean_sensitivity(sizes, diameter)
-        return Comparison(name, statistic, "pairs", reach, effect, distance)
-    if method == "tv":
-        reach = sum_sensitivity(sizes, diameter)
-        return Comparison(_NAMES["tv", "sum"], "tv", "sum", reach)
-    if statistic == "tv" and many:
-        return Comparison(_NAMES["tv", "cells"], "tv", "cells", 1.0, effect, distance)
-    return Comparison(_NAMES[statistic, "groups"], statistic, "groups", 1.0)
-
-
-def _of_two(
-    sample: Sample, statistic: Literal["tv", "mallows", "kendall"], diameter: float
-) -> Distance:
-    return Distance(
-        (sample.sizes[0], sample.sizes[1]),
-        diameter,
-        len(sample.items) if statistic == "tv" else None,
-        exact=statistic != "kendall",
-    )
-
-
-def chi_square_of(sample: Sample) -> Comparison:
-    """Return the largest chi-square statistic of two groups."""
-    reach = chi_square_sensitivity(np.array(sample.sizes))
-    effect = reach if len(sample.sizes) == 2 else None
-    return Comparison("chi-square", "chi-square", "pairs", reach, effect)
-
-
-def of_pairs(found: Comparison, sample: Sample) -> Comparison:
-    """Return a comparison as it is for these samples: of pairs, it moves twice as far.
-
-    **Privacy.** Proof: `privrank.mechanisms.permutation`. Of pairs no effect is released.
-    """
-    if not sample.paired:
-        return found
-    reach = PAIR_FACTOR * found.sensitivity
-    return replace(found, sensitivity=reach, effect=None, distance=None)

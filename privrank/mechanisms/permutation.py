@@ -61,36 +61,33 @@ https://doi.org/10.1109/TPAMI.2017.2719680; Mania, Ramdas, Wainwright, Jordan an
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.plans.closeness import check_deal
+from privrank.plans.distances import RankKernel
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
 
 __all__ = [
-    "DIAMETER",
-    "PAIR_FACTOR",
-    "RankKernel",
     "chi_square",
-    "chi_square_sensitivity",
     "deal",
     "gram_blocks",
     "kernel_distance",
     "kernel_products",
-    "mean_sensitivity",
     "permuted_statistics",
     "swapped",
     "total_variation",
 ]
 
 IntArray = NDArray[np.int64]
+
 TableArray = NDArray[np.int32]
+
 FloatArray = NDArray[np.float64]
+
 Gram = Iterable[tuple[int, FloatArray]]
 
 _FEW = 2**22
@@ -105,14 +102,6 @@ _CELLS = 2**26
 FLOOR = 1e-12
 """Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
 
-RankKernel = Literal["kendall", "mallows"]
-
-DIAMETER: dict[RankKernel, float] = {
-    "kendall": 2.0,
-    "mallows": math.sqrt(-2.0 * math.expm1(-2.0)),
-}
-"""Largest distance of the features of two rankings."""
-
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
 
@@ -121,9 +110,6 @@ _WORDS = 128
 
 _BITS = 2**33
 """Bits of pair orders held at a time; with more, distances are counted ranking by ranking."""
-
-PAIR_FACTOR = 2
-"""Sensitivity of a statistic of pairs, over that of the same statistic of separate units."""
 
 _COINS = 2**22
 """Coins that are tossed at a time."""
@@ -255,11 +241,6 @@ def total_variation(tables: TableArray) -> FloatArray:
     return largest
 
 
-def mean_sensitivity(sizes: IntArray, diameter: float) -> float:
-    """Return the sensitivity of the largest distance of two feature means, diam / min(sizes)."""
-    return diameter / int(np.min(sizes))
-
-
 def chi_square(tables: TableArray) -> FloatArray:
     """Return the largest two-sample chi-square statistic of two samples, by table.
 
@@ -275,27 +256,6 @@ def chi_square(tables: TableArray) -> FloatArray:
         apart = _apart(tables, sizes, g, h).astype(np.float64)
         both = np.maximum(tables[:, g] + tables[:, h], 1)
         largest = np.maximum(largest, (apart**2 / both).sum(axis=1) / (sizes[g] * sizes[h]))
-    return largest
-
-
-def chi_square_sensitivity(sizes: IntArray) -> float:
-    """Return the sensitivity of `chi_square`: the largest over pairs of samples.
-
-    Notes
-    -----
-    **Privacy.** (n1 + n2)^2 / (n1 n2) N / (N + 1), N = max(n1, n2). With a = rho, b = 1 / rho,
-    s = mu + nu and a mu - b nu = r s, where -b <= r <= a, one more respondent of sample 1 in a kind
-    changes the statistic by (s (2 a r - r^2) + a^2) / (s + 1), increasing in r: at most a^2, at
-    r = a, and at least a^2 - s (a + b)^2 / (s + 1), at r = -b, where all s are of sample 2. For
-    s = 0 it is a^2. A replacement is a removal from one kind and an addition to another, so changes
-    the statistic by at most (a + b)^2 s / (s + 1), s <= n2, and from sample 2 by the same with
-    s <= n1. It is attained: all of the other sample in the kind that is left, and the respondent
-    joins the rest of the own sample, or moves to a new kind.
-    """
-    largest = 0.0
-    for n, other in combinations(np.asarray(sizes, dtype=np.int64).tolist(), 2):
-        most = max(n, other)
-        largest = max(largest, (n + other) ** 2 / (n * other) * most / (most + 1))
     return largest
 
 

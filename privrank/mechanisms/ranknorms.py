@@ -25,7 +25,6 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import signs_of_orders
 from privrank.encode.ranks import count_orders
 from privrank.hypotheses import exact
 from privrank.hypotheses.nullmodel import uniform
@@ -35,6 +34,7 @@ from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.categories import MOST_ITEMS, binomial, of_ranks, omnibus_of
 from privrank.mechanisms.omnibus import ALLOWANCE, GRID, QUANTILE_DRAWS, Part, omnibus
+from privrank.util.arrays import signs_of_orders
 
 __all__ = [
     "borda_norm",

@@ -11,9 +11,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions.allorders import orders_of, signs_of_orders
-from privrank.distributions.mallows import Mallows
-from privrank.distributions.simulate import blocks
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.encode.forms.conversion import complete_ranks
 from privrank.hypotheses.nullmodel import NullModel
@@ -31,6 +28,7 @@ from privrank.privacy.noise import (
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
+from privrank.util.arrays import blocks, orders_of, signs_of_orders
 
 __all__ = ["completed", "completed_groups", "one_row_each", "release_sample", "tabulated"]
 
@@ -97,7 +95,7 @@ def _drawn(
     """Draw the noisy statistic, or the bit, and what is released beside it."""
     sample, data, values = encoded.sample, tabulated(one_row_each(encoded, rng)), {}
     if sample.completed:
-        data = completed(data, null, rng, anywhere=encoded.missing == "half")
+        data = completed(data, null, rng)
     if isinstance(asked, Statistic) and asked.impossible is not None and IMPOSSIBLE in plan.parts:
         values[IMPOSSIBLE] = np.array([asked.impossible(data)])
     if effect is not None:
@@ -133,9 +131,7 @@ def tabulated(encoded: EncodedSample) -> IntArray:
     return np.bincount(encoded._rows, minlength=len(encoded.sample.items)).astype(np.int64)
 
 
-def completed(
-    codes: IntArray, null: NullModel, rng: np.random.Generator | None, *, anywhere: bool
-) -> IntArray:
+def completed(codes: IntArray, null: NullModel, rng: np.random.Generator | None) -> IntArray:
     """Return complete rankings, drawn from the null among those that agree with what was reported.
 
     Parameters
@@ -144,12 +140,10 @@ def completed(
         Twice the ranks, equal where items share one; 0 for an item whose place is not known.
     null : NullModel
         Of rankings: a Mallows model, probabilities of all m! rankings, or neither for the uniform
-        distribution.
+        distribution. A Mallows model serves where all places are known
+        (:meth:`privrank.hypotheses.nullmodel.NullModel.tabulated`).
     rng : numpy.random.Generator or None
         None for secure random bits.
-    anywhere : bool
-        Whether there may be items whose place is not known, as was declared; with a Mallows model
-        for at most six items.
 
     Returns
     -------
@@ -178,12 +172,11 @@ def completed(
     equally likely: such a ranking has probability 0 whatever the draw.
     """
     m = codes.shape[1]
-    if null.probabilities or (null.center and anywhere):
-        p = np.asarray(null.probabilities or null.model.pmf(orders_of(m)))
+    if null.probabilities:
+        p = np.asarray(null.probabilities)
         return _in_blocks(codes, math.factorial(m), lambda part: _chosen(part, p, rng))
     if null.center:
-        model = null.model
-        return _in_blocks(codes, m, lambda part: _inserted(part, model, rng))
+        return _in_blocks(codes, m, lambda part: _inserted(part, null, rng))
     return _in_blocks(codes, m, lambda part: _of_uniform(part, rng))
 
 
@@ -200,7 +193,7 @@ def completed_groups(encoded: EncodedGroups, rng: np.random.Generator | None) ->
         return encoded
     null, parts = NullModel(), []
     for part in encoded._parts:
-        ranks = completed(part._rows, null, rng, anywhere=part.missing == "half")
+        ranks = completed(part._rows, null, rng)
         parts.append(EncodedSample(part.sample, ranks, part._sizes))
     return EncodedGroups(encoded.sample, parts, encoded._partners)
 
@@ -217,18 +210,18 @@ def _of_uniform(codes: IntArray, rng: np.random.Generator | None) -> IntArray:
     return complete_ranks(np.where(codes > 0, codes / 2, np.nan), order, anywhere=True)
 
 
-def _inserted(codes: IntArray, model: Mallows, rng: np.random.Generator | None) -> IntArray:
+def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None) -> IntArray:
     """Return rankings by repeated insertion in the order of the centre; all places are known."""
     from privrank.kernels import rankings as kernels
 
     n, m = codes.shape
-    items = np.argsort(model.center)
+    items = np.argsort(null.center)
     ordered = codes[:, items]
     before, size = np.zeros((n, m), dtype=np.int64), np.ones((n, m), dtype=np.int64)
     for j in range(1, m):
         before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
         size[:, j] += (ordered[:, :j] == ordered[:, j : j + 1]).sum(axis=1)
-    steps = kernels.insertion_codes(draw_uniforms(n, m, rng), size, model.theta)
+    steps = kernels.insertion_codes(draw_uniforms(n, m, rng), size, null.theta)
     ranks = np.empty((n, m), dtype=np.int64)
     ranks[:, items] = kernels.insertion_ranks(before + steps)
     return ranks

@@ -79,6 +79,12 @@ def released(
     ------
     BudgetExceeded, ValueError, TypeError, OSError
         Before anything is read or drawn (:func:`spend`).
+
+    Notes
+    -----
+    **Privacy.** `drawn` alone sees the data, and it is called after the budget was reserved. Its
+    noise is that of the plan, so that its values have the guarantee that is proved of the plan. The
+    rest of a release is the plan itself, public facts and what is computed from the values.
     """
     spend(budget, plan, survey, rng)
     found = drawn()

@@ -1,1 +1,1 @@
-"""What a fit will release: chosen from public numbers alone, before anything sensitive is read."""
+"""What a fit will release, and its noise: from public numbers, before data are read."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -342,6 +342,13 @@ def _least_slope(n: int, room: float) -> float:
     return max((b + math.sqrt(b * b + 4 * a * c)) / (2 * a), (4 / n - 1) / 2)
 
 
+@lru_cache(maxsize=64)
+def _threshold(size: int, m: int, level: float) -> int:
+    """Return the least lattice value of `pair_squares` that is rejected at this level."""
+    least = pair_squares(size, m).null(FULL).threshold(level, DiscreteLaplace(0.0))
+    return m * size**2 if least is None else least  # which no value reaches
+
+
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """A one-bit test by the share of buckets of rankings whose own test rejects.
@@ -393,7 +400,10 @@ class Buckets:
                 f"rankings to be {epsilon:g}-private, but there are {n} rankings: use "
                 "method='auto' or more rankings."
             )
-        return cls(n, m, alpha, count)
+        test = cls(n, m, alpha, count)
+        for size in {n // count, -(-n // count)}:
+            test.threshold(size)  # public, and found before anything is spent
+        return test
 
     def bit(self) -> RandomBit:
         """Return the decision as what a mechanism releases."""
@@ -401,9 +411,7 @@ class Buckets:
 
     def threshold(self, size: int) -> int:
         """Return the least lattice value of `pair_squares` that a bucket of `size` rejects."""
-        null = pair_squares(size, self.m).null(FULL)
-        least = null.threshold(self.alpha / (2 * (1 - self.alpha)), DiscreteLaplace(0.0))
-        return self.m * size**2 if least is None else least  # which no value reaches
+        return _threshold(size, self.m, self.alpha / (2 * (1 - self.alpha)))
 
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return the probability to reject, coin included, given dealt ranks and item order."""

@@ -11,8 +11,8 @@ import pandas as pd
 from privrank.hypotheses.interval import zero_rule
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
-from privrank.mechanisms.departures import DISTANCES
 from privrank.planning.effects import DetectableEffect, check_power, detectable_between
+from privrank.plans.distances import DISTANCES
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part
 from privrank.results import tables

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.departures import FEW_CATEGORIES
 from privrank.mechanisms.ranknorms import most_rankings, sees_everything
+from privrank.plans.distances import FEW_CATEGORIES
 from privrank.release.names import IMPOSSIBLE
 from privrank.release.release import Release
 from privrank.release.survey import Sample

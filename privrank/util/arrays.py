@@ -1,13 +1,21 @@
-"""Arrays that may be kept: read-only copies with no way back to what they were made from."""
+"""Arrays that may be kept, all rankings of few items, and batches of bounded memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["own"]
+__all__ = ["blocks", "orders_of", "own", "signs_of_orders"]
+
+IntArray = NDArray[np.int64]
+
+CELLS = 2**22
+"""Random numbers held at a time: large samples are drawn in batches of rows."""
 
 
 def own(values: Any, dtype: Any) -> NDArray[Any]:
@@ -15,3 +23,28 @@ def own(values: Any, dtype: Any) -> NDArray[Any]:
     array = np.array(values, dtype=dtype, copy=True)
     array.setflags(write=False)
     return array
+
+
+@cache
+def orders_of(m: int) -> IntArray:
+    """Return all m! rankings in lexicographic order of their ranks, (m!, m)."""
+    ranks = np.array(list(permutations(range(1, m + 1))), dtype=np.int64)
+    ranks.setflags(write=False)
+    return ranks
+
+
+@cache
+def signs_of_orders(m: int) -> IntArray:
+    """Return for all m! rankings, in that order, the signs of their pairs, 1 where i is ahead of j.
+
+    Shape (m!, m (m - 1) / 2); the pairs i < j are in lexicographic order.
+    """
+    ranks, pairs = orders_of(m), np.array(list(combinations(range(m), 2)))
+    return np.asarray(np.sign(ranks[:, pairs[:, 1]] - ranks[:, pairs[:, 0]]))
+
+
+def blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Yield slices that cut a sample of `rows` into batches of bounded memory."""
+    step = max(1, CELLS // columns)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))

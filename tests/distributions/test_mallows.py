@@ -196,7 +196,7 @@ def plain_from_scores(rankings):
 
 def test_draws_are_batched_without_a_seam(monkeypatch):
     whole = Mallows(5, 0.5).rvs(50, np.random.default_rng(1))
-    monkeypatch.setattr("privrank.distributions.simulate.CELLS", 15)
+    monkeypatch.setattr("privrank.util.arrays.CELLS", 15)
     np.testing.assert_array_equal(Mallows(5, 0.5).rvs(50, np.random.default_rng(1)), whole)
 
 

@@ -49,7 +49,7 @@ def test_plackett_luce_ignores_the_level_and_knows_its_items():
 
 def test_draws_are_batched_without_a_seam(monkeypatch):
     whole = PlackettLuce(WORTHS).rvs(50, np.random.default_rng(1))
-    monkeypatch.setattr(simulate, "CELLS", 9)
+    monkeypatch.setattr("privrank.util.arrays.CELLS", 9)
     np.testing.assert_array_equal(PlackettLuce(WORTHS).rvs(50, np.random.default_rng(1)), whole)
 
 

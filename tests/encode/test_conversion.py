@@ -356,7 +356,7 @@ def test_seeded_runs_repeat_and_secure_ones_do_not():
 
 
 def test_batches_do_not_repeat_draws(monkeypatch):
-    monkeypatch.setattr("privrank.distributions.simulate.CELLS", 40)
+    monkeypatch.setattr("privrank.util.arrays.CELLS", 40)
     result = pr.as_rankings(
         wide(*[(None,) * 8] * 50), missing="random", rng=np.random.default_rng(1)
     )

@@ -40,7 +40,6 @@ MINIMISER = {
     "bradley_terry.fit",
     "bradley_terry.linear",
     "bradley_terry.losses",
-    "distributions.linkforms",
     "distributions.links",
     "util.solvers",
 }

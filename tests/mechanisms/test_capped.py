@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 
 from privrank import Mallows
-from privrank.mechanisms.capped import GAP, CappedNorm, capped_norm
-from privrank.plans.capping import Caps, _theory
+from privrank.mechanisms.capped import GAP, CappedNorm, _theory, capped_norm
 
-SMALL = [
-    CappedNorm(Caps(0.7, 0.8, 1.5)),
-    CappedNorm(Caps(0.6, 0.4, 1.5)),
-    CappedNorm(Caps(1.0, 0.0, 1.5)),
-]
+SMALL = [CappedNorm(0.7, 0.8, 1.5), CappedNorm(0.6, 0.4, 1.5), CappedNorm(1.0, 0.0, 1.5)]
 """For three items, whose records have length sqrt(2): the plain norm moves by 2.83."""
 
 
@@ -30,18 +25,18 @@ def records(ranks):
 
 def psi(z, norm):
     """The definition, piece by piece."""
-    z0, z1 = norm.caps.lower, norm.caps.upper
+    z0, z1 = norm.lower, norm.upper
     middle = z - (z - z0) ** 2 / (2 * (z1 - z0))
     return np.where(z <= z0, z, np.where(z >= z1, (z0 + z1) / 2, middle))
 
 
 def slope(z, norm):
-    return np.interp(z, [norm.caps.lower, norm.caps.upper], [1.0, 0.0])
+    return np.interp(z, [norm.lower, norm.upper], [1.0, 0.0])
 
 
 def total(ranks, norm, u, matrix):
     x = records(ranks)
-    return psi(x @ u + ((x @ matrix) * x).sum(axis=1) / (4 * norm.caps.bias), norm).sum()
+    return psi(x @ u + ((x @ matrix) * x).sum(axis=1) / (4 * norm.bias), norm).sum()
 
 
 def maximum(ranks, norm):
@@ -50,10 +45,10 @@ def maximum(ranks, norm):
     n, m = x.shape
     lifted = cp.Variable((m + 1, m + 1), PSD=True)  # [[U, u], [u', 1]]
     linear, bent = cp.Variable(n), cp.Variable(n)
-    width = norm.caps.upper - norm.caps.lower
+    width = norm.upper - norm.lower
     z = x @ lifted[:m, m]
-    z += cp.hstack([cp.trace(np.outer(r, r) @ lifted[:m, :m]) for r in x]) / (4 * norm.caps.bias)
-    constraints = [lifted[m, m] == 1, cp.trace(lifted) <= 2, linear <= norm.caps.lower]
+    z += cp.hstack([cp.trace(np.outer(r, r) @ lifted[:m, :m]) for r in x]) / (4 * norm.bias)
+    constraints = [lifted[m, m] == 1, cp.trace(lifted) <= 2, linear <= norm.lower]
     constraints += [bent >= 0, bent <= width, linear + bent <= z]
     goal = cp.sum(linear) + cp.sum(bent) - cp.sum_squares(bent) / (2 * width)
     return cp.Problem(cp.Maximize(goal), constraints).solve(solver=cp.CLARABEL)
@@ -63,9 +58,9 @@ def certified_gap(ranks, norm, w):
     """The bound on the maximum minus F at W, from the definitions and the best mu on a grid."""
     x = records(ranks)
     u, matrix = w[:, 0], w @ w.T
-    z = x @ u + ((x @ matrix) * x).sum(axis=1) / (4 * norm.caps.bias)
+    z = x @ u + ((x @ matrix) * x).sum(axis=1) / (4 * norm.bias)
     weights = slope(z, norm)
-    g, big = x.T @ weights, (x.T * weights) @ x / (4 * norm.caps.bias)
+    g, big = x.T @ weights, (x.T * weights) @ x / (4 * norm.bias)
     eigenvalues, vectors = np.linalg.eigh(big)
     c = (vectors.T @ g) ** 2 / 4
     # beyond |g| the bound only rises
@@ -99,24 +94,24 @@ def hostile(n, m):
 def test_psi():
     z = np.linspace(-3, 3, 6001)
     for norm in (*SMALL, capped_norm(300, 50)):
-        height, weights = norm.caps.psi(z)
+        height, weights = norm._psi(z)
         np.testing.assert_allclose(height, psi(z, norm), atol=1e-14)
         np.testing.assert_allclose(weights, slope(z, norm), atol=1e-14)
         np.testing.assert_allclose(np.gradient(height, z)[1:-1], weights[1:-1], atol=0.003)
         assert (np.diff(height) >= -1e-15).all() and (np.diff(weights) <= 1e-15).all()
-        assert (height <= z + 1e-15).all() and norm.caps.psi(np.zeros(1))[0][0] == 0
-        assert norm.caps.psi(np.array([99.0]))[0][0] == pytest.approx(norm.caps.cap, abs=1e-14)
-        assert norm.sensitivity == norm.caps.cap + norm.caps.bias
+        assert (height <= z + 1e-15).all() and norm._psi(np.zeros(1))[0][0] == 0
+        assert norm._psi(np.array([99.0]))[0][0] == pytest.approx(norm.cap, abs=1e-14)
+        assert norm.sensitivity == norm.cap + norm.bias
         # over K the argument is at least t + t^2 / (4 B), which is at least -B
         t = np.linspace(-9, 9, 6001)
-        terms = psi(t + t * t / (4 * norm.caps.bias), norm)
-        assert terms.min() >= -norm.caps.bias - 1e-12 and terms.max() <= norm.caps.cap + 1e-12
+        terms = psi(t + t * t / (4 * norm.bias), norm)
+        assert terms.min() >= -norm.bias - 1e-12 and terms.max() <= norm.cap + 1e-12
 
 
 @pytest.mark.parametrize("numbers", [(0, 1, 2), (1, 2, 2), (1, 2, 1), (1, -1, 2), (math.nan, 1, 2)])
 def test_a_norm_without_a_proof_is_refused(numbers):
     with pytest.raises(ValueError, match="needs bias > 0"):
-        CappedNorm(Caps(*numbers))
+        CappedNorm(*numbers)
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -159,7 +154,7 @@ def test_all_neighbours_of_three_items(norm):
             moved = values[tuple(sorted((*rows[:place], *rows[place + 1 :], other)))]
             most = max(most, abs(value - moved))
     assert 0.8 * norm.sensitivity < most <= (1 + GAP) * norm.sensitivity
-    assert most > max(norm.caps.cap, norm.caps.bias)
+    assert most > max(norm.cap, norm.bias)
 
 
 def worst_records(norm, u, rng):
@@ -167,7 +162,7 @@ def worst_records(norm, u, rng):
     m = len(u)
     best = np.argsort(np.argsort(u)) + 1
     yield best
-    target = -2 * norm.caps.bias
+    target = -2 * norm.bias
     low = m + 1 - best
     closest = low
     for _ in range(3 * m):
@@ -198,7 +193,7 @@ def test_hostile_replacements(n, m, phi):
         found.append(max(values) - min(values))
         ranks[0] = rows[int(np.argmin(values))]
     assert max(found) <= (1 + GAP) * norm.sensitivity
-    assert max(found) > 0.8 * norm.sensitivity > max(norm.caps.cap, norm.caps.bias)
+    assert max(found) > 0.8 * norm.sensitivity > max(norm.cap, norm.bias)
 
 
 @pytest.mark.parametrize("m", [20, 60])
@@ -254,14 +249,14 @@ def test_bound_beside_the_maximum(n, m):
 
 def test_saturated_and_smallest():
     for n, m in ((2, 2), (1, 2), (5, 2), (2, 9), (7, 30)):
-        norm = CappedNorm(Caps(0.25, 0.1, 0.3))
+        norm = CappedNorm(0.25, 0.1, 0.3)
         ranks = np.tile(np.arange(1, m + 1), (n, 1))
-        assert norm.value(ranks) == pytest.approx(n * norm.caps.cap, abs=1e-12)
+        assert norm.value(ranks) == pytest.approx(n * norm.cap, abs=1e-12)
         ranks[::2] = m + 1 - ranks[::2]
-        assert -1e-12 <= norm.value(ranks) <= n * norm.caps.cap + 1e-12
+        assert -1e-12 <= norm.value(ranks) <= n * norm.cap + 1e-12
     # two opposite records of two items: by hand, U = 1 and u = 0, both arguments 1 / (4 B)
     pair = np.array([[1, 2], [2, 1]])
-    norm = CappedNorm(Caps(2.0, 0.5, 3.0))
+    norm = CappedNorm(2.0, 0.5, 3.0)
     assert norm.value(pair) == pytest.approx(2 * (1 / 8), abs=GAP * norm.sensitivity)
     assert norm.value(pair) <= 2 / 8 + 1e-12
 
@@ -307,10 +302,10 @@ def test_design():
         norm = capped_norm(n, m)
         if norm is not None:
             assert norm.sensitivity < 2 * math.sqrt(m - 1)
-            margin = _theory((m - 1) / n, norm.caps.bias, norm.caps.upper)[0]
+            margin = _theory((m - 1) / n, norm.bias, norm.upper)[0]
             assert margin > 1.03 + 2 / math.sqrt(2 * (m - 1))
             # one step less and the margin would be missed
-            below = _theory((m - 1) / n, norm.caps.bias - 1 / 64, norm.caps.upper)[0]
+            below = _theory((m - 1) / n, norm.bias - 1 / 64, norm.upper)[0]
             assert below <= 1.03 + 2 / math.sqrt(2 * (m - 1))
     capped = {n: min(m for m in range(2, 200) if capped_norm(n, m)) for n in (100, 1000, 10_000)}
     assert capped == {100: 11, 1000: 16, 10_000: 31}
@@ -325,7 +320,7 @@ def test_design():
 @pytest.mark.parametrize(("n", "m"), [(300, 50), (1000, 100), (600, 300), (100, 300)])
 def test_design_theory(n, m):
     norm = capped_norm(n, m)
-    margin, _, variance = _theory((m - 1) / n, norm.caps.bias, norm.caps.upper)
+    margin, _, variance = _theory((m - 1) / n, norm.bias, norm.upper)
     rng = np.random.default_rng(m)
     margins, values = [], []
     for _ in range(40):
@@ -335,8 +330,8 @@ def test_design_theory(n, m):
         if len(margins) < 4:
             x, u = records(ranks), w[:, 0]
             t = x @ u
-            weights = slope(t + t * t / (4 * norm.caps.bias), norm)
-            mu = weights * (1 + t / (2 * norm.caps.bias)) @ t / 2
-            margins.append(mu / np.linalg.eigvalsh((x.T * weights) @ x / (4 * norm.caps.bias))[-1])
+            weights = slope(t + t * t / (4 * norm.bias), norm)
+            mu = weights * (1 + t / (2 * norm.bias)) @ t / 2
+            margins.append(mu / np.linalg.eigvalsh((x.T * weights) @ x / (4 * norm.bias))[-1])
     assert np.mean(margins) == pytest.approx(margin, rel=0.1)
     assert np.std(values) == pytest.approx(math.sqrt(n * variance), rel=0.35)

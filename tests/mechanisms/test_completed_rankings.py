@@ -48,7 +48,7 @@ def test_ties_completed_under_mallows_have_its_distribution(pattern, monkeypatch
             uniforms.append(middle)
             weights.append(probability * weight)
     monkeypatch.setattr(samples, "draw_uniforms", lambda n, m, rng: np.array(uniforms))
-    found = completed(np.array(rows), MALLOWS, None, anywhere=False)
+    found = completed(np.array(rows), MALLOWS, None)
     code = {tuple(order): k for k, order in enumerate(ORDERS.tolist())}
     law = np.bincount([code[tuple(row)] for row in found.tolist()], weights, len(ORDERS))
     assert np.abs(law - MODEL.pmf(ORDERS)).max() < 1e-15
@@ -65,7 +65,7 @@ def test_orders_are_chosen_by_their_probabilities(monkeypatch):
     )
     for order in ORDERS[::17]:
         codes = np.where(np.arange(M) == 2, 0, 2 * order)
-        found = completed(np.tile(codes, (grid, 1)), MALLOWS, None, anywhere=True)
+        found = completed(np.tile(codes, (grid, 1)), MALLOWS.tabulated(), None)
         kept, others = np.delete(np.arange(M), 2), np.delete(order, 2)
         agree = (np.argsort(ORDERS[:, kept]) == np.argsort(others)).all(axis=1)
         shares = [(found == each).all(axis=1).mean() for each in ORDERS[agree]]
@@ -78,12 +78,12 @@ def test_reports_that_the_null_rules_out_become_uniform():
     p[0], p[-1] = 0.25, 0.75  # 12345 and 54321 alone
     null, rng = NullModel(probabilities=tuple(p)), np.random.default_rng(5)
     codes = np.tile([2, 2, 4, 6, 6], (3000, 1))
-    assert (completed(codes, null, rng, anywhere=False) == np.arange(1, 6)).all()
+    assert (completed(codes, null, rng) == np.arange(1, 6)).all()
     codes = np.tile([4, 2, 6, 8, 8], (3000, 1))
-    found = completed(codes, null, rng, anywhere=False)
+    found = completed(codes, null, rng)
     assert set(map(tuple, found.tolist())) == {(2, 1, 3, 4, 5), (2, 1, 3, 5, 4)}
     assert abs((found[:, 3] == 4).mean() - 0.5) < 0.03
-    free = completed(np.zeros((6000, M), dtype=int), null, rng, anywhere=True)
+    free = completed(np.zeros((6000, M), dtype=int), null, rng)
     assert abs((free[:, 0] == 1).mean() - 0.25) < 0.03
     assert len(np.unique(free, axis=0)) == 2
 
@@ -91,7 +91,7 @@ def test_reports_that_the_null_rules_out_become_uniform():
 def test_uniform_completion_takes_all_kinds_of_reports():
     rng = np.random.default_rng(6)
     codes = np.tile([0, 4, 4, 2, 12], (12_000, 1))
-    found = completed(codes, NullModel(), rng, anywhere=True)
+    found = completed(codes, NullModel(), rng)
     assert (found[:, 3] < found[:, 1]).all() and (found[:, 4] > found[:, 2]).all()
     counts = np.unique(found, axis=0, return_counts=True)[1]
     assert len(counts) == 10 and counts.min() > 1000

@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privrank.distributions.allorders import orders_of
 from privrank.mechanisms import departures
 from privrank.mechanisms.departures import (
     cell_parts,
     kernel_departures,
     omnibus_values,
     parts_of_departures,
-    private_label_sensitivity,
     quantiles,
     share_departures,
-    sum_sensitivity,
 )
-from privrank.mechanisms.permutation import DIAMETER, deal, gram_blocks, total_variation
+from privrank.mechanisms.permutation import deal, gram_blocks, total_variation
+from privrank.plans.distances import DIAMETER, private_label_sensitivity, sum_sensitivity
+from privrank.util.arrays import orders_of
 
 SIZES = [(1, 2), (3, 3), (2, 4), (2, 2, 2), (1, 2, 4), (1, 1, 2, 2)]
 

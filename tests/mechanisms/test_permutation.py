@@ -11,17 +11,15 @@ from scipy.stats import chisquare
 from privrank.kernels import rankings as kernels
 from privrank.mechanisms import permutation as permutation_module
 from privrank.mechanisms.permutation import (
-    DIAMETER,
     chi_square,
-    chi_square_sensitivity,
     deal,
     gram_blocks,
     kernel_distance,
-    mean_sensitivity,
     permuted_statistics,
     total_variation,
 )
 from privrank.plans.closeness import LARGEST_DEAL, LARGEST_GRAM, check_gram
+from privrank.plans.distances import DIAMETER, chi_square_sensitivity, mean_sensitivity
 from privrank.privacy import noise
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 

@@ -11,17 +11,11 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank.closeness import compare
-from privrank.distributions.allorders import orders_of
 from privrank.mechanisms import departures
-from privrank.mechanisms.permutation import (
-    DIAMETER,
-    PAIR_FACTOR,
-    gram_blocks,
-    kernel_distance,
-    swapped,
-    total_variation,
-)
+from privrank.mechanisms.permutation import gram_blocks, kernel_distance, swapped, total_variation
+from privrank.plans.distances import DIAMETER, PAIR_FACTOR
 from privrank.release.survey import Sample
+from privrank.util.arrays import orders_of
 
 
 def tables_of(pairs, kinds):

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.distributions.simulate import blocks
 from privrank.encode.forms.opening import only_for
 from privrank.encode.forms.rankingforms import Rules, read_columns, read_long, read_orders
 from privrank.privacy.noise import draw_orders
+from privrank.util.arrays import blocks
 from privrank.util.checks import check_choice, check_rng
 
 __all__ = ["Form", "Missing", "Ties", "as_rankings", "complete_ranks"]
