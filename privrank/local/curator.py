@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.reports import REASONS, REPEATED, STRUCK, hashed, read_reports
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
+from privrank.local.reports import REASONS, REPEATED, STRUCK, hashed, read_reports
 from privrank.local.rounds import RoundSort
 from privrank.local.sortedorder import AdaptiveOrder, infer, release_order
 from privrank.local.tally import Tally, archived_numbers, archived_reasons

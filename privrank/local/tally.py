@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from privrank.encode.counting import distinct_codes
-from privrank.encode.reports import (
+from privrank.local.adaptive import AdaptiveKwikSort
+from privrank.local.client import protocol_from_json
+from privrank.local.protocols import Protocol
+from privrank.local.reports import (
     REASONS,
     REPEATED,
     STRUCK,
@@ -26,9 +29,6 @@ from privrank.encode.reports import (
     once,
     read_reports,
 )
-from privrank.local.adaptive import AdaptiveKwikSort
-from privrank.local.client import protocol_from_json
-from privrank.local.protocols import Protocol
 from privrank.results.tables import Table
 from privrank.util.arrays import own
 from privrank.util.checks import check_flag

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 import privrank as pr
-from privrank.encode.reports import FOREIGN, MALFORMED, RANGE, REPEATED
 from privrank.local import (
     AdaptiveKwikSort,
     Curator,
@@ -24,6 +23,7 @@ from privrank.local import (
     RandomPairs,
     SubRanking,
 )
+from privrank.local.reports import FOREIGN, MALFORMED, RANGE, REPEATED
 from privrank.local.tally import Tally
 
 ITEMS = list("abcde")
@@ -114,7 +114,7 @@ def test_numbers_are_read_as_every_file_holds_them():
 
 
 def test_exact_numbers_beyond_floats():
-    from privrank.encode.reports import read_reports
+    from privrank.local.reports import read_reports
 
     odd = 2**62 + 1
     table = {"protocol_id": ["p"] * 3, "assignment": [str(odd), "x", None]}
