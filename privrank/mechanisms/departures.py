@@ -50,11 +50,7 @@ from privrank.hypotheses.nulltables import public_generator, uniform_rankings
 from privrank.hypotheses.quantiles import noisy_quantile
 from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_products
 from privrank.plans.closeness import MOST_TABULATED
-from privrank.plans.distances import (
-    DIAMETER,
-    RankKernel,
-    sum_sensitivity,
-)
+from privrank.plans.distances import DIAMETER, RankKernel, sum_sensitivity
 from privrank.util.arrays import orders_of
 
 __all__ = [
@@ -70,9 +66,7 @@ __all__ = [
 ]
 
 IntArray = NDArray[np.int64]
-
 TableArray = NDArray[np.int32]
-
 FloatArray = NDArray[np.float64]
 
 _WHOLE, _EACH = 0.035, 0.05
