@@ -11,8 +11,9 @@ import numpy as np
 
 from privrank.consensus.intervals import Target
 from privrank.consensus.statements import statements_of
+from privrank.encode.encoded import EncodedSample
 from privrank.encode.ranks import Missing
-from privrank.encode.samples import EncodedSample, encode_rankings, sample_of_formula
+from privrank.encode.samples import encode_rankings, sample_of_formula
 from privrank.local.estimates import release_consensus
 from privrank.local.releases import check_tally
 from privrank.local.tally import Tally

@@ -12,8 +12,7 @@ from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
-from privrank.encode.comparisoncolumns import ComparisonColumns
-from privrank.encode.comparisons import encode_comparisons, formula_columns
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
 from privrank.local import comparisons
 from privrank.mechanisms.comparisons import release_comparisons

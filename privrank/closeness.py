@@ -9,8 +9,8 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 import pandas as pd
 
+from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import (
-    EncodedGroups,
     encode_count_tables,
     encode_samples,
     groups_of_formula,

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from privrank.encode.comparisoncolumns import ComparisonColumns, open_comparisons
-from privrank.encode.comparisons import encode_comparisons
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, open_comparisons
 from privrank.encode.frames import UNSTATED, declared_items
 from privrank.mechanisms.tallies import release_activity
 from privrank.plans.contributions import Activity, plan_activity, planned_fits

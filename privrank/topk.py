@@ -12,8 +12,7 @@ from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.encode.comparisoncolumns import ComparisonColumns
-from privrank.encode.comparisons import encode_comparisons, formula_columns
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.frames import UNSTATED
 from privrank.local import comparisons
 from privrank.mechanisms.comparisons import release_comparisons

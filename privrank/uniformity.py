@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from privrank.encode.encoded import EncodedSample
 from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
-    EncodedSample,
     encode_counts,
     encode_data,
     sample_of_formula,

@@ -28,9 +28,7 @@ import numpy as np
 from constantnoise import replace_everywhere
 
 from privrank import Budget, kernels
-from privrank.encode.encoded import Encoded, Rows
-from privrank.encode.encodedsample import EncodedSample
-from privrank.encode.groups import EncodedGroups
+from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample, Rows
 from privrank.mechanisms import spend
 from privrank.util import solvers
 

@@ -1,58 +1,162 @@
-"""From a user's data frame to sensitive counts: validate, bound, count.
+"""From a user's frame of comparisons to sensitive counts: validate, bound, count.
 
-The only place that sees a user's frame. Conventions: in a comparisons frame `outcome` is 1 when
-item1 is preferred, 0 for a tie, -1 when item2 is preferred, missing when not answered; `net` is
-wins minus losses, an integer per item. Messages name columns and rules, never a cell's value.
+Conventions: in a comparisons frame `outcome` is 1 when item1 is preferred, 0 for a tie, -1 when
+item2 is preferred, missing when not answered; `net` is wins minus losses, an integer per item.
+Messages name columns and rules, never a cell's value.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
 from privrank.bradley_terry.linear import check_identified
+from privrank.bradley_terry.modelmatrix import FIRST, Predictor, declare
 from privrank.encode import counting
-from privrank.encode.comparisoncolumns import ComparisonColumns, check_fixed, open_comparisons
 from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
-from privrank.encode.formula import factors_of, parse
+from privrank.encode.encoding import declared_codes, units_of
 from privrank.encode.frames import (
+    COUNT,
+    ORDER_FROM,
+    PAIRS_FROM,
     UNSTATED,
+    check_name,
     check_named,
-    check_respondents,
     check_rows,
+    check_stated,
+    comparisons_call,
     declared_items,
+    marks_of,
+    with_respondent_column,
 )
-from privrank.encode.paircounts import public_pairs
-from privrank.encode.predictor import (
-    FIRST,
-    Predictor,
-    check_constant,
-    patterns_of,
-    read_predictor,
-)
-from privrank.privacy.budget import Unit
+from privrank.encode.predictor import read_patterns, schema_of, units_by_pattern
 from privrank.release.connected import check_connected
-from privrank.release.covariates import Covariates
-from privrank.release.survey import Design, DesignKind, Excess
+from privrank.release.survey import Design, DesignKind, Excess, PairCounts
 from privrank.util.checks import check_choice, check_count, check_flag
+from privrank.util.formula import factors_of, parse
 
 __all__ = [
+    "ComparisonColumns",
+    "PairCountChoice",
     "encode_comparisons",
     "formula_columns",
+    "open_comparisons",
+    "public_pairs",
 ]
 
 IntArray = NDArray[np.int64]
+
+PairCountChoice = Literal["release", "equal"]
+
+MOST_ITEMS_COMPLETE = 3000
+"""Beyond this a table of all pairs is too large to assume or to release."""
+
+LEAST_COUNT, MOST_COUNT = 1e-6, 1e15
+"""Declared comparisons of a pair, which may be expected ones."""
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
 
 _DRAW = "let excess='sample' keep a secret random choice of each respondent's rows"
+
+_CONVERTED = {"item1", "item2", "outcome", "respondent"}
+"""The columns of a frame that as_comparisons made for respondents."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonColumns:
+    """Which columns of a comparisons frame mean what; when `decided`, item1 always wins."""
+
+    item1: str
+    item2: str
+    outcome: str | None
+    respondent: str | None
+    counts: str | None = None
+    decided: bool = False
+
+
+def open_comparisons(
+    frame: object, columns: ComparisonColumns, items: object, covariates: Sequence[str] = ()
+) -> tuple[object, counting.Frame]:
+    """Return a frame with the respondent as a column, and its view; refuse one without the columns.
+
+    Given the columns, the items if they are declared, and the names of covariates.
+    """
+    if isinstance(frame, np.ndarray):
+        raise TypeError(
+            f"comparisons must be a data frame with a row per comparison, got ndarray: convert a "
+            f"matrix of wins with {comparisons_call(frame, items)} first."
+        )
+    frame = with_respondent_column(frame, columns.respondent)
+    view = counting.open_frame(frame, "comparisons")
+    present = counting.column_names(view)
+    roles: dict[str, str | None] = {"item1": columns.item1, "item2": columns.item2}
+    if not columns.decided:
+        roles["outcome"] = columns.outcome
+    shaped = set(roles)
+    if columns.respondent is not None and columns.respondent is not UNSTATED:
+        roles["respondent"] = columns.respondent
+    if columns.counts is not None:
+        roles["counts"] = columns.counts
+    for role, name in roles.items():
+        check_name(name, role)
+        if name not in present:
+            other = ""
+            if role in shaped:
+                other = f", or convert data of another form with {comparisons_call(frame, items)}"
+            elif role == "respondent" and _CONVERTED <= set(present):
+                other = ", which in a frame of privrank.as_comparisons is 'respondent'"
+            raise ValueError(
+                f"comparisons has no column {name!r}: name the right one with {role}={other}."
+            )
+    used = (*roles.values(), *covariates, ORDER_FROM, PAIRS_FROM)
+    check_stated(columns.respondent, frame, used)
+    if COUNT in present and COUNT not in used:
+        raise ValueError(
+            f"comparisons has a column {COUNT!r} that nothing uses: name it with "
+            f"counts={COUNT!r} if a row stands for so many comparisons, else leave it out."
+        )
+    if len(set(roles.values())) < len(roles):
+        raise ValueError(f"{'=, '.join(roles)}= must name different columns.")
+    return frame, view
+
+
+def check_fixed(
+    frame: object,
+    view: counting.Frame,
+    kind: DesignKind,
+    respondent: str | None,
+    predictor: Predictor | None,
+) -> None:
+    """Refuse to take as public what the form of the data has not fixed before the answers.
+
+    Given the kind of design, the column of respondents, and the covariates if there are any.
+
+    **Privacy.** Which pairs a list tells is decided by what it lists, and so is their number, which
+    is public where each comparison is a unit of its own. An order of naming is public with its pair
+    counts. Both are read off names of columns and of ``attrs``, which the form alone decides
+    (:func:`privrank.as_comparisons`): a refusal says nothing of the answers.
+    """
+    present = marks_of(frame, counting.column_names(view))
+    if PAIRS_FROM in present and (kind == "public" or respondent is None):
+        raise ValueError(
+            f"comparisons that lists of some items tell (mark {PAIRS_FROM!r}) need "
+            f"design='private' and respondent=, because which pairs these are, and how many, is "
+            f"part of the answer: leave design= out, and name the column that says whose list it "
+            f"is."
+        )
+    if ORDER_FROM in present and predictor is not None and predictor.covariates.ordered:
+        raise ValueError(
+            f"formula must not have 'first' for comparisons whose form does not say which item was "
+            f"named first (mark {ORDER_FROM!r}): give a frame with item1 and item2 in the order "
+            f"of the questionnaire, of form='long' or 'wide'."
+        )
 
 
 def encode_comparisons(
@@ -99,10 +203,9 @@ def encode_comparisons(
     """
     kind: DesignKind = check_choice("design", design, DesignKind)
     sampled = _check_excess(excess, columns.respondent, kind) == "sample"
-    rows = check_count("max_rows", max_rows)
+    bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
-    unit: Unit = "row" if columns.respondent is None else "respondent"
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, items, covariates)
     check_fixed(frame, view, kind, columns.respondent, predictor)
@@ -111,32 +214,24 @@ def encode_comparisons(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
     read = _read(view, columns, labels, covariates, ties=tied)
+    owner = None if columns.respondent is None else read.keys[columns.respondent]
+    remedy = f", or {_DRAW}" if kind == "private" else ""
+    units = units_of(
+        owner, columns.respondent, read.size, bound, bounded=not sampled, remedy=remedy
+    )
     described, pattern = None, np.zeros(len(read.size), dtype=np.int64)
     if predictor is not None:
-        pattern, described = _patterns(
-            predictor, read.keys, read.first_named, columns.respondent, kind
+        pattern, described = read_patterns(
+            predictor, read.keys, read.first_named, units.person, kind
         )
     pairs, edge, place = _by_pair(read, pattern, len(labels))
-    answers, person, drawn, nobs = None, None, None, int(read.size.sum())
-    if columns.respondent is not None:
-        key = read.keys[columns.respondent]
-        person, nobs = key.codes, len(key.values)
-        most = math.inf if sampled else rows
-        remedy = f", or {_DRAW}" if kind == "private" else ""
-        check_respondents(person, read.size, columns.respondent, most, remedy)
-        if sampled:
-            if columns.counts is not None and not distinct:
-                _check_room(nobs, rows)
-            drawn = _drawn(read, _by_name(key), edge, pairs)
-        else:
-            if distinct:
-                _check_distinct(person, place, read.size, remedy)
-            answers = answers_by_person(person, edge, read.comparisons, read.net, len(pairs[0]))
+    if units.person is not None and distinct and not sampled:
+        _check_distinct(units.person, place, read.size, remedy)
     facts = Design(
         items=tuple(str(label) for label in labels),
-        nobs=nobs,
-        unit=unit,
-        max_rows=rows,
+        nobs=units.nobs,
+        unit=units.unit,
+        max_rows=bound,
         distinct_pairs=distinct,
         ties=tied,
         kind=kind,
@@ -146,17 +241,21 @@ def encode_comparisons(
     public = public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
         check_connected(public, facts.items)
-    facts = replace(facts, pairs=public)
-    units = None
+    facts, counted = replace(facts, pairs=public), None
     if described is not None:
-        units = _units(described.kinds[pattern], read.size, person, described)
-        known = replace(described, units=units) if kind == "public" else described
+        counted = units_by_pattern(pattern, read.size, units, described)
+        known = replace(described, units=counted) if kind == "public" else described
         facts = replace(facts, covariates=known)
         if kind == "public":
             check_identified(facts)
-    if drawn is not None:
-        return Encoded.unbounded(facts, drawn, units)
-    return Encoded(facts, pairs, answers, units)
+    if sampled and owner is not None:
+        if columns.counts is not None and not distinct:
+            _check_room(units.nobs, bound)
+        return Encoded.unbounded(facts, _drawn(read, _by_name(owner), edge, pairs), counted)
+    answers = None
+    if units.person is not None:
+        answers = answers_by_person(units.person, edge, read.comparisons, read.net, len(pairs[0]))
+    return Encoded(facts, pairs, answers, counted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,8 +288,11 @@ def _read(
         keys = {name: counting.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
         size = size[size > 0]
     check_rows(len(size), "comparisons", ", and one that counts")
-    first = _item_codes(keys[columns.item1], labels, columns.item1)
-    second = _item_codes(keys[columns.item2], labels, columns.item2)
+    remedy = "items=, as the column's own distinct values compared with items= will show"
+    first, second = (
+        declared_codes(keys[name], labels, name, "items", remedy)
+        for name in (columns.item1, columns.item2)
+    )
     if (first == second).any():
         raise ValueError(
             f"columns {columns.item1!r} and {columns.item2!r} must name two different items: at "
@@ -247,52 +349,6 @@ def _drawn(read: _Rows, person: IntArray, edge: IntArray, pairs: tuple[IntArray,
     return Rows(pairs[0], pairs[1], whose, pair, cells % 3 - 1, size)
 
 
-def _patterns(
-    predictor: Predictor,
-    keys: Mapping[str, counting.Key],
-    first_named: IntArray,
-    respondent: str | None,
-    kind: DesignKind,
-) -> tuple[IntArray, Covariates]:
-    """Return the pattern of each group of rows, and the covariates with their patterns.
-
-    Under a public design the patterns are those that occur; under a private one all cells.
-    """
-    facts = predictor.covariates
-    if kind == "private" and (facts.bounds or facts.ordered):
-        what = "numeric covariates need" if facts.bounds else "an order effect needs"
-        raise ValueError(
-            f"{what} design='public', because the fit has to know who has which value: use it if "
-            f"that is public, or cut numbers into declared levels."
-        )
-    cell, position, order = patterns_of(predictor, keys, first_named)
-    if respondent is not None:
-        person = keys[respondent].codes
-        check_constant(person, np.column_stack((cell, position)), predictor.columns)
-    if kind == "private":
-        cells = np.arange(facts.cells)
-        none = np.zeros((facts.cells, 0), dtype=np.int64)
-        return cell, replace(facts, cell=cells, position=none, first=np.zeros_like(cells))
-    table = np.column_stack((cell, position, order))
-    distinct, pattern = np.unique(table, axis=0, return_inverse=True)
-    described = replace(
-        facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1]
-    )
-    return pattern.ravel(), described
-
-
-def _units(
-    kind: IntArray, size: IntArray, person: IntArray | None, covariates: Covariates
-) -> IntArray:
-    """Return, by pattern, the units with its covariates, in whichever order items were named."""
-    by_pattern = covariates.kinds
-    kinds = int(by_pattern.max()) + 1
-    if person is None:
-        return sum_by(kind, size, kinds)[by_pattern]
-    each = np.unique(person * kinds + kind) % kinds
-    return np.bincount(each, minlength=kinds).astype(np.int64)[by_pattern]
-
-
 def _known(design: object, columns: ComparisonColumns) -> bool:
     """Return whether it is public which items each of the two columns names.
 
@@ -315,20 +371,6 @@ def _check_numeric(view: counting.Frame, outcome: str | None) -> None:
         f"second item preferred, missing = not answered: recode it, or convert numbers held as "
         f"objects with pandas.to_numeric."
     )
-
-
-def _item_codes(key: counting.Key, labels: tuple[Any, ...], column: str) -> IntArray:
-    # objects are looked up as they are, without guessing a type for them
-    kind = key.values.dtype if key.values.dtype == object else None
-    place = pd.Index(labels, dtype=kind).get_indexer(pd.Index(key.values, dtype=kind))
-    # a missing entry, code -1, reads the sentinel put last
-    codes = np.append(place, -1)[key.codes]
-    if (codes < 0).any():
-        raise ValueError(
-            f"column {column!r} must hold declared items only: at least one entry is missing or "
-            f"not in items=, as the column's own distinct values compared with items= will show."
-        )
-    return np.asarray(codes, dtype=np.int64)
 
 
 def _outcomes(
@@ -378,12 +420,84 @@ def _check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: st
         )
 
 
+def public_pairs(
+    facts: Design,
+    pairs: tuple[IntArray, IntArray, IntArray, IntArray],
+    pair_counts: object,
+    labels: tuple[Any, ...],
+) -> PairCounts | None:
+    """Return what the public may know of the comparisons per pair; None: to be released.
+
+    The observed `pairs` are read under a public design only; under a private one every number
+    comes from the caller's declarations.
+    """
+    if facts.kind == "public":
+        if pair_counts is not None:
+            raise ValueError(
+                "pair_counts must be left out when design='public': the observed counts are "
+                "public then."
+            )
+        met = pairs[2] > 0
+        return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed")
+    m = len(labels)
+    if pair_counts is None or isinstance(pair_counts, str):
+        choice = "release" if pair_counts is None else pair_counts
+        check_choice("pair_counts", choice, PairCountChoice)
+        if m > MOST_ITEMS_COMPLETE:
+            raise ValueError(
+                f"pair_counts must be declared as a table for more than {MOST_ITEMS_COMPLETE} "
+                f"items under a private design: a complete table of pairs would be too large."
+            )
+        if choice == "release":
+            return None
+        return PairCounts.equal(m, facts.nobs * facts.reach.effective_rows / facts.reach.pairs)
+    return _declared_pairs(pair_counts, labels)
+
+
+def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
+    """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
+    rule = (
+        "pair_counts must be 'release', 'equal', a mapping {(item, item): count} or a data frame "
+        "with columns item1, item2, count over the declared items, each pair once, counts positive"
+    )
+    if isinstance(table, Mapping):
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in table):
+            raise ValueError(f"{rule}.")
+        table = pd.DataFrame(
+            [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
+        )
+    if not isinstance(table, pd.DataFrame) or not {"item1", "item2", "count"} <= set(table.columns):
+        raise ValueError(f"{rule}.")
+    names = list(table.columns)
+    if any(names.count(name) > 1 for name in ("item1", "item2", "count")):
+        raise ValueError(f"{rule}.")
+    index = pd.Index(labels)
+    first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
+    numbers = counting.to_numbers(table["count"])
+    if not is_numeric_dtype(numbers) or is_complex_dtype(numbers):
+        raise ValueError(f"{rule}.")
+    count = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    cells = low * len(labels) + high
+    if not (
+        len(count)
+        and (low >= 0).all()
+        and (low < high).all()
+        and (count >= LEAST_COUNT).all()
+        and (count <= MOST_COUNT).all()
+        and len(np.unique(cells)) == len(cells)
+    ):
+        raise ValueError(f"{rule}.")
+    order = np.argsort(cells)
+    return PairCounts(low[order], high[order], count[order], "declared")
+
+
 def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> Encoded:
     """Encode the comparisons that a formula names.
 
     Given ``"item1 + item2 + outcome ~ 1"`` or ``"winner + loser ~ 1"``, covariates in the place of
     1, and the other arguments of :func:`encode_comparisons` and
-    :func:`privrank.encode.predictor.read_predictor` as users write them.
+    :func:`privrank.bradley_terry.modelmatrix.declare` as users write them.
     """
     parsed = parse(formula)
     if len(parsed.left) not in (2, 3):
@@ -421,8 +535,8 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         labels = declared_items(
             frame, (item1, item2), arguments.get("items"), public=_known(design, columns)
         )
-        public = design == "public"
-        predictor = read_predictor(parsed.right_text, frame, labels, **given, public=public)
+        schema = schema_of(frame, parsed.right_text, public=design == "public")
+        predictor = declare(parsed.right_text, schema, labels, **given)
         if {*parsed.left, respondent, counts} & set(predictor.columns):
             raise ValueError(
                 f"formula must not use columns of its left side, nor those of respondents and "

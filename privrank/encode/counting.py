@@ -26,6 +26,7 @@ __all__ = [
     "distinct_codes",
     "factorize",
     "is_whole",
+    "key_of",
     "listed_categories",
     "numeric_columns",
     "open_frame",
@@ -203,13 +204,21 @@ def _series(array: NDArray[Any]) -> pd.Series[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One column of the groups of :func:`tally`: the distinct values, and each group's code.
+    """One column, or one of the groups of :func:`tally`: distinct values, and each entry's code.
 
     A code is the position in `values`, -1 where the value is missing.
     """
 
     codes: NDArray[np.int64]
     values: NDArray[Any]
+
+    def among(self, labels: Sequence[Any]) -> NDArray[np.int64]:
+        """Return the place of each entry among labels, -1 where it is missing or none of them."""
+        # objects are looked up as they are, without guessing a type for them
+        kind = object if self.values.dtype == object else None
+        place = pd.Index(labels, dtype=kind).get_indexer(pd.Index(self.values, dtype=kind))
+        # a missing entry, code -1, reads the sentinel put last
+        return np.append(place, -1)[self.codes].astype(np.int64)
 
 
 def tally(
@@ -255,6 +264,11 @@ def tally(
         if table is not None:
             groups = table[groups]
     return decoded, totals
+
+
+def key_of(column: pd.Series[Any]) -> Key:
+    """Return a column as codes of its distinct values."""
+    return Key(*factorize(column, column.name))
 
 
 def factorize(values: pd.Series[Any], column: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -1,20 +1,33 @@
-"""Sensitive counts of comparisons, and the rows of respondents from which a fit draws some."""
+"""What encoders hand to mechanisms: sensitive counts, rankings or choices, and their public facts.
+
+The frame itself is gone. They print only their shape and refuse to be pickled or copied.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.frames import refuse_copy
-from privrank.release.survey import Design
+from privrank.encode.ranks import Missing
+from privrank.release.survey import Design, Sample
 
-__all__ = ["Encoded", "Rows", "answers_by_person", "sum_by"]
+__all__ = ["Encoded", "EncodedGroups", "EncodedSample", "Rows", "answers_by_person", "sum_by"]
 
 IntArray = NDArray[np.int64]
 
 NONE = np.zeros(0, dtype=np.int64)
+
+
+def refuse_copy(*_: object) -> NoReturn:
+    """Raise: encoded data are sensitive and stay where they are."""
+    raise TypeError(
+        "encoded data are sensitive and cannot be copied or pickled: store the release of a "
+        "fit with to_json() instead."
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +56,7 @@ class Encoded:
     """Sensitive counts of a comparisons frame, and the public facts about them.
 
     Holds the comparisons per pair, the net wins per item and, where the unit is a respondent, the
-    answers by respondent and pair; the frame itself is gone. It prints only its shape and refuses
-    to be pickled or copied.
+    answers by respondent and pair.
 
     Parameters
     ----------
@@ -86,6 +98,85 @@ class Encoded:
     def __repr__(self) -> str:
         """Show the shape only."""
         return f"<Encoded comparisons: {len(self.design.items)} items, {self.design.nobs} units>"
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
+
+
+class EncodedSample:
+    """Sensitive rankings or choices, and the public facts about them.
+
+    Parameters
+    ----------
+    sample : Sample
+        Public facts.
+    rows : ndarray of int64
+        Ranks, shape (rows, m); or the code of each row's category, shape (rows,), when choices
+        have respondents; or the counts by category, shape (k,), when a row is the unit.
+    sizes : ndarray of int64 or None
+        Where the unit is a respondent, the numbers of rows of each; the rows are in that order.
+    ties : bool
+        Whether items may share a rank, as the user has declared.
+    missing : {"bottom", "half"} or None
+        How items without a rank are read, as the user has declared; None if there may be none.
+        If this or `ties` is given rows hold twice the ranks. An item without one has 2 m + 2 where
+        it is read as below the others, and else 0.
+    """
+
+    __slots__ = ("_rows", "_sizes", "missing", "sample", "ties")
+
+    def __init__(
+        self,
+        sample: Sample,
+        rows: IntArray,
+        sizes: IntArray | None,
+        ties: bool = False,
+        missing: Missing | None = None,
+    ) -> None:
+        self.sample = sample
+        self.ties = ties
+        self.missing = missing
+        self._rows = rows
+        self._sizes = sizes
+
+    @property
+    def partial(self) -> bool:
+        """Whether rankings may have ties or missing items, so that votes may be halves."""
+        return self.ties or self.missing is not None
+
+    def __repr__(self) -> str:
+        """Show the shape only."""
+        sample = self.sample
+        return f"<Encoded {sample.kind}: {len(sample.items)} items, {sample.nobs} units>"
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
+
+
+class EncodedGroups:
+    """Sensitive samples to be compared, and the public facts about them.
+
+    Parameters
+    ----------
+    sample : Sample
+        Public facts; `groups` names the samples.
+    parts : sequence of EncodedSample
+        The samples, in that order; some may be empty where their sizes are not public.
+    partners : ndarray of int64 or None
+        Of samples of the same respondents, the place in the second of each one of the first.
+    """
+
+    __slots__ = ("_partners", "_parts", "sample")
+
+    def __init__(
+        self, sample: Sample, parts: Sequence[EncodedSample], partners: IntArray | None = None
+    ) -> None:
+        self.sample = sample
+        self._parts = tuple(parts)
+        self._partners = partners
+
+    def __repr__(self) -> str:
+        """Show the shape only."""
+        sample = self.sample
+        return f"<Encoded {sample.kind}: {len(sample.items)} items, {len(sample.groups)} groups>"
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 

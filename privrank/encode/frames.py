@@ -1,16 +1,17 @@
-"""What every encoder shares: columns as codes and numbers, respondents, the refusal to copy."""
+"""What a frame says by the names and types of its columns, and what all readers of one share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.util.checks import check_items
+from privrank.util.checks import check_items, undeclared
 
 __all__ = [
     "COUNT",
@@ -20,14 +21,13 @@ __all__ = [
     "UNSTATED",
     "check_name",
     "check_named",
-    "check_respondents",
     "check_rows",
     "check_stated",
+    "comparisons_call",
     "declared_items",
     "marks_of",
     "numbers",
-    "refuse_copy",
-    "undeclared",
+    "rankings_call",
     "with_respondent_column",
 ]
 
@@ -71,15 +71,7 @@ class _Unstated:
 UNSTATED: Any = _Unstated()
 
 
-def refuse_copy(*_: object) -> NoReturn:
-    """Raise: encoded data are sensitive and stay where they are."""
-    raise TypeError(
-        "encoded data are sensitive and cannot be copied or pickled: store the release of a "
-        "fit with to_json() instead."
-    )
-
-
-def with_respondent_column(frame: object, respondent: str | None) -> object:
+def with_respondent_column(frame: object, respondent: object) -> object:
     """Turn a pandas index level named `respondent` into a column."""
     if (
         isinstance(frame, pd.DataFrame)
@@ -106,25 +98,6 @@ def check_stated(respondent: object, frame: object, used: Sequence[str | None]) 
     )
 
 
-def check_respondents(
-    person: IntArray, size: IntArray | None, column: str, max_rows: float, remedy: str = ""
-) -> None:
-    """Refuse rows without a respondent, and respondents with more than `max_rows` rows.
-
-    Given a respondent's code per group of rows, -1 where missing, the groups' sizes, and what else
-    can be done about more rows.
-    """
-    if (person < 0).any():
-        raise ValueError(
-            f"column {column!r} must name the respondent of every row: fill in the missing entries."
-        )
-    if np.bincount(person, size).max(initial=0) > max_rows:
-        raise ValueError(
-            f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
-            f"more: state the largest number of rows the questionnaire allows{remedy}."
-        )
-
-
 def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
     """Return numeric columns as floats, null and NaN both as NaN."""
     if isinstance(values, pd.DataFrame):
@@ -139,14 +112,6 @@ def check_named(data: object, columns: Sequence[Any]) -> list[str]:
         if name not in present:
             raise ValueError(f"data has no column {name!r}: the formula names columns of data.")
     return present
-
-
-def undeclared(what: str, remedy: str) -> ValueError:
-    """Return the refusal of items, categories or levels that the call does not declare."""
-    return ValueError(
-        f"{what} must be declared: pass {remedy} with all that the questionnaire offers, because a "
-        f"list read off the answers, as that of a pandas categorical may be, would reveal them."
-    )
 
 
 def declared_items(
@@ -183,3 +148,55 @@ def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
             f"{name} must have at least one row{more}: check the file that was read, and what was "
             f"left out since."
         )
+
+
+def comparisons_call(frame: object, items: object) -> str:
+    """Return the call that converts data of another form to comparisons, as far as can be told."""
+    return f"privrank.as_comparisons(frame, {_form(frame, items)})"
+
+
+def rankings_call(view: counting.Frame) -> str:
+    """Return the call for data that are no rankings frame, as far as can be told."""
+    names = counting.column_names(view)
+    spelled = {str(name).lower() for name in names}
+    if spelled >= {"item1", "item2"} or spelled >= {"winner", "loser"}:
+        return "privrank.PrivateBTL if they are paired comparisons"
+    if spelled >= {"item", "rank"}:
+        form = "'long', ranking=..., items=[...]"
+    elif len(names) == 1:
+        form = f"'orders', order={names[0]!r}, items=[...]"
+    elif not counting.numeric_columns(view, names):
+        form = "'orders', items=[...]"
+    else:
+        form = "form=..."
+    return f"privrank.as_rankings(frame, {form})"
+
+
+def _form(frame: object, items: object) -> str:
+    labels = [] if items is None else [str(label) for label in check_items(items)]
+    if isinstance(frame, np.ndarray):
+        return "'matrix', items=[...]"
+    names = [str(name) for name in counting.column_names(counting.open_frame(frame, "frame"))]
+    rows = list(frame.index[: len(names) + 1]) if isinstance(frame, pd.DataFrame) else []
+    if len(rows) == len(names) and {str(row) for row in rows} == set(names):
+        return "'matrix'"
+    spelled = {name.lower(): name for name in names}
+    for form, roles in (("winner-loser", ("winner", "loser")), ("counts", ("win1", "win2"))):
+        if spelled.keys() >= set(roles):
+            named = [f"{role}={spelled[role]!r}" for role in roles if spelled[role] != role]
+            return ", ".join([repr(form), "items=[...]", *named])
+    if labels and set(labels) <= set(names):
+        return "'rankings', items=[...]"
+    between = _between(names, labels)
+    return "form=..." if between is None else f"'wide', items=[...], sep={between!r}"
+
+
+def _between(names: Sequence[str], labels: Sequence[str]) -> str | None:
+    """Return what stands between two items in the name of a column, None if no name has two."""
+    for name in names:
+        firsts = [label for label in labels if name.startswith(label)]
+        seconds = [label for label in labels if name.endswith(label)]
+        for first, second in product(firsts, seconds):
+            if len(first) + len(second) <= len(name):
+                return name[len(first) : len(name) - len(second)]
+    return None

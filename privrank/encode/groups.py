@@ -11,32 +11,31 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.encodedsample import FEWEST_UNITS, EncodedSample, enough
-from privrank.encode.formula import parse
-from privrank.encode.frames import (
-    check_name,
-    check_named,
-    refuse_copy,
-    undeclared,
-    with_respondent_column,
-)
-from privrank.encode.pairing import check_paired, partners
+from privrank.encode.encoded import EncodedGroups, EncodedSample
+from privrank.encode.encoding import check_owned, declared_codes, open_rows
+from privrank.encode.frames import check_name, check_named
 from privrank.encode.ranks import as_declared
 from privrank.encode.samples import (
-    codes_of,
     encode_choices,
+    encode_columns,
     encode_counts,
     encode_rankings,
+    enough,
     formula_options,
     refuse_partial,
 )
 from privrank.hypotheses.nullmodel import NullModel
-from privrank.release.survey import Sample
+from privrank.plans.nullmodel import answers_behind
+from privrank.release.survey import FEWEST_UNITS, Sample
 from privrank.util.arrays import orders_of
-from privrank.util.checks import check_count, check_items, is_number, quoted
+from privrank.util.checks import (
+    check_flag,
+    check_items,
+    undeclared,
+)
+from privrank.util.formula import parse
 
 __all__ = [
-    "EncodedGroups",
     "against_answers",
     "encode_count_tables",
     "encode_samples",
@@ -45,36 +44,6 @@ __all__ = [
 
 
 IntArray = NDArray[np.int64]
-
-
-class EncodedGroups:
-    """Sensitive samples to be compared, and the public facts about them.
-
-    Parameters
-    ----------
-    sample : Sample
-        Public facts; `groups` names the samples.
-    parts : sequence of EncodedSample
-        The samples, in that order; some may be empty where their sizes are not public.
-    partners : ndarray of int64 or None
-        Of samples of the same respondents, the place in the second of each one of the first.
-    """
-
-    __slots__ = ("_partners", "_parts", "sample")
-
-    def __init__(
-        self, sample: Sample, parts: Sequence[EncodedSample], partners: IntArray | None = None
-    ) -> None:
-        self.sample = sample
-        self._parts = tuple(parts)
-        self._partners = partners
-
-    def __repr__(self) -> str:
-        """Show the shape only."""
-        sample = self.sample
-        return f"<Encoded {sample.kind}: {len(sample.items)} items, {len(sample.groups)} groups>"
-
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 
 
 def encode_samples(
@@ -153,48 +122,10 @@ def against_answers(
     -----
     **Privacy.** Those answers are public, so that the sample's units are the only ones to protect;
     what protects the units of both protects these.
-
-    **Statistic.** Counts are the shares times their number, rounded to whole answers so that they
-    add up to it: those that were counted, if shares are given to enough digits.
-
-    **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count tell
-    no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share: of any function f
-    of the categories with mean mu noise adds (s / n)^2 sum_k (f_k - mu)^2, and that is at most
-    s^2 / (n^2 p) times the variance of f. So many answers stand for them.
     """
-    sample, p = encoded.sample, np.array(null.probabilities)
-    number = check_count("null_nobs", null_nobs, low=FEWEST_UNITS)
-    if sample.completed:
-        raise ValueError(
-            "null_nobs= compares complete rankings with complete ones: leave ties= and missing= "
-            "out, or null_nobs= where the null is known exactly."
-        )
-    if not len(p):
-        raise ValueError(
-            "null_nobs= is for probabilities that were estimated from so many answers: leave it "
-            "out for a Mallows model and for uniform rankings."
-        )
-    if null_noise is not None:
-        if not is_number(null_noise) or not 0 <= null_noise < np.inf:
-            raise ValueError(
-                f"null_noise must be a standard deviation, a number of at least 0, got "
-                f"{quoted(null_noise)}."
-            )
-        if not p.min() > 0:
-            raise ValueError(
-                "null must give each category a share above 0 with null_noise=: put rare "
-                "categories together."
-            )
-        number = int(number / (1.0 + null_noise**2 / (number * p.min())))
-        if number < FEWEST_UNITS:
-            raise ValueError(
-                f"null_noise must leave as much as {FEWEST_UNITS} answers tell, and leaves "
-                f"{number}: put rare categories together, or take a null with less noise."
-            )
-    counts = np.floor(p * number + 1e-6).astype(np.int64)
-    left = number - int(counts.sum())
-    counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
-    facts = Sample(sample.kind, sample.items, number, sample.unit, sample.max_rows)
+    sample = encoded.sample
+    counts = answers_behind(null, sample, null_nobs, null_noise)
+    facts = Sample(sample.kind, sample.items, int(counts.sum()), sample.unit, sample.max_rows)
     rows = counts
     if sample.kind == "rankings":
         rows = np.repeat(orders_of(len(sample.items)), counts, axis=0)
@@ -236,44 +167,26 @@ def groups_of_formula(
             f"formula must name one column of groups on its right, as in 'a + b + c ~ group', "
             f"got {formula!r}."
         )
-    rankings = len(parsed.left) > 1
-    given = dict(arguments)
-    shared, gaps = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
-    known = {"levels"} | (set() if rankings else {"categories"})
-    options = formula_options(given, known)
-    if rankings:
-        options |= {"ties": shared, "missing": gaps}
-    else:
-        refuse_partial(shared, gaps)
-    levels, respondent, group = (
-        options.pop("levels", None),
-        options.get("respondent"),
-        parsed.right[0],
-    )
-    if respondent is not None:
-        check_name(respondent, "respondent")
-    frame = with_respondent_column(data, respondent)
-    wanted = [*parsed.left, group, *([] if respondent is None else [respondent])]
+    options = formula_options(parsed.left, arguments, {"levels"}, "closeness")
+    levels, respondent = options.pop("levels", None), options.get("respondent")
+    group = parsed.right[0]
+    frame, view = open_rows(data, respondent, "data")
+    wanted = [*parsed.left, group]
     check_named(frame, wanted)
-    view = counting.open_frame(frame, "data")
-    if not rankings and options.get("categories") is None:
+    if len(parsed.left) == 1 and options.get("categories") is None:
         options["categories"] = counting.declared_values(frame, parsed.left[0])
     if levels is None:
         levels = counting.declared_values(frame, group, public=not secret)
     if levels is None:
         raise undeclared("the groups", "levels=[...]")
-    table = counting.collect(view, list(dict.fromkeys(wanted)))
+    owner = [] if respondent is None else [respondent]
+    table = counting.collect(view, list(dict.fromkeys([*wanted, *owner])))
     blocks = _blocks(table, group, levels, secret)
     check_paired(paired, secret, respondent, len(blocks), options.get("max_rows", 1))
     place = partners(list(blocks.values()), str(respondent)) if paired else None
     if respondent is not None and not paired:
         _refuse_shared(list(blocks.values()), respondent)
-    parts = [
-        encode_rankings(block, items=parsed.left, purpose="closeness", least=0, **options)
-        if rankings
-        else encode_choices(block, parsed.left[0], least=0, **options)
-        for block in blocks.values()
-    ]
+    parts = [encode_columns(block, parsed.left, least=0, **options) for block in blocks.values()]
     return _joined(parts, list(blocks), secret, place, group)
 
 
@@ -285,13 +198,9 @@ def _blocks(
     Of public groups those without rows are left out, and two must be left.
     """
     labels = check_items(levels, "levels")
-    place = codes_of(table[group], labels)
-    if (place < 0).any():
-        raise ValueError(
-            f"column {group!r} must hold declared groups only, and at least one entry is missing "
-            f"or not in levels=: list there all groups that the questionnaire offers, with one for "
-            f"people who did not say."
-        )
+    remedy = "levels=: list there all groups that the questionnaire offers, with one for people "
+    key = counting.key_of(table[group])
+    place = declared_codes(key, labels, group, "groups", remedy + "who did not say")
     blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
     if secret:
         return blocks
@@ -304,22 +213,78 @@ def _blocks(
     return blocks
 
 
+def _respondents(sample: object, respondent: str) -> counting.Key:
+    """Return the respondents of a sample."""
+    _, view = open_rows(sample, respondent, "data")
+    return counting.key_of(counting.collect(view, [respondent])[respondent])
+
+
 def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
     """Refuse respondents in more than one sample: a permutation would tear them apart."""
     seen: set[Any] = set()
     for sample in samples:
-        frame = with_respondent_column(sample, respondent)
-        view = counting.open_frame(frame, "data")
-        if respondent not in counting.column_names(view):
-            return  # refused with the columns' names when the sample is encoded
-        column = counting.collect(view, [respondent])[respondent]
-        here = set(counting.factorize(column, respondent)[1])
+        here = set(_respondents(sample, respondent).values)
         if here & seen:
             raise ValueError(
                 f"a respondent must be in one group only, and at least one of column "
                 f"{respondent!r} is in two: compare separate respondents."
             )
         seen |= here
+
+
+def check_paired(
+    paired: object, secret: bool, respondent: object, groups: int, max_rows: object
+) -> None:
+    """Refuse what pairs cannot go with; it concerns arguments alone."""
+    if not check_flag("paired", paired):
+        return
+    if secret:
+        raise ValueError(
+            "paired=True tells for everybody that they are in both samples: leave labels='private' "
+            "out."
+        )
+    if respondent is None:
+        raise ValueError(
+            "paired=True matches the rows of two samples by respondent: name the column, or the "
+            "index level, that identifies them with respondent=."
+        )
+    if groups != 2:
+        raise ValueError(
+            f"paired=True compares two samples of the same respondents, got {groups}: compare two "
+            f"at a time."
+        )
+    if max_rows != 1:
+        raise ValueError(
+            "paired=True takes one row per respondent in each sample: leave max_rows= out, and "
+            "give the row that shall count."
+        )
+
+
+def partners(samples: Sequence[object], respondent: str) -> IntArray:
+    """Return the place in the second sample of each respondent of the first, as they are encoded.
+
+    Notes
+    -----
+    **Privacy.** Errors say nothing of who answered where, nor of how many did once only.
+    """
+    names = []
+    for sample in samples:
+        key = _respondents(sample, respondent)
+        check_owned(key, respondent)
+        if len(key.codes) > len(key.values):
+            raise ValueError(
+                f"paired=True takes one row per respondent in each sample, and column "
+                f"{respondent!r} names at least one twice: keep the row that shall count."
+            )
+        names.append(pd.Index(key.values))
+    place = names[1].get_indexer(names[0])
+    if len(names[0]) != len(names[1]) or (place < 0).any():
+        raise ValueError(
+            f"paired=True needs every respondent in both samples, and column {respondent!r} has at "
+            f"least one in one of them only: leave out who did not answer twice, or compare the "
+            f"samples without paired=."
+        )
+    return np.asarray(place, dtype=np.int64)
 
 
 def _joined(

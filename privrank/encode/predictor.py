@@ -1,344 +1,97 @@
-"""The right side of a formula: which columns it needs, and the linear predictor they make.
+"""Covariates read from a frame: which declared level, or which value, each unit has.
 
-Levels and bounds are declarations. The model matrix is worked out from them alone; a frame is only
-asked which declared level, or which value within its bounds, each unit has.
+The linear predictor is declared beforehand (:mod:`privrank.bradley_terry.modelmatrix`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
-from math import prod
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from privrank.bradley_terry.modelmatrix import Predictor, Schema
 from privrank.encode import counting
-from privrank.encode.formula import Factor, columns_of, factors_of, terms_of
-from privrank.encode.frames import undeclared
+from privrank.encode.encoded import sum_by
+from privrank.encode.encoding import Units, declared_codes
 from privrank.release.covariates import Covariates, scaled_position
-from privrank.util.checks import as_list, as_numbers
+from privrank.release.survey import DesignKind
+from privrank.util.formula import factors_of
 
-__all__ = ["FIRST", "Predictor", "check_constant", "patterns_of", "read_predictor"]
+__all__ = ["read_patterns", "schema_of", "units_by_pattern"]
 
 IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-
-MOST_CELLS, MOST_NUMERIC = 1024, 6
-"""Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""
-
-FIRST = "first"
-"""The word that stands for the advantage of the item named first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Predictor:
-    """A right side, read: declared levels and bounds, and the algebra of its model matrix.
+def schema_of(frame: object, right: str, *, public: bool) -> Schema:
+    """Return what a frame declares of the columns on the right side of a formula.
 
-    Parameters
-    ----------
-    covariates : Covariates
-        The linear predictor, without patterns.
-    levels : mapping of str to tuple
-        The declared levels of each categorical covariate, as the frame writes them.
-    """
-
-    covariates: Covariates
-    levels: Mapping[str, tuple[Any, ...]]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the frame that the covariates are read from."""
-        return (*self.levels, *(name for name, _, _ in self.covariates.bounds))
-
-
-def read_predictor(
-    right: str,
-    frame: object,
-    labels: Sequence[Any],
-    *,
-    levels: object,
-    bounds: object,
-    item_formula: object,
-    item_data: object,
-    public: bool = False,
-) -> Predictor:
-    """Read the right side of a formula and work out its model matrix.
-
-    Parameters
-    ----------
-    right : str
-        Text of the right side.
-    frame : data frame
-        The user's frame, for the declared types of its columns.
-    labels : sequence
-        The items.
-    levels : mapping of str to sequence, or None
-        Levels of columns, those of a whole codebook if that is at hand.
-    bounds : mapping of str to (low, high), or None
-        Bounds of the numeric columns.
-    item_formula, item_data : str and data frame, or None
-        Right side of a formula over item covariates, and their table, one row per item.
-    public : bool
-        Whether it is public who has which level, so that the columns may say which there are.
+    Where it is `public` who has which level, the columns may say which there are.
     """
     view = counting.open_frame(frame, "data")
-    present = set(counting.column_names(view))
-    factors = [factor for factor in factors_of(right) if factor.column not in {FIRST} - present]
-    ordered = FIRST not in present and any(f.column == FIRST for f in factors_of(right))
-    if ordered and any(FIRST in term and term != (FIRST,) for term in terms_of(right)):
-        raise ValueError(
-            f"formula must have {FIRST!r} by itself, not in C() or an interaction, got "
-            f"'~ {right}': the advantage of the item named first is one number."
-        )
-    if ordered and FIRST in map(str, labels):
-        raise ValueError(
-            f"items must not be named {FIRST!r} beside an order effect of that name: rename it."
-        )
-    choices, ranges = _declarations(factors, frame, levels, bounds, public=public)
-    names, matrix = _item_matrix(item_formula, item_data, labels)
-    columns, monomials, weights = _weights(right, choices, ranges, FIRST if ordered else "")
-    if not columns.names:
-        raise ValueError(
-            f"formula must keep an intercept or a covariate on its right, got '~ {right}'."
-        )
-    size = np.sqrt(np.maximum((weights**2).sum(axis=0), 1e-300))
-    if np.linalg.eigvalsh((weights / size).T @ (weights / size))[0] < 1e-12:
-        raise ValueError(
-            f"the columns of '~ {right}' cannot be told apart: leave out covariates that repeat "
-            f"each other."
-        )
-    covariates = Covariates(
-        formula=right,
-        factors=tuple(
-            (name, tuple(str(level) for level in known)) for name, known in choices.items()
-        ),
-        bounds=tuple((name, low, high) for name, (low, high) in ranges.items()),
-        monomials=monomials,
-        columns=columns.names,
-        terms=columns.terms,
-        weights=weights,
-        ordered=ordered,
-        item_columns=names,
-        item_matrix=matrix,
-        cell=np.zeros(0, dtype=np.int64),
-        position=np.zeros((0, len(ranges)), dtype=np.int64),
-        first=np.zeros(0, dtype=np.int64),
-        units=np.zeros(0),
-    )
-    return Predictor(covariates, choices)
+    names = set(counting.column_names(view))
+    used = [factor.column for factor in factors_of(right) if factor.column in names]
+    own = {name: counting.declared_values(frame, name, public=public) for name in used}
+    levels = {name: values for name, values in own.items() if values is not None}
+    numbers = counting.numeric_columns(view, [name for name in used if name not in levels])
+    return Schema(names, levels, numbers)
 
 
-def _declarations(
-    factors: Sequence[Factor], frame: object, levels: object, bounds: object, *, public: bool
-) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
-    """Return the declared levels of the categorical covariates and the bounds of the numeric."""
-    view = counting.open_frame(frame, "data")
-    present, used = counting.column_names(view), [factor.column for factor in factors]
-    declared = _mapping("levels", levels, "a column to its levels")
-    limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
-    if unknown := declared.keys() - set(present):
-        raise ValueError(f"levels must name columns of data, not {sorted(map(str, unknown))}.")
-    if unknown := limits.keys() - set(used):
-        raise ValueError(f"bounds must name columns of the formula, not {sorted(unknown)}.")
-    choices: dict[str, tuple[Any, ...]] = {}
-    ranges: dict[str, tuple[float, float]] = {}
-    for factor in factors:
-        if factor.column not in present:
-            raise ValueError(
-                f"data has no column {factor.column!r}: the formula names columns of data."
-            )
-        known = _levels(factor, frame, declared.get(factor.column), public=public)
-        if known is not None:
-            choices[factor.column] = known
-        elif factor.column in counting.numeric_columns(view, [factor.column]):
-            ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
-        else:
-            raise _without_levels(factor)
-    if unused := limits.keys() - ranges.keys():
-        raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
-    cells = prod(len(known) for known in choices.values())
-    if cells > MOST_CELLS or len(ranges) > MOST_NUMERIC:
-        raise ValueError(
-            f"formula must make at most {MOST_CELLS} groups and use at most {MOST_NUMERIC} numeric "
-            f"covariates: it has {cells} combinations of levels and {len(ranges)} numbers."
-        )
-    return choices, ranges
+def read_patterns(
+    predictor: Predictor,
+    keys: Mapping[str, counting.Key],
+    first_named: IntArray,
+    person: IntArray | None,
+    kind: DesignKind,
+) -> tuple[IntArray, Covariates]:
+    """Return the pattern of each group of rows, and the covariates with their patterns.
 
-
-def _mapping(name: str, given: object, rule: str) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"{name} must map {rule}, got {type(given).__name__}.")
-    return dict(given)
-
-
-def _levels(
-    factor: Factor, frame: object, declared: object, *, public: bool
-) -> tuple[Any, ...] | None:
-    """Return the declared levels of a column, or None for a numeric one."""
-    own = counting.declared_values(frame, factor.column, public=public)
-    for levels in (declared, factor.levels, own):
-        if levels is not None:
-            return _distinct(levels, factor.column)
-    if factor.categorical:
-        raise _without_levels(factor)
-    return None
-
-
-def _without_levels(factor: Factor) -> ValueError:
-    return undeclared(f"the levels of {factor.column!r}", f"levels={{{factor.column!r}: [...]}}")
-
-
-def _distinct(levels: object, column: str) -> tuple[Any, ...]:
-    """Return declared levels of any kind, such as the intervals of ``pandas.cut``."""
-    listed = tuple(as_list(levels) or ())
-    missing = any(pd.isna(level) is True for level in listed)
-    if missing or len(listed) < 2 or len({str(level) for level in listed}) < len(listed):
-        raise ValueError(
-            f"the levels of {column!r} must be a sequence of at least two different values, in the "
-            f"order of the questionnaire."
-        )
-    return listed
-
-
-def _bounds(column: str, given: object) -> tuple[float, float]:
-    ends = as_numbers(given)
-    low, high = ends if ends is not None and len(ends) == 2 else (np.nan, np.nan)
-    if not (np.isfinite([low, high, 2.0 * (high - low)]).all() and low < high):
-        raise ValueError(
-            f"numeric column {column!r} needs bounds={{{column!r}: (low, high)}}, two finite "
-            f"numbers from the questionnaire without which one respondent could move the fit "
-            f"without limit, and design='public', as the fit has to know who has which value: "
-            f"give both, or cut the numbers into declared levels."
-        )
-    return float(low), float(high)
-
-
-def _plain(level: Any) -> Any:
-    """Return a level as formulas can name it: numbers and text as they are, others as text."""
-    return level if isinstance(level, str | int | float) else str(level)
-
-
-def _weights(
-    right: str,
-    choices: Mapping[str, tuple[Any, ...]],
-    ranges: Mapping[str, tuple[float, float]],
-    without: str,
-) -> tuple[Any, tuple[tuple[int, ...], ...], FloatArray]:
-    """Return the columns of the model matrix, the monomials, and rows to columns, shape (R, K).
-
-    The model matrix is linear in each numeric covariate (only plain columns enter), so its
-    differences between the middle (u = 0) and the upper bound (u = 1) are the coefficients of the
-    monomials.
-    """
-    corners = list(product((0, 1), repeat=len(ranges)))
-    cells = list(product(*(range(len(levels)) for levels in choices.values())))
-    rows = [(cell, corner) for cell in cells for corner in corners]
-    table: dict[str, Any] = {
-        name: pd.Categorical.from_codes(
-            [cell[place] for cell, _ in rows],
-            dtype=pd.CategoricalDtype([_plain(level) for level in levels]),
-        )
-        for place, (name, levels) in enumerate(choices.items())
-    }
-    for place, (name, (low, high)) in enumerate(ranges.items()):
-        at = np.array([0.5 * (low + high), high])
-        table[name] = at[[corner[place] for _, corner in rows]]
-    grid = pd.DataFrame(table, index=range(len(rows)))
-    if without:
-        grid[without] = 1.0
-    columns = columns_of(right, grid, without)
-    weights = columns.matrix.reshape(len(cells), *(2,) * len(ranges), len(columns.names))
-    for axis in range(1, 1 + len(ranges)):
-        weights = np.concatenate(
-            (np.take(weights, [0], axis), np.diff(weights, axis=axis)), axis=axis
-        )
-    weights = weights.reshape(len(cells), len(corners), -1)
-    size = np.abs(weights).max(axis=(0, 2), initial=0.0)
-    used = [k for k in range(len(corners)) if k == 0 or size[k] > 1e-12 * size.max()]
-    flat = weights[:, used].reshape(len(cells) * len(used), -1)
-    return columns, tuple(corners[k] for k in used), flat
-
-
-def _item_matrix(
-    formula: object, data: object, labels: Sequence[Any]
-) -> tuple[tuple[str, ...], FloatArray]:
-    """Return the names and the centred values of the item covariates, shape (m, q)."""
-    if formula is None and data is None:
-        return (), np.zeros((len(labels), 0))
-    if not isinstance(formula, str) or "~" in formula or not isinstance(data, pd.DataFrame):
-        raise TypeError(
-            "item_formula must be text such as 'prestige + city' and item_data a pandas frame "
-            "whose index names the items: give both."
-        )
-    unique = data.index.is_unique
-    place = data.index.get_indexer(pd.Index(labels)) if unique else np.array([-1])
-    if (place < 0).any():
-        raise ValueError("item_data must have one row per item, its index the items' names.")
-    table = data.iloc[place]
-    for factor in factors_of(formula):
-        if factor.column not in table.columns:
-            raise ValueError(
-                f"item_data has no column {factor.column!r}, which item_formula names."
-            )
-        if table[factor.column].isna().any():
-            raise ValueError(f"item_data must have {factor.column!r} for every item.")
-    columns = columns_of(formula, table)
-    kept = [k for k, name in enumerate(columns.names) if name != "Intercept"]
-    matrix = columns.matrix[:, kept]
-    if not np.isfinite(matrix).all():
-        raise ValueError("item_data must hold finite numbers.")
-    matrix = matrix - matrix.mean(axis=0)
-    lengths = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
-    if not kept or np.linalg.matrix_rank(matrix / lengths, tol=1e-9) < len(kept):
-        raise ValueError(
-            f"item_formula must have columns that differ between items and do not repeat each "
-            f"other, got {formula!r}: leave some out."
-        )
-    return tuple(columns.names[k] for k in kept), matrix
-
-
-def patterns_of(
-    predictor: Predictor, keys: Mapping[str, counting.Key], first: IntArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return cell, scaled numeric covariates and order for each group of rows.
-
-    Given the groups' keys by column, and 1 or -1 by which item was named first. Entries that are
-    missing, undeclared or out of bounds are refused.
+    Given the groups' keys by column, 1 or -1 by which item was named first, and the respondents.
+    Under a public design the patterns are those that occur; under a private one all cells. Entries
+    that are missing, undeclared or out of bounds are refused, and so are covariates that change
+    within a respondent.
     """
     facts = predictor.covariates
-    size = len(first)
-    cell = np.zeros(size, dtype=np.int64)
+    if kind == "private" and (facts.bounds or facts.ordered):
+        what = "numeric covariates need" if facts.bounds else "an order effect needs"
+        raise ValueError(
+            f"{what} design='public', because the fit has to know who has which value: use it if "
+            f"that is public, or cut numbers into declared levels."
+        )
+    cell = np.zeros(len(first_named), dtype=np.int64)
     for name, levels in predictor.levels.items():
-        key = keys[name]
-        place = np.append(pd.Index(levels).get_indexer(pd.Index(key.values)), -1)[key.codes]
-        if (place < 0).any():
-            raise ValueError(
-                f"column {name!r} must hold declared levels only, and at least one is missing or "
-                f"not among them: declare all that the questionnaire offers, with one for people "
-                f"who did not say."
-            )
+        remedy = "levels=: declare all that the questionnaire offers, with one for people who did "
+        place = declared_codes(keys[name], levels, name, "levels", remedy + "not say")
         cell = cell * len(levels) + place
-    position = np.zeros((size, len(facts.bounds)), dtype=np.int64)
+    position = np.zeros((len(cell), len(facts.bounds)), dtype=np.int64)
     for column, (name, low, high) in enumerate(facts.bounds):
-        key = keys[name]
-        values = np.append(key.values.astype(np.float64), np.nan)[key.codes]
-        if not ((values >= low) & (values <= high)).all():
-            raise ValueError(
-                f"column {name!r} must lie within its bounds, {low:g} to {high:g}, and none may be "
-                f"missing: state the bounds of the questionnaire, or clip the column to them."
-            )
-        position[:, column] = scaled_position(values, low, high)
-    order = first if facts.ordered else np.zeros(size, dtype=np.int64)
-    return cell, position, order
+        position[:, column] = _position(keys[name], name, low, high)
+    values = np.column_stack((cell, position))
+    if person is not None:
+        _check_constant(person, values, predictor.columns)
+    if kind == "private":
+        cells = np.arange(facts.cells)
+        none = np.zeros((facts.cells, 0), dtype=np.int64)
+        return cell, replace(facts, cell=cells, position=none, first=np.zeros_like(cells))
+    order = first_named if facts.ordered else np.zeros_like(first_named)
+    distinct, pattern = np.unique(np.column_stack((values, order)), axis=0, return_inverse=True)
+    met = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])
+    return pattern.ravel(), met
 
 
-def check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) -> None:
+def _position(key: counting.Key, column: str, low: float, high: float) -> IntArray:
+    """Return numbers within their bounds, scaled, in lattice steps."""
+    values = np.append(key.values.astype(np.float64), np.nan)[key.codes]
+    if not ((values >= low) & (values <= high)).all():
+        raise ValueError(
+            f"column {column!r} must lie within its bounds, {low:g} to {high:g}, and none may be "
+            f"missing: state the bounds of the questionnaire, or clip the column to them."
+        )
+    return scaled_position(values, low, high)
+
+
+def _check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) -> None:
     """Refuse covariates that change within a respondent; `values` has one row per group of rows."""
     order = np.argsort(person, kind="stable")
     same = person[order][1:] == person[order][:-1]
@@ -347,3 +100,15 @@ def check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) -
             f"a respondent must have one value of each covariate ({', '.join(columns)}), and at "
             f"least one has two: covariates describe respondents."
         )
+
+
+def units_by_pattern(
+    pattern: IntArray, size: IntArray, units: Units, covariates: Covariates
+) -> IntArray:
+    """Return, by pattern, the units with its covariates, in whichever order items were named."""
+    by_pattern = covariates.kinds
+    kind, kinds = by_pattern[pattern], int(by_pattern.max()) + 1
+    if units.person is None:
+        return sum_by(kind, size, kinds)[by_pattern]
+    each = np.unique(units.person * kinds + kind) % kinds
+    return np.bincount(each, minlength=kinds).astype(np.int64)[by_pattern]

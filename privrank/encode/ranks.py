@@ -5,7 +5,7 @@ A message about ties or gaps ends in advice that depends on what the rankings ar
 
 from __future__ import annotations
 
-from functools import cache
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode.frames import check_rows, numbers
-from privrank.util.arrays import orders_of
 from privrank.util.checks import check_choice
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "check_partial",
     "check_ranks",
     "count_orders",
-    "places_of",
     "rank_cells",
     "remedy",
 ]
@@ -167,26 +165,8 @@ def check_partial(
     return np.asarray(codes, dtype=np.int64)
 
 
-@cache
-def _codes_of_orders(m: int) -> IntArray:
-    return _codes(orders_of(m))
-
-
-def _codes(ranks: IntArray) -> IntArray:
-    m = ranks.shape[1]
-    return np.asarray(ranks @ (m + 1) ** np.arange(m - 1, -1, -1))
-
-
-def places_of(ranks: IntArray) -> IntArray:
-    """Return the place of each ranking, shape (n, m), among all m! of them.
-
-    They are in lexicographic order of their ranks, that of
-    :func:`privrank.util.arrays.orders_of`.
-    """
-    return np.searchsorted(_codes_of_orders(ranks.shape[1]), _codes(ranks))
-
-
 def count_orders(ranks: IntArray) -> IntArray:
     """Return how often each of the m! rankings occurs, given ranks (n, m)."""
-    codes = _codes_of_orders(ranks.shape[1])
-    return np.bincount(places_of(ranks), minlength=len(codes))
+    from privrank.kernels.rankings import places_of
+
+    return np.bincount(places_of(ranks), minlength=math.factorial(ranks.shape[1]))

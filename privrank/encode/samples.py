@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -15,16 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.encodedsample import (
-    FEWEST_UNITS,
-    EncodedSample,
-    enough,
-    named,
-    open_rows,
-    units_of,
-)
-from privrank.encode.formula import parse
-from privrank.encode.frames import check_named, check_rows, undeclared
+from privrank.encode.encoded import EncodedSample
+from privrank.encode.encoding import Units, declared_codes, open_rows, units_of
+from privrank.encode.frames import check_named, check_rows, rankings_call
 from privrank.encode.ranks import (
     Missing,
     Purpose,
@@ -33,25 +27,26 @@ from privrank.encode.ranks import (
     check_ranks,
     rank_cells,
 )
-from privrank.encode.shapes import rankings_call
-from privrank.privacy.budget import Unit
-from privrank.release.survey import Sample
+from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
 from privrank.util.checks import (
     as_list,
     as_numbers,
     check_choice,
     check_count,
+    check_flag,
     check_items,
     check_names,
+    undeclared,
 )
+from privrank.util.formula import parse
 
 __all__ = [
-    "EncodedSample",
-    "codes_of",
     "encode_choices",
+    "encode_columns",
     "encode_counts",
     "encode_data",
     "encode_rankings",
+    "enough",
     "formula_options",
     "refuse_partial",
     "sample_of_formula",
@@ -103,8 +98,7 @@ def encode_rankings(
         One sentence, for every way a frame can break the rules.
     """
     bound = check_count("max_rows", max_rows)
-    if not isinstance(ties, bool):
-        raise TypeError(f"ties must be True or False, got {type(ties).__name__}.")
+    ties = check_flag("ties", ties)
     if missing is not None:
         check_choice("missing", missing, Missing)
     declared = None if items is None else tuple(str(label) for label in check_items(items))
@@ -124,15 +118,37 @@ def encode_rankings(
         ranks = check_partial(given, ties, missing, purpose)
     else:
         ranks = check_ranks(given, purpose)
-    nobs, sizes, order = (
-        (enough(len(ranks), least), None, None)
-        if table is None
-        else units_of(table, respondent, bound, least)
-    )
-    unit: Unit = "row" if respondent is None else "respondent"
-    filled = partial and purpose != "consensus"
-    sample = Sample("rankings", labels, nobs, unit, bound, completed=filled)
-    return EncodedSample(sample, ranks if order is None else ranks[order], sizes, ties, missing)
+    units = Units(len(ranks), bound) if table is None else _units(table, respondent, bound)
+    sample = _facts("rankings", labels, units, least)
+    if partial and purpose != "consensus":
+        sample = replace(sample, completed=True)
+    return EncodedSample(sample, *_by_respondent(ranks, units), ties, missing)
+
+
+def enough(nobs: int, least: int = FEWEST_UNITS) -> int:
+    """Return the number of units; refuse fewer than `least`."""
+    if nobs < least:
+        raise ValueError(f"at least two units are needed, got {nobs}: collect more answers.")
+    return nobs
+
+
+def _facts(kind: SampleKind, labels: Sequence[Any], units: Units, least: int) -> Sample:
+    """Return the public facts of a sample."""
+    nobs = enough(units.nobs, least)
+    return Sample(kind, tuple(map(str, labels)), nobs, units.unit, units.max_rows)
+
+
+def _units(table: pd.DataFrame, respondent: str | None, max_rows: int) -> Units:
+    """Return whose the rows of a table are."""
+    owner = None if respondent is None else counting.key_of(table[respondent])
+    return units_of(owner, respondent, np.ones(len(table), dtype=np.int64), max_rows)
+
+
+def _by_respondent(rows: IntArray, units: Units) -> tuple[IntArray, IntArray | None]:
+    """Return the rows in the order of their respondents, if there are any, and how many of each."""
+    if units.person is None:
+        return rows, None
+    return rows[np.argsort(units.person, kind="stable")], np.bincount(units.person)
 
 
 def _is_plain(frame: object) -> TypeGuard[NDArray[Any]]:
@@ -153,12 +169,11 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the columns of a rankings frame that are read, and the names of the items."""
-    view = open_rows(frame, respondent, "rankings")
+    if declared is None and isinstance(frame, pd.DataFrame):
+        check_names("columns", [name for name in frame.columns if name != respondent])
+    frame, view = open_rows(frame, respondent, "rankings")
     names = counting.column_names(view)
     if declared is None:
-        if isinstance(frame, pd.DataFrame):
-            owner = named(respondent)
-            check_names("columns", [name for name in frame.columns if name not in owner])
         labels = tuple(name for name in names if name != respondent)
     else:
         labels = declared
@@ -180,9 +195,10 @@ def _rank_columns(
                 f"leave it out with items=[...]; for data of another form use "
                 f"{rankings_call(view)}."
             )
-    table = counting.collect(view, [*labels, *named(respondent)])
+    owner = [] if respondent is None else [respondent]
+    table = counting.collect(view, [*labels, *owner])
     for label, whole in levels.items():
-        codes = codes_of(table[label], tuple(whole or ()))
+        codes = counting.key_of(table[label]).among(tuple(whole or ()))
         ranks = np.append(np.array(list((whole or {}).values()), dtype=np.float64), np.nan)
         table = table.assign(**{label: ranks[codes]})
     return table, labels
@@ -240,7 +256,7 @@ def encode_choices(
         One sentence, for every way a frame can break the rules.
     """
     bound = check_count("max_rows", max_rows)
-    view = open_rows(frame, respondent, "data")
+    frame, view = open_rows(frame, respondent, "data")
     if not isinstance(column, str):
         raise TypeError(f"the column of choices must be a name, got {type(column).__name__}.")
     if column not in counting.column_names(view):
@@ -250,27 +266,17 @@ def encode_choices(
     if declared is None:
         raise undeclared("categories", f"{word}=[...]")
     labels = check_items(declared, "categories")
-    table = counting.collect(view, [column, *named(respondent)])
-    codes = codes_of(table[column], labels)
+    table = counting.collect(view, [column] if respondent is None else [column, respondent])
     if least:
-        check_rows(len(codes), "data")
-    if (codes < 0).any():
-        raise ValueError(
-            f"column {column!r} must hold declared categories only: at least one entry is missing "
-            f"or not in {word}=; declare a category for no answer, or impute."
-        )
-    nobs, sizes, order = units_of(table, respondent, bound, least)
-    rows = np.bincount(codes, minlength=len(labels)) if order is None else codes[order]
-    unit: Unit = "row" if respondent is None else "respondent"
-    sample = Sample("choices", tuple(str(label) for label in labels), nobs, unit, bound)
-    return EncodedSample(sample, rows.astype(np.int64), sizes)
-
-
-def codes_of(column: pd.Series[Any], labels: tuple[Any, ...]) -> IntArray:
-    """Return the place of each entry among the declared labels, -1 where it is none of them."""
-    found, values = counting.factorize(column, str(column.name))
-    place = pd.Index(labels).get_indexer(pd.Index(values))
-    return np.append(place, -1)[found].astype(np.int64)
+        check_rows(len(table), "data")
+    remedy = f"{word}=; declare a category for no answer, or impute"
+    key = counting.key_of(table[column])
+    codes = declared_codes(key, labels, column, "categories", remedy)
+    units = _units(table, respondent, bound)
+    rows, sizes = _by_respondent(codes, units)
+    if sizes is None:
+        rows = np.bincount(codes, minlength=len(labels))
+    return EncodedSample(_facts("choices", labels, units, least), rows.astype(np.int64), sizes)
 
 
 def encode_data(
@@ -396,9 +402,7 @@ def encode_counts(
             f"counts must add up to at most {LARGEST_TOTAL:,}, which is what whole-number "
             f"statistics hold: count in larger units."
         )
-    nobs = int(table.sum())
-    facts = tuple(str(label) for label in labels), enough(nobs, least)
-    sample = Sample("choices", *facts, "row", 1)
+    sample = _facts("choices", labels, Units(int(table.sum()), 1), least)
     return EncodedSample(sample, table.astype(np.int64), None)
 
 
@@ -421,19 +425,21 @@ def sample_of_formula(
             f"formula must have '~ 1' on its right, got {formula!r}: to compare groups use "
             f"ClosenessTest."
         )
-    rankings = len(parsed.left) > 1
-    given = dict(arguments)
-    if purpose == "test":
-        ties, missing = as_declared(given.pop("ties", "refuse"), given.pop("missing", "refuse"))
-    options = formula_options(given, set() if rankings else {"categories"})
+    if purpose == "consensus":
+        arguments = {**arguments, "ties": ties, "missing": missing}
+    options = formula_options(parsed.left, arguments, set(), purpose)
+    if len(parsed.left) == 1:
+        options["known"] = known
     if not isinstance(data, np.ndarray):
         check_named(data, parsed.left)
-    if rankings:
-        return encode_rankings(
-            data, items=parsed.left, ties=ties, missing=missing, purpose=purpose, **options
-        )
-    refuse_partial(ties, missing)
-    return encode_choices(data, parsed.left[0], known=known, **options)
+    return encode_columns(data, parsed.left, **options)
+
+
+def encode_columns(frame: object, left: Sequence[str], **options: Any) -> EncodedSample:
+    """Validate what the left side of a formula names: rankings, or one column of choices."""
+    if len(left) > 1:
+        return encode_rankings(frame, items=left, **options)
+    return encode_choices(frame, left[0], **options)
 
 
 def refuse_partial(ties: bool, missing: Missing | None) -> None:
@@ -442,11 +448,24 @@ def refuse_partial(ties: bool, missing: Missing | None) -> None:
         raise ValueError("ties= and missing= are for rankings: leave them out for choices.")
 
 
-def formula_options(arguments: Mapping[str, Any], more: set[str]) -> dict[str, Any]:
-    """Return the arguments beside formula and data; refuse all but the unit's and `more`."""
-    known = {"respondent", "max_rows", *more}
-    if not arguments.keys() <= known:
+def formula_options(
+    left: Sequence[str], arguments: Mapping[str, Any], more: set[str], purpose: Purpose
+) -> dict[str, Any]:
+    """Return the arguments beside formula and data as :func:`encode_columns` takes them.
+
+    Refuses all but `more`, those of the unit, and those of rankings or of choices, whichever the
+    `left` side names.
+    """
+    given = {"ties": "refuse", "missing": "refuse", **arguments}
+    ties, missing = given.pop("ties"), given.pop("missing")
+    if purpose != "consensus":
+        ties, missing = as_declared(ties, missing)
+    known = {"respondent", "max_rows", *more} | ({"categories"} if len(left) == 1 else set())
+    if not given.keys() <= known:
         raise TypeError(
             f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
-    return dict(arguments)
+    if len(left) > 1:
+        return {**given, "ties": ties, "missing": missing, "purpose": purpose}
+    refuse_partial(ties, missing)
+    return given

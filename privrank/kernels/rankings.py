@@ -24,6 +24,7 @@ __all__ = [
     "packed_pairs",
     "pair_counts",
     "pairwise_distances",
+    "places_of",
     "shuffled_ranks",
     "shuffles",
 ]
@@ -84,6 +85,20 @@ def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
         # the distance is symmetric: the centre decides the order of the visits
         out[row] = _discordant(center, ranks[row], order, tree)
     return out
+
+
+def places_of(ranks: IntArray) -> IntArray:
+    """Return the place of each ranking, shape (n, m), among all m! of them.
+
+    They are in lexicographic order of their ranks, that of
+    :func:`privrank.util.arrays.orders_of`.
+    """
+    n, m = ranks.shape
+    places = np.zeros(n, dtype=np.int64)
+    for i in range(m - 1):
+        lower = (ranks[:, i + 1 :] < ranks[:, [i]]).sum(axis=1)
+        places += lower * math.factorial(m - 1 - i)
+    return places
 
 
 def insertion_codes(uniform: FloatArray, size: IntArray, theta: float) -> IntArray:

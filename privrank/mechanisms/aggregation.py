@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
-from privrank.encode.encodedsample import EncodedSample
+from privrank.encode.encoded import EncodedSample
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation

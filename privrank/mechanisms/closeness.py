@@ -73,9 +73,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.encodedsample import EncodedSample
-from privrank.encode.groups import EncodedGroups
-from privrank.encode.ranks import places_of
+from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.statistic import Comparison
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.mechanisms import departures
@@ -306,6 +304,8 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
     ranks = np.concatenate([part._rows for part in parts])
     m = len(sample.items)
     if m <= MOST_TABULATED:
+        from privrank.kernels.rankings import places_of
+
         orders = orders_of(m)
         blocks = np.split(places_of(ranks), np.cumsum(people)[:-1])
         counts = np.array([np.bincount(block, minlength=len(orders)) for block in blocks])

@@ -11,9 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.encodedsample import EncodedSample
+from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.encode.forms.conversion import complete_ranks
-from privrank.encode.groups import EncodedGroups
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, released

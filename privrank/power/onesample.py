@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from privrank.distributions.mallows import Mallows
-from privrank.encode.nullmodel import read_null
 from privrank.hypotheses.nullmodel import NullModel, uniform
 from privrank.hypotheses.nulls import Null
 from privrank.hypotheses.nulltables import usual_draws
@@ -26,6 +25,7 @@ from privrank.local.uniformtest import check_reported
 from privrank.mechanisms.categories import Alternative
 from privrank.planning.effects import alternative, curve_of, family
 from privrank.planning.simulation import chance_of_level
+from privrank.plans.nullmodel import read_null
 from privrank.power.base import Dependent, Point, Range
 from privrank.power.stated import Effects, TestPower, check_work, names_of
 from privrank.power.surveys import Mode, least_and_most

@@ -72,7 +72,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.consensus.orders import kwiksort, pair_matrix
-from privrank.encode.encodedsample import EncodedSample
+from privrank.encode.encoded import EncodedSample
 from privrank.mechanisms.aggregation import Found, release_votes
 from privrank.mechanisms.spend import draw
 from privrank.plans.sorting import FALLBACK, QUERIES

@@ -14,7 +14,16 @@ from privrank.privacy.sensitivity import Adjacency, Reach
 from privrank.release.covariates import Covariates
 from privrank.util.arrays import own
 
-__all__ = ["Design", "DesignKind", "Excess", "Origin", "PairCounts", "Sample", "SampleKind"]
+__all__ = [
+    "FEWEST_UNITS",
+    "Design",
+    "DesignKind",
+    "Excess",
+    "Origin",
+    "PairCounts",
+    "Sample",
+    "SampleKind",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -24,6 +33,9 @@ Excess = Literal["refuse", "sample"]
 SampleKind = Literal["rankings", "choices"]
 Origin = Literal["observed", "declared", "equal", "released"]
 
+
+FEWEST_UNITS = 2
+"""Units of a sample below which nothing can be tested or estimated."""
 
 MOST_PAIRED_ITEMS = 200
 """Items up to which the design effects of all differences are compared: about a second."""

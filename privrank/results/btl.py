@@ -20,7 +20,6 @@ from privrank.bradley_terry.linear import display, groups_at, names_shown, worth
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import LOGIT, Link
-from privrank.encode.formula import constraint
 from privrank.results import loglikelihood, tables
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads, format_pvalue
@@ -28,6 +27,7 @@ from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.worthtable import fit_table
 from privrank.util.checks import check_alpha, check_flag
+from privrank.util.formula import constraint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,10 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.encode.formula import constraint
 from privrank.results import tables
 from privrank.results.guarantee import pvalue_cell
 from privrank.util.checks import check_alpha
+from privrank.util.formula import constraint
 from privrank.util.solvers import pseudo_inverse, rank
 
 __all__ = ["ContrastTests", "t_test", "wald_test"]
@@ -130,7 +130,7 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
 def t_test(
     params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
 ) -> ContrastTests:
-    """Test linear hypotheses one by one; see :func:`privrank.encode.formula.constraint`.
+    """Test linear hypotheses one by one; see :func:`privrank.util.formula.constraint`.
 
     P-values and intervals are by the distribution of the errors.
     """
@@ -154,7 +154,7 @@ def t_test(
 def wald_test(
     params: pd.Series[float], covariance: pd.DataFrame, errors: NoisyErrors, hypothesis: Any
 ) -> Any:
-    """Test linear hypotheses jointly; see :func:`privrank.encode.formula.constraint`.
+    """Test linear hypotheses jointly; see :func:`privrank.util.formula.constraint`.
 
     The statistic is that of statsmodels; its p-value is Monte Carlo, by the distribution of the
     errors.

@@ -34,6 +34,7 @@ __all__ = [
     "check_rng",
     "is_number",
     "quoted",
+    "undeclared",
     "warn_few",
 ]
 
@@ -270,3 +271,11 @@ def check_tolerance(tolerance: object) -> None:
             f"tolerance must be a total variation distance strictly between 0 and 1, "
             f"got {quoted(tolerance)}."
         )
+
+
+def undeclared(what: str, remedy: str) -> ValueError:
+    """Return the refusal of items, categories or levels that the call does not declare."""
+    return ValueError(
+        f"{what} must be declared: pass {remedy} with all that the questionnaire offers, because a "
+        f"list read off the answers, as that of a pandas categorical may be, would reveal them."
+    )

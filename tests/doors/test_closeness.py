@@ -12,8 +12,7 @@ from scipy.stats import chi2_contingency, kstest
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank.encode.groups import EncodedGroups
-from privrank.encode.samples import EncodedSample
+from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.mechanisms import closeness as mechanism
 

@@ -11,8 +11,7 @@ from constantnoise import VOLUMES, hold_still
 from visible import differences, everything
 
 import privrank as pr
-from privrank.encode.comparisoncolumns import ComparisonColumns
-from privrank.encode.comparisons import encode_comparisons
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
 from privrank.plans.contributions import plan_activity
 

@@ -51,7 +51,7 @@ ONLY_IMPORTER = {
     "opendp": set(),
     "narwhals": {"encode.counting"},
     "statsmodels": {"results.tables"},
-    "patsy": {"encode.formula"},
+    "patsy": {"util.formula"},
     "cvxpy": {"bradley_terry.fit"},
     "matplotlib": {"results.plots", "reporting.figures"},
     "tqdm": {"util.progress"},
@@ -63,9 +63,7 @@ COMPARISONS, SAMPLES, GROUPS = {"_pairs", "_answers", "_units"}, {"_rows", "_siz
 DRAWN, PAIRED = {"_rows", "_units"}, {"_partners"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
-    "encode.encoded": COMPARISONS | DRAWN,
-    "encode.groups": GROUPS | PAIRED,
-    "encode.encodedsample": SAMPLES,
+    "encode.encoded": COMPARISONS | DRAWN | GROUPS | PAIRED | SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
     "mechanisms.dependence": {"_answers", "_pairs"},
@@ -310,9 +308,9 @@ MAY_FAIL = {
     "bradley_terry.fit": {"minimize"},
     "bradley_terry.linear": {"LinearOperator", "cg"},
     "bradley_terry.losses": {"np.polynomial.hermite_e", "np.polynomial.hermite_e.hermegauss"},
+    "bradley_terry.modelmatrix": {"eigvalsh", "matrix_rank"},
     "consensus.orders": {"LinearConstraint", "milp"},
     "distributions.links": {"np.polynomial.legendre", "np.polynomial.legendre.leggauss"},
-    "encode.predictor": {"eigvalsh", "matrix_rank"},
     "mechanisms.capped": {"minimize", "qr", "svd"},
     "plans.comparisons": {"minimize_scalar"},
 }

@@ -11,7 +11,7 @@ import pytest
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank.encode.samples import EncodedSample
+from privrank.encode.encoded import EncodedSample
 from privrank.hypotheses.statistic import Statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample

@@ -29,6 +29,7 @@ KERNELS = {
     "rankings.kendall_to_center",
     "rankings.packed_pairs",
     "rankings.pair_counts",
+    "rankings.places_of",
     "subsets.last_terms",
     "subsets.split_costs",
     "subsets.subset_values",

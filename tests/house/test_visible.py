@@ -26,7 +26,7 @@ from privrank import btl, closeness, identity, privacy, uniformity
 from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
-from privrank.encode import counting, paircounts, ranks
+from privrank.encode import comparisons, counting, ranks
 from privrank.encode.encoded import Encoded
 from privrank.plans import aggregation as rankplan
 from privrank.plans import comparisons as plan
@@ -286,7 +286,7 @@ OPTIONS = [
     ("design", design.DesignKind, PAIRED[1:]),
     ("excess", design.Excess, PAIRED[:1]),
     ("excess", design.Excess, PAIRED[1:]),
-    ("pair_counts", paircounts.PairCountChoice, PAIRED[:1]),
+    ("pair_counts", comparisons.PairCountChoice, PAIRED[:1]),
     ("method", rankplan.AggregationMethod, (pr.PrivateRankAggregation,)),
     ("target", intervals.Target, (pr.PrivateRankAggregation,)),
     ("method", uniformity.UniformityMethod, (pr.UniformityTest,)),

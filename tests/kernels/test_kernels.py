@@ -50,6 +50,14 @@ def test_kendall_distance_ends():
     assert kernels.kendall_distance(up, up[::-1].copy()) == m * (m - 1) // 2
 
 
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 6])
+def test_places_are_those_in_the_list_of_all_orders(m):
+    orders = np.array(list(itertools.permutations(range(1, m + 1))), dtype=np.int64)
+    shuffled = np.random.default_rng(m).permutation(len(orders))
+    np.testing.assert_array_equal(kernels.places_of(orders[shuffled]), shuffled)
+    assert kernels.places_of(orders[:0]).tolist() == []
+
+
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
 def test_insertion_codes_are_a_bijection(m):
     codes = np.array(list(itertools.product(*(range(j + 1) for j in range(m)))), dtype=np.int64)

@@ -15,7 +15,8 @@ from searching import CANARY, ODD, has_canary, reachable
 import privrank as pr
 from privrank.aggregation import planned
 from privrank.consensus.orders import kemeny_score
-from privrank.encode.samples import EncodedSample, encode_rankings
+from privrank.encode.encoded import EncodedSample
+from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.spend import draw
 from privrank.plans import aggregation as rankplan

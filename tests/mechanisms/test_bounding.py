@@ -12,8 +12,7 @@ from outcomes import Outcomes
 from scipy.stats import chisquare
 
 import privrank as pr
-from privrank.encode.comparisoncolumns import ComparisonColumns
-from privrank.encode.comparisons import encode_comparisons
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
 from privrank.privacy.noise import draw_rows
 

@@ -16,8 +16,7 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.score import score_equations
-from privrank.encode.comparisoncolumns import ComparisonColumns
-from privrank.encode.comparisons import encode_comparisons
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.hypotheses.publicnoise import simulated
 from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import dependence

@@ -25,8 +25,7 @@ from privrank.bradley_terry.dependence import expected_answers
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT
-from privrank.encode.comparisoncolumns import ComparisonColumns
-from privrank.encode.comparisons import encode_comparisons
+from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import release_comparisons

@@ -155,14 +155,14 @@ def item_codes(names: pd.Series[Any], labels: Names, column: Any, remedy: str = 
 
     Given also what else can be done about other names.
     """
-    codes, values = counting.factorize(names, column)
-    place = pd.Index(labels).get_indexer(pd.Index(values))
-    if (place < 0).any():
+    key = counting.Key(*counting.factorize(names, column))
+    places = key.among(labels)
+    if (places[key.codes >= 0] < 0).any():
         raise ValueError(
             f"column {column!r} must hold declared items only: at least one name is not in "
             f"items=, as the column's own distinct values compared with items= will show{remedy}."
         )
-    return np.asarray(np.append(place, -1)[codes], dtype=np.int64)
+    return places
 
 
 def repeated(column: object) -> str:

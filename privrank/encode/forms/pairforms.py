@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from privrank.encode import counting
 from privrank.encode.forms.opening import ItemRows, Names, collect_wide, open_wide, read_rows
-from privrank.encode.frames import COUNT, DECLARED
-from privrank.encode.shapes import comparisons_call
+from privrank.encode.frames import COUNT, DECLARED, comparisons_call
 from privrank.util.checks import check_items
 
 __all__ = [

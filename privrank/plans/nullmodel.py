@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.encode.ranks import places_of
 from privrank.hypotheses.nullmodel import NullModel
-from privrank.release.survey import Sample
-from privrank.util.checks import as_list, as_numbers
+from privrank.release.survey import FEWEST_UNITS, Sample
+from privrank.util.checks import as_list, as_numbers, check_count, is_number, quoted
 
-__all__ = ["null_categories", "read_null"]
+__all__ = ["answers_behind", "null_categories", "read_null"]
 
 MOST_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
@@ -130,6 +130,8 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
         raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
     if values is None:
         raise TypeError("null must hold numbers: at least one probability is none.")
+    from privrank.kernels.rankings import places_of
+
     table = np.zeros(math.factorial(m))
     np.add.at(table, places_of(ranks.astype(np.int64)), values)
     return _probabilities(table.tolist())
@@ -147,3 +149,56 @@ def _probabilities(values: list[Any]) -> tuple[float, ...]:
             f"divide them by their sum."
         )
     return tuple(float(value) for value in p / p.sum())
+
+
+def answers_behind(
+    null: NullModel, sample: Sample, null_nobs: object, null_noise: object
+) -> NDArray[np.int64]:
+    """Return counts of the answers from which a null hypothesis was estimated.
+
+    Given the sample that it is about, the number of answers, and the standard deviation of noise in
+    each count, if there was any.
+
+    Notes
+    -----
+    **Statistic.** Counts are the shares times their number, rounded to whole answers so that they
+    add up to it: those that were counted, if shares are given to enough digits.
+
+    **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count tell
+    no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share: of any function f
+    of the categories with mean mu noise adds (s / n)^2 sum_k (f_k - mu)^2, and that is at most
+    s^2 / (n^2 p) times the variance of f. So many answers stand for them.
+    """
+    p = np.array(null.probabilities)
+    number = check_count("null_nobs", null_nobs, low=FEWEST_UNITS)
+    if sample.completed:
+        raise ValueError(
+            "null_nobs= compares complete rankings with complete ones: leave ties= and missing= "
+            "out, or null_nobs= where the null is known exactly."
+        )
+    if not len(p):
+        raise ValueError(
+            "null_nobs= is for probabilities that were estimated from so many answers: leave it "
+            "out for a Mallows model and for uniform rankings."
+        )
+    if null_noise is not None:
+        if not is_number(null_noise) or not 0 <= null_noise < np.inf:
+            raise ValueError(
+                f"null_noise must be a standard deviation, a number of at least 0, got "
+                f"{quoted(null_noise)}."
+            )
+        if not p.min() > 0:
+            raise ValueError(
+                "null must give each category a share above 0 with null_noise=: put rare "
+                "categories together."
+            )
+        number = int(number / (1.0 + null_noise**2 / (number * p.min())))
+        if number < FEWEST_UNITS:
+            raise ValueError(
+                f"null_noise must leave as much as {FEWEST_UNITS} answers tell, and leaves "
+                f"{number}: put rare categories together, or take a null with less noise."
+            )
+    counts = np.floor(p * number + 1e-6).astype(np.int64)
+    left = number - int(counts.sum())
+    counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
+    return counts

@@ -140,34 +140,25 @@ class Columns:
     matrix: NDArray[np.float64]
 
 
-def factors_of(right: str) -> tuple[Factor, ...]:
-    """Return the factors on the right side of a formula, each column once.
+def terms_of(right: str) -> tuple[tuple[Factor, ...], ...]:
+    """Return the factors of each term on the right side of a formula.
 
     Given the text of the right side; only plain columns and ``C(column, ...)`` are understood.
     """
+    return tuple(
+        tuple(_factor(factor.code, right) for factor in term.factors)
+        for term in _description(right).rhs_termlist
+    )
+
+
+def factors_of(right: str) -> tuple[Factor, ...]:
+    """Return the factors on the right side of a formula, each column once."""
     found: dict[str, Factor] = {}
-    for term in _description(right).rhs_termlist:
-        for factor in term.factors:
-            read = _factor(factor.code, right)
-            seen = found.setdefault(read.column, read)
-            if read.categorical and not seen.categorical:
-                found[read.column] = read
+    for read in (factor for term in terms_of(right) for factor in term):
+        seen = found.setdefault(read.column, read)
+        if read.categorical and not seen.categorical:
+            found[read.column] = read
     return tuple(found.values())
-
-
-def terms_of(right: str) -> tuple[tuple[str, ...], ...]:
-    """Return the factors of each term on the right side: a column's name, or the whole of C(...).
-
-    A column inside ``C(column, ...)`` is listed before it.
-    """
-    found = []
-    for term in _description(right).rhs_termlist:
-        names: list[str] = []
-        for factor in term.factors:
-            read = _factor(factor.code, right)
-            names += [read.column, *([str(factor.code)] if read.categorical else [])]
-        found.append(tuple(names))
-    return tuple(found)
 
 
 def columns_of(right: str, table: Any, without: str = "") -> Columns:

@@ -1,0 +1,325 @@
+"""The right side of a formula and what is declared beside it, as the columns of a model matrix.
+
+Levels and bounds are declarations, and the model matrix is worked out from them alone: nothing here
+sees data. A frame is asked afterwards which level, or which value within its bounds, each unit has
+(:mod:`privrank.encode.predictor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privrank.release.covariates import Covariates
+from privrank.util.checks import as_list, as_numbers, undeclared
+from privrank.util.formula import Factor, columns_of, factors_of, terms_of
+
+__all__ = ["FIRST", "Predictor", "Schema", "declare"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+MOST_CELLS, MOST_NUMERIC = 1024, 6
+"""Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""
+
+FIRST = "first"
+"""The word that stands for the advantage of the item named first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a frame declares by the names and types of its columns, without a look at a cell.
+
+    Parameters
+    ----------
+    names : set of str
+        Its columns.
+    levels : mapping of str to sequence
+        Columns of the formula whose types list their values.
+    numeric : set of str
+        Columns of the formula that hold numbers.
+    """
+
+    names: Set[str]
+    levels: Mapping[str, Sequence[Any]]
+    numeric: Set[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """A right side, declared: its levels and bounds, and the algebra of its model matrix.
+
+    Parameters
+    ----------
+    covariates : Covariates
+        The linear predictor, without patterns.
+    levels : mapping of str to tuple
+        The declared levels of each categorical covariate, as the frame writes them.
+    """
+
+    covariates: Covariates
+    levels: Mapping[str, tuple[Any, ...]]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the frame that the covariates are read from."""
+        return (*self.levels, *(name for name, _, _ in self.covariates.bounds))
+
+
+def declare(
+    right: str,
+    schema: Schema,
+    labels: Sequence[Any],
+    *,
+    levels: object,
+    bounds: object,
+    item_formula: object,
+    item_data: object,
+) -> Predictor:
+    """Work out the model matrix of the right side of a formula.
+
+    Parameters
+    ----------
+    right : str
+        Text of the right side.
+    schema : Schema
+        The columns of the data.
+    labels : sequence
+        The items.
+    levels : mapping of str to sequence, or None
+        Levels of columns, those of a whole codebook if that is at hand.
+    bounds : mapping of str to (low, high), or None
+        Bounds of the numeric columns.
+    item_formula, item_data : str and data frame, or None
+        Right side of a formula over item covariates, and their table, one row per item.
+
+    Raises
+    ------
+    ValueError, TypeError
+        One sentence, if this declares no model.
+    """
+    factors = factors_of(right)
+    ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
+    if ordered:
+        _check_order_effect(right, labels)
+        factors = tuple(factor for factor in factors if factor.column != FIRST)
+    choices, ranges = _declarations(factors, schema, levels, bounds)
+    names, matrix = _item_matrix(item_formula, item_data, labels)
+    columns, monomials, weights = _weights(right, choices, ranges, FIRST if ordered else "")
+    if not columns.names:
+        raise ValueError(
+            f"formula must keep an intercept or a covariate on its right, got '~ {right}'."
+        )
+    size = np.sqrt(np.maximum((weights**2).sum(axis=0), 1e-300))
+    if np.linalg.eigvalsh((weights / size).T @ (weights / size))[0] < 1e-12:
+        raise ValueError(
+            f"the columns of '~ {right}' cannot be told apart: leave out covariates that repeat "
+            f"each other."
+        )
+    covariates = Covariates(
+        formula=right,
+        factors=tuple(
+            (name, tuple(str(level) for level in known)) for name, known in choices.items()
+        ),
+        bounds=tuple((name, low, high) for name, (low, high) in ranges.items()),
+        monomials=monomials,
+        columns=columns.names,
+        terms=columns.terms,
+        weights=weights,
+        ordered=ordered,
+        item_columns=names,
+        item_matrix=matrix,
+        cell=np.zeros(0, dtype=np.int64),
+        position=np.zeros((0, len(ranges)), dtype=np.int64),
+        first=np.zeros(0, dtype=np.int64),
+        units=np.zeros(0),
+    )
+    return Predictor(covariates, choices)
+
+
+def _check_order_effect(right: str, labels: Sequence[Any]) -> None:
+    """Refuse an order effect that is not a number by itself, or that an item is named like."""
+    named = [term for term in terms_of(right) if any(each.column == FIRST for each in term)]
+    if any(term != (Factor(FIRST),) for term in named):
+        raise ValueError(
+            f"formula must have {FIRST!r} by itself, not in C() or an interaction, got "
+            f"'~ {right}': the advantage of the item named first is one number."
+        )
+    if FIRST in map(str, labels):
+        raise ValueError(
+            f"items must not be named {FIRST!r} beside an order effect of that name: rename it."
+        )
+
+
+def _declarations(
+    factors: Sequence[Factor], schema: Schema, levels: object, bounds: object
+) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
+    """Return the declared levels of the categorical covariates and the bounds of the numeric."""
+    used = {factor.column for factor in factors}
+    declared = _mapping("levels", levels, "a column to its levels")
+    limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
+    if unknown := declared.keys() - schema.names:
+        raise ValueError(f"levels must name columns of data, not {sorted(map(str, unknown))}.")
+    if unknown := limits.keys() - used:
+        raise ValueError(f"bounds must name columns of the formula, not {sorted(unknown)}.")
+    choices: dict[str, tuple[Any, ...]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
+    for factor in factors:
+        if factor.column not in schema.names:
+            raise ValueError(
+                f"data has no column {factor.column!r}: the formula names columns of data."
+            )
+        known = _levels(factor, declared.get(factor.column), schema.levels.get(factor.column))
+        if known is not None:
+            choices[factor.column] = known
+        elif factor.column in schema.numeric:
+            ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
+        else:
+            raise _without_levels(factor)
+    if unused := limits.keys() - ranges.keys():
+        raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
+    cells = prod(len(known) for known in choices.values())
+    if cells > MOST_CELLS or len(ranges) > MOST_NUMERIC:
+        raise ValueError(
+            f"formula must make at most {MOST_CELLS} groups and use at most {MOST_NUMERIC} numeric "
+            f"covariates: it has {cells} combinations of levels and {len(ranges)} numbers."
+        )
+    return choices, ranges
+
+
+def _mapping(name: str, given: object, rule: str) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must map {rule}, got {type(given).__name__}.")
+    return dict(given)
+
+
+def _levels(factor: Factor, declared: object, own: object) -> tuple[Any, ...] | None:
+    """Return the levels of a column, the call's before its type's, or None for a numeric one."""
+    for levels in (declared, factor.levels, own):
+        if levels is not None:
+            return _distinct(levels, factor.column)
+    if factor.categorical:
+        raise _without_levels(factor)
+    return None
+
+
+def _without_levels(factor: Factor) -> ValueError:
+    return undeclared(f"the levels of {factor.column!r}", f"levels={{{factor.column!r}: [...]}}")
+
+
+def _distinct(levels: object, column: str) -> tuple[Any, ...]:
+    """Return declared levels of any kind, such as the intervals of ``pandas.cut``."""
+    listed = tuple(as_list(levels) or ())
+    missing = any(pd.isna(level) is True for level in listed)
+    if missing or len(listed) < 2 or len({str(level) for level in listed}) < len(listed):
+        raise ValueError(
+            f"the levels of {column!r} must be a sequence of at least two different values, in the "
+            f"order of the questionnaire."
+        )
+    return listed
+
+
+def _bounds(column: str, given: object) -> tuple[float, float]:
+    ends = as_numbers(given)
+    low, high = ends if ends is not None and len(ends) == 2 else (np.nan, np.nan)
+    if not (np.isfinite([low, high, 2.0 * (high - low)]).all() and low < high):
+        raise ValueError(
+            f"numeric column {column!r} needs bounds={{{column!r}: (low, high)}}, two finite "
+            f"numbers from the questionnaire without which one respondent could move the fit "
+            f"without limit, and design='public', as the fit has to know who has which value: "
+            f"give both, or cut the numbers into declared levels."
+        )
+    return float(low), float(high)
+
+
+def _plain(level: Any) -> Any:
+    """Return a level as formulas can name it: numbers and text as they are, others as text."""
+    return level if isinstance(level, str | int | float) else str(level)
+
+
+def _weights(
+    right: str,
+    choices: Mapping[str, tuple[Any, ...]],
+    ranges: Mapping[str, tuple[float, float]],
+    without: str,
+) -> tuple[Any, tuple[tuple[int, ...], ...], FloatArray]:
+    """Return the columns of the model matrix, the monomials, and rows to columns, shape (R, K).
+
+    The model matrix is linear in each numeric covariate (only plain columns enter), so its
+    differences between the middle (u = 0) and the upper bound (u = 1) are the coefficients of the
+    monomials.
+    """
+    corners = list(product((0, 1), repeat=len(ranges)))
+    cells = list(product(*(range(len(levels)) for levels in choices.values())))
+    rows = [(cell, corner) for cell in cells for corner in corners]
+    table: dict[str, Any] = {
+        name: pd.Categorical.from_codes(
+            [cell[place] for cell, _ in rows],
+            dtype=pd.CategoricalDtype([_plain(level) for level in levels]),
+        )
+        for place, (name, levels) in enumerate(choices.items())
+    }
+    for place, (name, (low, high)) in enumerate(ranges.items()):
+        at = np.array([0.5 * (low + high), high])
+        table[name] = at[[corner[place] for _, corner in rows]]
+    grid = pd.DataFrame(table, index=range(len(rows)))
+    if without:
+        grid[without] = 1.0
+    columns = columns_of(right, grid, without)
+    weights = columns.matrix.reshape(len(cells), *(2,) * len(ranges), len(columns.names))
+    for axis in range(1, 1 + len(ranges)):
+        weights = np.concatenate(
+            (np.take(weights, [0], axis), np.diff(weights, axis=axis)), axis=axis
+        )
+    weights = weights.reshape(len(cells), len(corners), -1)
+    size = np.abs(weights).max(axis=(0, 2), initial=0.0)
+    used = [k for k in range(len(corners)) if k == 0 or size[k] > 1e-12 * size.max()]
+    flat = weights[:, used].reshape(len(cells) * len(used), -1)
+    return columns, tuple(corners[k] for k in used), flat
+
+
+def _item_matrix(
+    formula: object, data: object, labels: Sequence[Any]
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Return the names and the centred values of the item covariates, shape (m, q)."""
+    if formula is None and data is None:
+        return (), np.zeros((len(labels), 0))
+    if not isinstance(formula, str) or "~" in formula or not isinstance(data, pd.DataFrame):
+        raise TypeError(
+            "item_formula must be text such as 'prestige + city' and item_data a pandas frame "
+            "whose index names the items: give both."
+        )
+    unique = data.index.is_unique
+    place = data.index.get_indexer(pd.Index(labels)) if unique else np.array([-1])
+    if (place < 0).any():
+        raise ValueError("item_data must have one row per item, its index the items' names.")
+    table = data.iloc[place]
+    for factor in factors_of(formula):
+        if factor.column not in table.columns:
+            raise ValueError(
+                f"item_data has no column {factor.column!r}, which item_formula names."
+            )
+        if table[factor.column].isna().any():
+            raise ValueError(f"item_data must have {factor.column!r} for every item.")
+    columns = columns_of(formula, table)
+    kept = [k for k, name in enumerate(columns.names) if name != "Intercept"]
+    matrix = columns.matrix[:, kept]
+    if not np.isfinite(matrix).all():
+        raise ValueError("item_data must hold finite numbers.")
+    matrix = matrix - matrix.mean(axis=0)
+    lengths = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
+    if not kept or np.linalg.matrix_rank(matrix / lengths, tol=1e-9) < len(kept):
+        raise ValueError(
+            f"item_formula must have columns that differ between items and do not repeat each "
+            f"other, got {formula!r}: leave some out."
+        )
+    return tuple(columns.names[k] for k in kept), matrix
