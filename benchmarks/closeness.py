@@ -17,6 +17,7 @@ import numpy as np
 from run import seconds
 
 import privrank as pr
+from privrank.mechanisms.closeness import noise_cell, round_up, smoothed_pvalue
 from privrank.mechanisms.departures import cell_parts, choice_parts, omnibus_values, quantiles
 from privrank.mechanisms.permutation import (
     chi_square,
@@ -25,7 +26,6 @@ from privrank.mechanisms.permutation import (
     permuted_statistics,
     total_variation,
 )
-from privrank.mechanisms.smoothing import noise_cell, round_up, smoothed_pvalue
 from privrank.plans.closeness import smoothing_scale
 from privrank.plans.distances import DIAMETER, chi_square_sensitivity, mean_sensitivity
 from privrank.privacy.noise import draw_cells

@@ -99,7 +99,7 @@ class ClosenessTest:
     **Privacy.** Neighbours replace one unit within its group (with ``labels="private"`` in any
     group). What is released is one number: the p-value of a permutation test, computed from a noisy
     statistic and smoothed over the noise. The statistic, its rank among the permuted ones and their
-    quantiles stay secret. Proofs: :mod:`privrank.mechanisms.smoothing`,
+    quantiles stay secret. Proofs: :mod:`privrank.mechanisms.closeness`,
     :mod:`privrank.mechanisms.permutation` and
     :mod:`privrank.mechanisms.departures`; of an effect
     :func:`privrank.plans.closeness.plan_comparison`.

@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from privrank.mechanisms import smoothing
+from privrank.mechanisms import closeness
 from privrank.privacy import noise
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
@@ -106,7 +106,7 @@ def mixed(pairs, rate, uniforms, *, exact, volume):
 
 
 SECRET = {
-    smoothing.smoothed_pvalue: smoothed,
+    closeness.smoothed_pvalue: smoothed,
     ks23.kim_schrab_reject: decided,
     agkm22.exponential_order: mixed,
 }

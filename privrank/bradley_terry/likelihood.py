@@ -18,9 +18,9 @@ from privrank.bradley_terry.estimate import Estimate
 from privrank.bradley_terry.linear import ItemContrasts, predictor_matrix
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT
-from privrank.release.covariates import FINENESS, Covariates
 from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS, WINS
 from privrank.release.release import Release
+from privrank.release.survey import FINENESS, Covariates
 
 __all__ = ["Likelihood", "why_none"]
 

@@ -26,8 +26,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from privrank.bradley_terry.losses import EdgeLoss
 from privrank.distributions.links import UNIT_ROUNDOFF
-from privrank.release.covariates import Covariates
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.solvers import attempt, inverse, solve, spectrum
 
 __all__ = [

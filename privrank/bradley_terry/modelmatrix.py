@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.release.covariates import Covariates
+from privrank.release.survey import Covariates
 from privrank.util.checks import as_list, as_numbers, undeclared
 from privrank.util.formula import Factor, columns_of, factors_of, terms_of
 

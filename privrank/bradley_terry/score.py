@@ -34,7 +34,6 @@ from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetLaw, equivalent_variance
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.connected import parts_of
-from privrank.release.covariates import Covariates
 from privrank.release.names import (
     GAIN,
     GROUP_ANSWERS,
@@ -45,7 +44,7 @@ from privrank.release.names import (
     WORTHS,
 )
 from privrank.release.release import Part, Release
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import own
 
 __all__ = [

@@ -15,8 +15,7 @@ from privrank.bradley_terry.modelmatrix import Predictor, Schema
 from privrank.encode import counting
 from privrank.encode.encoded import sum_by
 from privrank.encode.encoding import Units, declared_codes
-from privrank.release.covariates import Covariates, scaled_position
-from privrank.release.survey import DesignKind
+from privrank.release.survey import Covariates, DesignKind, scaled_position
 from privrank.util.formula import factors_of
 
 __all__ = ["read_patterns", "schema_of", "units_by_pattern"]

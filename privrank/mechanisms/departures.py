@@ -50,11 +50,7 @@ from privrank.hypotheses.nulltables import public_generator, uniform_rankings
 from privrank.hypotheses.quantiles import noisy_quantile
 from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_products
 from privrank.plans.closeness import MOST_TABULATED
-from privrank.plans.distances import (
-    DIAMETER,
-    RankKernel,
-    sum_sensitivity,
-)
+from privrank.plans.distances import DIAMETER, RankKernel
 from privrank.util.arrays import orders_of
 
 __all__ = [
@@ -70,9 +66,7 @@ __all__ = [
 ]
 
 IntArray = NDArray[np.int64]
-
 TableArray = NDArray[np.int32]
-
 FloatArray = NDArray[np.float64]
 
 _WHOLE, _EACH = 0.035, 0.05
@@ -144,9 +138,10 @@ def kernel_departures(tables: TableArray, gram: Gram) -> FloatArray:
 
 def parts_of_departures(departures: FloatArray, sizes: IntArray, diameter: float) -> FloatArray:
     """Return T and all D_g in units of their sensitivities, shape (t, 1 + G)."""
-    share = np.asarray(sizes) / np.sum(sizes)
-    each = np.maximum(share, 1.0 - share) * diameter / np.sum(sizes)
-    whole = departures.sum(axis=1) / sum_sensitivity(sizes, diameter)
+    total = int(np.sum(sizes))
+    share = np.asarray(sizes) / total
+    each = np.maximum(share, 1.0 - share) * diameter / total
+    whole = departures.sum(axis=1) / (2.0 * (1.0 - share.min()) * diameter / total)
     return np.concatenate((whole[:, None], departures / each), axis=1)
 
 

@@ -50,7 +50,7 @@ at most Delta, whatever table it is of, moves by at most 2 Delta; the total vari
 pairs by 2 / n, a kernel distance by 2 diam / n. Both are attained: all others differ as much as can
 be in one direction, and the respondent turns round. The coins are drawn without looking at the
 data, so the smoothed p-value is as private as that of other permutation tests
-(:mod:`privrank.mechanisms.smoothing`), and like those they stay secret.
+(:mod:`privrank.mechanisms.closeness`), and like those they stay secret.
 
 References
 ----------
@@ -83,11 +83,8 @@ __all__ = [
 ]
 
 IntArray = NDArray[np.int64]
-
 TableArray = NDArray[np.int32]
-
 FloatArray = NDArray[np.float64]
-
 Gram = Iterable[tuple[int, FloatArray]]
 
 _FEW = 2**22
@@ -191,7 +188,7 @@ def permuted_statistics(
     """Return the statistic of the data, then those of random assignments, in batches.
 
     `statistic` maps tables, shape (t, G, k), to t numbers, or to t rows of several. Returns
-    `permutations` + 1 of them, all secret (see `privrank.mechanisms.smoothing` for what may be
+    `permutations` + 1 of them, all secret (see `privrank.mechanisms.closeness` for what may be
     released). With `pairs`, the kinds of respondents in each of two samples, shape (2, n), their
     answers are swapped (`privrank.mechanisms.permutation`).
     """

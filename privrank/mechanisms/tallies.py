@@ -20,11 +20,10 @@ from privrank.encode.encoded import Encoded, Rows, answers_by_person, sum_by
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation, draw_rows
-from privrank.release.covariates import Covariates
 from privrank.release.names import ACTIVITY, GROUP_ANSWERS, MOMENTS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import PairCounts
+from privrank.release.survey import Covariates, PairCounts
 
 __all__ = [
     "activity",

@@ -244,10 +244,10 @@ def plan_comparison(
     (:func:`privrank.plans.samples.plan_sample`). The statistic moves by at most its
     sensitivity at every re-labelling (:mod:`privrank.mechanisms.permutation`), the
     re-labellings are secret and drawn without looking at the data, and the smoothed p-value is
-    private at its share (:mod:`privrank.mechanisms.smoothing`); a decision in its place has a proof
+    private at its share (:mod:`privrank.mechanisms.closeness`); a decision in its place has a proof
     of its own. The effect is the distance of two groups, and beside it, where a distance of 0 is
     the null hypothesis, one number that the same re-labellings decide
-    (:func:`privrank.mechanisms.smoothing.null_threshold`). Each moves by at most the sensitivity at
+    (:func:`privrank.mechanisms.closeness.null_threshold`). Each moves by at most the sensitivity at
     every set of re-labellings; on a grid of a 1024th of it, floor, it gets discrete Laplace noise
     for 1026 steps in each: two floors differ by at most 1025, and one step allows for
     floating-point arithmetic. Given the re-labellings p-value and effect compose, and so they do

@@ -15,13 +15,7 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.plans.choice import BALANCED, DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
 from privrank.plans.dependence import Dependence, Form, asked_form, choose_form
 from privrank.privacy.budget import pure_epsilon
-from privrank.privacy.netnoise import (
-    NoiseName,
-    cell_noise,
-    count_noise,
-    net_noise,
-    noise_choices,
-)
+from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise, noise_choices
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import objective_scale
 from privrank.release.names import DEPENDENCE, GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS

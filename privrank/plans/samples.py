@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.budget import pure_epsilon, split
-from privrank.privacy.noise import (
-    DiscreteLaplace,
-)
+from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.survey import Sample

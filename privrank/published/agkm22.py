@@ -85,7 +85,6 @@ from privrank.release.release import Release
 __all__ = ["NoisySort", "exponential_order", "noisy_kwiksort", "release"]
 
 FloatArray = NDArray[np.float64]
-
 IntArray = NDArray[np.int64]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.statistic import Decision
-from privrank.mechanisms.smoothing import noise_cell
+from privrank.mechanisms.closeness import noise_cell
 from privrank.plans.closeness import noise_scale
 from privrank.privacy.noise import draw_cells
 from privrank.release.plan import Plan

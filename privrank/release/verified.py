@@ -15,7 +15,6 @@ from privrank.privacy.gaussian import gaussian_delta
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.release.covariates import Covariates
 from privrank.release.names import (
     ACTIVITY,
     CEILING,
@@ -41,7 +40,15 @@ from privrank.release.names import (
     WORTHS,
 )
 from privrank.release.plan import PartPlan, Plan
-from privrank.release.survey import Design, DesignKind, Excess, Origin, Sample, SampleKind
+from privrank.release.survey import (
+    Covariates,
+    Design,
+    DesignKind,
+    Excess,
+    Origin,
+    Sample,
+    SampleKind,
+)
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
 
 __all__ = ["verify"]

@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import Order
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import permuted, public_quantiles, simulated_groups
-from privrank.mechanisms.smoothing import round_up, smoothed_pvalue
+from privrank.mechanisms.closeness import (
+    permuted,
+    public_quantiles,
+    round_up,
+    simulated_groups,
+    smoothed_pvalue,
+)
 from privrank.planning.simulation import Chance
 from privrank.plans.closeness import RELEASED_STEPS
 from privrank.release.names import DECISION, DETAILS, PVALUE

@@ -19,8 +19,8 @@ from privrank.bradley_terry.dependence import released_effect
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import statistic
-from privrank.release.covariates import FINENESS, Covariates
 from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.survey import FINENESS, Covariates
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))

@@ -11,13 +11,13 @@ from scipy.stats import kstest, laplace
 
 from privrank.encode.samples import encode_choices
 from privrank.mechanisms import samples
+from privrank.mechanisms.closeness import noise_cell, null_threshold, round_up, smoothed_pvalue
 from privrank.mechanisms.permutation import (
     gram_blocks,
     kernel_distance,
     permuted_statistics,
     total_variation,
 )
-from privrank.mechanisms.smoothing import noise_cell, null_threshold, round_up, smoothed_pvalue
 from privrank.plans.closeness import RELEASED_STEPS, smoothing_scale
 from privrank.privacy.noise import draw_cells
 from privrank.published import asz18, ks23

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.mechanisms.smoothing import round_up, smoothed_pvalue
+from privrank.mechanisms.closeness import round_up, smoothed_pvalue
 from privrank.results.rejections import rejection_probability
 
 GROUPS = pr.power.ClosenessPower
