@@ -31,7 +31,8 @@ from privrank.bradley_terry.linear import (
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import LOGIT
-from privrank.privacy.netnoise import NetLaw, equivalent_variance
+from privrank.hypotheses.publicnoise import equivalent_variance
+from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.connected import parts_of
 from privrank.release.names import (

@@ -1,17 +1,33 @@
-"""What a fit of paired comparisons may release: a choice from public numbers, without its noise."""
+"""What a fit of paired comparisons may release, and which noise would disturb it least.
+
+All from public numbers; the noise of a choice is calibrated afterwards.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from privrank.distributions.links import LOGIT, Link
-from privrank.privacy.netnoise import NoiseName
+from privrank.hypotheses.publicnoise import equivalent_variance
+from privrank.privacy.budget import pure_epsilon
+from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
+from privrank.privacy.sensitivity import Reach
 from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.release import Mechanism
 
-__all__ = ["BALANCED", "DEFAULT_SHARES", "LEAST_RIDGE", "OUTPUT", "Choice"]
+__all__ = [
+    "BALANCED",
+    "DEFAULT_SHARES",
+    "LAW_NAMES",
+    "LEAST_RIDGE",
+    "OUTPUT",
+    "Choice",
+    "deviation",
+    "noise_choices",
+]
 
 OUTPUT = "output"
 
@@ -26,6 +42,15 @@ DEFAULT_SHARES = {
 
 BALANCED = (PAIR_COUNTS, GROUP_ANSWERS)
 """Side releases whose shares are chosen so that they and the net wins err least together."""
+
+
+LAW_NAMES: dict[NoiseName, str] = {
+    "laplace": "discrete Laplace",
+    "gaussian": "discrete Gaussian",
+    "zero-sum-laplace": "zero-sum Laplace",
+    "permutohedron": "permutohedron",
+}
+"""The distributions of net wins, in the words of a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +82,32 @@ class Choice:
     form: Literal["worst", "pairs", "none", "cluster"] = "none"
     noise: NoiseName = "laplace"
     link: Link = LOGIT
+
+
+def deviation(noise: NetNoise, items: int) -> float:
+    """Return the standard deviation, in net wins, of independent noise that harms as much.
+
+    Only differences between items count.
+    """
+    return math.sqrt(equivalent_variance(noise.law, items)) / noise.fineness
+
+
+def noise_choices(
+    reach: Reach, epsilon: float, delta: float, share: float = 1.0
+) -> tuple[NetNoise, ...]:
+    """Return the noise of every distribution that applies, the least harmful first.
+
+    Given the guarantee of a fit and the share of epsilon that goes to the net wins.
+    """
+    found = []
+    for name in LAW_NAMES:
+        if reach.items > MOST_ITEMS.get(name, reach.items) or (name == "gaussian" and delta == 0):
+            continue
+        whole = epsilon if name == "gaussian" else pure_epsilon(epsilon, delta)
+        try:
+            found.append(net_noise(reach, name, share * whole, delta))
+        except ValueError:
+            # an epsilon so small that this law would not fit its integers
+            if name == "laplace":
+                raise
+    return tuple(sorted(found, key=lambda noise: deviation(noise, reach.items)))

@@ -12,10 +12,18 @@ from scipy.optimize import minimize_scalar
 from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
 from privrank.distributions.links import LOGIT, Link
-from privrank.plans.choice import BALANCED, DEFAULT_SHARES, LEAST_RIDGE, OUTPUT, Choice
+from privrank.plans.choice import (
+    BALANCED,
+    DEFAULT_SHARES,
+    LEAST_RIDGE,
+    OUTPUT,
+    Choice,
+    deviation,
+    noise_choices,
+)
 from privrank.plans.dependence import Dependence, Form, asked_form, choose_form
 from privrank.privacy.budget import pure_epsilon
-from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise, noise_choices
+from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import objective_scale
 from privrank.release.names import DEPENDENCE, GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
@@ -113,7 +121,7 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     cells = 1 if design.covariates is None else design.covariates.cells
     answers = DiscreteLaplace.calibrate(reach.group_answers_l1, epsilon)
     put = {
-        NET: (0.5 * least.deviation(m)) ** 2,
+        NET: (0.5 * deviation(least, m)) ** 2,
         PAIR_COUNTS: m * square * count_noise(reach, epsilon).law.variance / cells,
         GROUP_ANSWERS: square * answers.variance / reach.pairs,
     }
@@ -369,7 +377,7 @@ def predicted_error(
         # each pair's two cells, at even odds, in a round robin of m items
         noise = 0.5 * m * _cell_variance(design, plan.noise, share, delta)
     else:
-        noise = (0.5 * net_noise(reach, plan.noise, share, delta).deviation(reach.items)) ** 2
+        noise = (0.5 * deviation(net_noise(reach, plan.noise, share, delta), m)) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)

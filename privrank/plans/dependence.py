@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import stdtrit
 
-from privrank.privacy.netnoise import noise_choices
+from privrank.plans.choice import deviation, noise_choices
 from privrank.release.survey import Design
 from privrank.util.checks import check_choice
 
@@ -130,15 +130,15 @@ def choose_form(
     ]
     if math.isinf(epsilon):
         return min(candidates)
-    deviation = noise_choices(design.reach, epsilon, delta)[0].deviation(design.reach.items)
-    costs = [_cost(design, epsilon, deviation, taken, *each) for each in candidates]
+    least = deviation(noise_choices(design.reach, epsilon, delta)[0], design.reach.items)
+    costs = [_cost(design, epsilon, least, taken, *each) for each in candidates]
     return min(zip(costs, candidates, strict=True))[1]
 
 
 def _cost(
-    design: Design, epsilon: float, deviation: float, taken: float, form: Form, share: float
+    design: Design, epsilon: float, least: float, taken: float, form: Form, share: float
 ) -> float:
-    """Return the cost of a form at a share, given the noise of net wins with all of epsilon."""
+    """Return the cost of a form at a share, given the deviation of net wins with all of epsilon."""
     reach, n = design.reach, design.nobs
     if taken + share >= 1.0:  # without room for it
         return math.inf
@@ -146,7 +146,7 @@ def _cost(
     independent = 2.0 * reach.items * rows / pairs
     # answering the pair itself, and then either of its items with a third
     largest = (2 * rows if not reach.distinct else 2 + min(rows - 1, 2 * (reach.items - 2))) ** 2
-    noise = 2.0 * deviation**2
+    noise = 2.0 * least**2
     noise /= (1.0 - taken - share) ** 2 * n * independent
     moved = float(largest if form == "worst" else reach.second_moments_l1)
     if design.varied:

@@ -5,26 +5,28 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 from privrank.privacy.ledgertable import FORMAT, LedgerTable, Record
-from privrank.privacy.spendings import (
-    Spending,
-    checked,
-    fields,
-    number,
-    read_spending,
-    record_of,
+from privrank.util.checks import (
+    LARGEST_EPSILON,
+    check_choice,
+    check_delta,
+    check_epsilon,
+    is_number,
+    quoted,
 )
-from privrank.util.checks import check_choice, check_delta, check_epsilon
 
 __all__ = [
     "BudgetExceeded",
     "Ledger",
+    "Spending",
     "Unit",
     "check_budget",
     "pure_epsilon",
@@ -76,6 +78,108 @@ class BudgetExceeded(Exception):
     """A fit asked for more than its budget has left; no data were read and no noise was drawn."""
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """One line of the ledger.
+
+    Parameters
+    ----------
+    by : str
+        The model or test that spends.
+    epsilon, delta : float
+        What it spends.
+    rho : float or None
+        Its zero-concentrated privacy, where it is known.
+    released : str or None
+        What it releases.
+    date : str or None
+        When, in UTC, for a ledger on disk.
+    """
+
+    by: str
+    epsilon: float
+    delta: float
+    rho: float | None = None
+    released: str | None = None
+    date: str | None = None
+
+    @classmethod
+    def checked(
+        cls, by: object, epsilon: object, delta: object, rho: object, released: object
+    ) -> Spending:
+        """Return a line of the ledger, its numbers within their ranges.
+
+        A `rho` of None becomes epsilon^2 / 2 where `delta` is 0.
+        """
+        if not isinstance(by, str):
+            raise TypeError(
+                f"by must be text, the model or test that spends, got {type(by).__name__}."
+            )
+        if not isinstance(released, str | None):
+            raise TypeError(f"released must be text or None, got {type(released).__name__}.")
+        spent, failure = check_epsilon(epsilon), check_delta(delta)
+        if rho is None:
+            half = 0.5 * spent**2 if failure == 0 else None
+            return cls(by, spent, failure, half, released)
+        largest = 0.5 * LARGEST_EPSILON**2
+        value = float(rho) if is_number(rho) else math.nan
+        if not (0 <= value <= largest or value == math.inf):
+            raise ValueError(
+                f"rho must be between 0 and {largest:g}, infinite, or None where it is not known, "
+                f"got {quoted(rho)}."
+            )
+        return cls(by, spent, failure, value, released)
+
+    @property
+    def record(self) -> Record:
+        """The line as texts."""
+        return {key: str(value) for key, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def read(cls, record: object) -> Spending:
+        """Return the line that a :attr:`record` holds, given as a tuple of pairs."""
+        found = _fields(record, _LINE, "every spending", _OPTIONAL)
+        rho = _number(found["rho"]) if "rho" in found else None
+        epsilon, delta = _number(found["epsilon"]), _number(found["delta"])
+        line = cls.checked(found["by"], epsilon, delta, rho, found.get("released"))
+        date = found.get("date")
+        if not isinstance(date, str | None):
+            raise TypeError("date must be text.")
+        return replace(line, date=date)
+
+
+_LINE = ("by", "epsilon", "delta", "rho", "released", "date")
+_OPTIONAL = frozenset({"rho", "released", "date"})
+_HEADER = ("format", "label", "epsilon", "delta", "unit")
+_LEDGER = ("epsilon", "delta", "unit", "spendings")
+_USUAL = {"delta": "0.0", "unit": "row"}
+
+
+def _fields(
+    record: object, names: tuple[str, ...], what: str, optional: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Return a JSON object, given as a tuple of pairs, that has each of `names` once.
+
+    Those that are `optional` may be left out.
+    """
+    if isinstance(record, tuple):
+        found = dict(record)
+        if len(found) == len(record) and set(names) - optional <= found.keys() <= set(names):
+            return found
+    raise ValueError(f"{what} must have {', '.join(names)}, each once, and nothing else.")
+
+
+def _number(text: object) -> float:
+    """Return a number that was written as text."""
+    try:
+        value = float(text) if isinstance(text, str) else None
+    except ValueError:
+        value = None
+    if value is None or str(value) != text:
+        raise ValueError(f"a number must be text such as '0.5', as to_json() writes it: {text!r}.")
+    return value
+
+
 @lru_cache(maxsize=1024)
 def _exact(value: float) -> Fraction | float:
     """Return the decimal a person would have typed, so that ten times 0.1 is 1."""
@@ -91,8 +195,8 @@ def _foreign(name: str, error: Exception) -> NoReturn:
     ) from None
 
 
-def _opened(path: object, asked: dict[str, str | None]) -> LedgerTable:
-    """Return the table of a ledger on disk, made if it is new, if its facts are those asked for."""
+def _opened(path: object, given: Record) -> LedgerTable:
+    """Return the table of a ledger on disk, made if it is new, if its facts are those given."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
         raise TypeError(
@@ -101,15 +205,14 @@ def _opened(path: object, asked: dict[str, str | None]) -> LedgerTable:
         )
     if "\0" in name:
         raise ValueError("path must be the file of a ledger on disk, without NUL characters.")
-    if not isinstance(asked["label"], str | None):
-        raise TypeError(f"label must be text, got {type(asked['label']).__name__}.")
-    given = {key: value for key, value in asked.items() if value is not None}
-    usual = {"label": Path(name).stem, "epsilon": "", "delta": "0.0", "unit": "row"}
-    header = {"format": FORMAT} | usual | given if "epsilon" in given else None
-    table, name = LedgerTable(name, header), os.path.basename(name)
+    if not isinstance(label := given.get("label", ""), str):
+        raise TypeError(f"label must be text, got {type(label).__name__}.")
+    usual = {"format": FORMAT, "label": Path(name).stem, "epsilon": ""} | _USUAL
+    table = LedgerTable(name, usual | given if "epsilon" in given else None)
+    name = os.path.basename(name)
     facts = table.header
     try:
-        fields(tuple(facts.items()), ("format", *usual), "its first record")
+        _fields(tuple(facts.items()), _HEADER, "its first record")
         _total(facts)
     except (TypeError, ValueError) as error:
         _foreign(name, error)
@@ -124,11 +227,8 @@ def _opened(path: object, asked: dict[str, str | None]) -> LedgerTable:
 
 def _total(facts: dict[str, str]) -> tuple[float, float, Unit]:
     """Return epsilon, delta and unit, which were written as texts."""
-    epsilon, delta = number(facts["epsilon"]), number(facts["delta"])
+    epsilon, delta = _number(facts["epsilon"]), _number(facts["delta"])
     return check_epsilon(epsilon), check_delta(delta), check_choice("unit", facts["unit"], Unit)
-
-
-_LEDGER = ("epsilon", "delta", "unit", "spendings")
 
 
 class Ledger:
@@ -172,16 +272,15 @@ class Ledger:
             "delta": None if delta is None else str(check_delta(delta)),
             "unit": None if unit is None else check_choice("unit", unit, Unit),
         }
+        given = {key: value for key, value in asked.items() if value is not None}
         if path is not None:
-            self._table = _opened(path, asked)
+            self._table = _opened(path, given)
         elif label is not None:
             raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
         elif epsilon is None:
             raise TypeError("epsilon must be given: it is the total that all fits may spend.")
         else:
-            usual = {"format": FORMAT, "delta": "0.0", "unit": "row"}
-            given = {key: value for key, value in asked.items() if value is not None}
-            self._table = LedgerTable(None, usual | given)
+            self._table = LedgerTable(None, {"format": FORMAT} | _USUAL | given)
         facts = self._table.header
         self._epsilon, self._delta, self._unit = _total(facts)
         self._label = facts.get("label")
@@ -280,18 +379,19 @@ class Ledger:
         every later reading or in none, so that it is no exception.
         """
         try:
-            lines = tuple(
-                read_spending(tuple((key, text) for key, text in line.items() if key != "label"))
+            return self._covered(
+                tuple((key, text) for key, text in line.items() if key != "label")
                 for line in records
             )
-            self._check_covered(lines)
         except (TypeError, ValueError) as error:
             _foreign(os.path.basename(self._table.path or ""), error)
-        return lines
 
-    def _check_covered(self, spendings: tuple[Spending, ...]) -> None:
-        if not self._covers(spendings):
+    def _covered(self, records: Iterable[object]) -> tuple[Spending, ...]:
+        """Return the spendings of records, given as tuples of pairs, if the total covers them."""
+        lines = tuple(map(Spending.read, records))
+        if not self._covers(lines):
             raise ValueError("the spendings add up to more than the total.")
+        return lines
 
     def reserve(
         self,
@@ -349,7 +449,7 @@ class Ledger:
             raise ValueError(
                 f"budget protects one {self._unit} but this fit protects one {unit}: {remedy}."
             )
-        line = checked(by, epsilon, delta, rho, released)
+        line = Spending.checked(by, epsilon, delta, rho, released)
         with self._table.held() as (records, add):
             spendings = self._read(records)
             if not self._covers((*spendings, line)):
@@ -360,10 +460,10 @@ class Ledger:
                     f"{self._epsilon:g}, {self._delta:g}: nothing was read or drawn."
                 )
             if self._label is None:
-                add(record_of(line))
+                add(line.record)
             else:
                 now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-                add({"date": now, "label": self._label, **record_of(line)})
+                add({"date": now, "label": self._label, **line.record})
 
     def to_json(self) -> str:
         """Return the ledger as JSON text."""
@@ -372,7 +472,7 @@ class Ledger:
                 "epsilon": str(self._epsilon),
                 "delta": str(self._delta),
                 "unit": self._unit,
-                "spendings": [record_of(line) for line in self.spendings],
+                "spendings": [line.record for line in self.spendings],
             },
             indent=1,
         )
@@ -400,16 +500,15 @@ class Ledger:
         except (TypeError, ValueError, RecursionError):
             raise ValueError("text must be JSON written by a budget's to_json().") from None
         try:
-            record = fields(read, _LEDGER, "the ledger")
-            epsilon, delta = number(record["epsilon"]), number(record["delta"])
+            record = _fields(read, _LEDGER, "the ledger")
+            epsilon, delta = _number(record["epsilon"]), _number(record["delta"])
             budget = cls(epsilon=epsilon, delta=delta, unit=record["unit"])
             if not isinstance(record["spendings"], list):
                 raise TypeError("spendings must be a list.")
-            spendings = tuple(read_spending(line) for line in record["spendings"])
-            budget._check_covered(spendings)
+            lines = [line.record for line in budget._covered(record["spendings"])]
         except (TypeError, ValueError) as error:
             raise ValueError(f"text must be a ledger written by to_json(), but {error}") from None
-        budget._table = LedgerTable(None, budget._table.header, tuple(map(record_of, spendings)))
+        budget._table = LedgerTable(None, budget._table.header, lines)
         return budget
 
     def __repr__(self) -> str:

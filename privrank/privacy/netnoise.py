@@ -1,10 +1,9 @@
-"""Noise for net wins: Laplace on vectors that sum to zero, and which distribution disturbs least.
+"""Noise for net wins: Laplace on vectors that sum to zero, and the other distributions they take.
 
 Every comparison adds 1 to the net wins of one item and takes 1 from another's, so the nets of two
-neighbours differ by a vector that sums to zero, and noise need not hide what cannot change. Which
-noise net wins and pair counts get is chosen by public numbers: a distribution is calibrated for the
-differences between neighbours that `sensitivity.Reach` bounds, on a lattice of 1 / fineness of a
-net win.
+neighbours differ by a vector that sums to zero, and noise need not hide what cannot change. A
+distribution is calibrated for the differences between neighbours that `sensitivity.Reach` bounds,
+on a lattice of 1 / fineness of a net win; `plans.choice` compares what the distributions cost.
 
 **Groups.** Where the nets of several groups of respondents are released, each with independent
 noise of one of these distributions, and a unit's answers lie in one group, the whole spends what
@@ -25,7 +24,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.gaussian import integer_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum
@@ -33,7 +31,7 @@ from privrank.privacy.samplers import LARGEST, Integers
 from privrank.privacy.sensitivity import Reach
 
 __all__ = [
-    "LAW_NAMES",
+    "MOST_ITEMS",
     "CountNoise",
     "NetLaw",
     "NetNoise",
@@ -41,22 +39,12 @@ __all__ = [
     "ZeroSumLaplace",
     "cell_noise",
     "count_noise",
-    "equivalent_variance",
     "net_noise",
-    "noise_choices",
 ]
 
 IntArray = NDArray[np.int64]
 
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
-
-LAW_NAMES: dict[NoiseName, str] = {
-    "laplace": "discrete Laplace",
-    "gaussian": "discrete Gaussian",
-    "zero-sum-laplace": "zero-sum Laplace",
-    "permutohedron": "permutohedron",
-}
-"""The distributions in the words of a summary."""
 
 MOST_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50}
 """Items up to which a distribution is drawn and simulated in about a second."""
@@ -197,14 +185,6 @@ class NetNoise:
     sensitivity: int
     rho: float | None = None
 
-    def deviation(self, items: int) -> float:
-        """Return the standard deviation, in net wins, of independent noise that harms as much.
-
-        Only differences between items count. Those of vectors that sum to 0 vary like those of
-        independent numbers of m / (m - 1) their variance.
-        """
-        return math.sqrt(equivalent_variance(self.law, items)) / self.fineness
-
 
 @dataclass(frozen=True, slots=True)
 class CountNoise:
@@ -214,13 +194,6 @@ class CountNoise:
     sensitivity: int
     fineness: int = 1
     rho: float | None = None
-
-
-def equivalent_variance(law: NetLaw, items: int) -> float:
-    """Return the variance of independent noise with differences like those of a distribution."""
-    if isinstance(law, DiscreteLaplace | DiscreteGaussian):
-        return law.variance
-    return law.variance * items / (items - 1)
 
 
 def _finer(scale: float) -> int:
@@ -332,24 +305,3 @@ def count_noise(reach: Reach, epsilon: float) -> CountNoise:
         if cube.variance < laplace.variance:
             return CountNoise(cube, linf)
     return CountNoise(laplace, l1)
-
-
-def noise_choices(
-    reach: Reach, epsilon: float, delta: float, share: float = 1.0
-) -> tuple[NetNoise, ...]:
-    """Return the noise of every distribution that applies, the least harmful first.
-
-    Given the guarantee of a fit and the share of epsilon that goes to the net wins.
-    """
-    found = []
-    for name in LAW_NAMES:
-        if reach.items > MOST_ITEMS.get(name, reach.items) or (name == "gaussian" and delta == 0):
-            continue
-        whole = epsilon if name == "gaussian" else pure_epsilon(epsilon, delta)
-        try:
-            found.append(net_noise(reach, name, share * whole, delta))
-        except ValueError:
-            # an epsilon so small that this law would not fit its integers
-            if name == "laplace":
-                raise
-    return tuple(sorted(found, key=lambda noise: noise.deviation(reach.items)))

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from privrank.bradley_terry.dependence import effect_error
 from privrank.bradley_terry.inference import by_scores
 from privrank.distributions.links import BUILT_IN, LOGIT
+from privrank.plans.choice import LAW_NAMES, deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import LAW_NAMES, ZeroSumLaplace, noise_choices
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import (
     CEILING,
@@ -188,17 +189,17 @@ def _choice_notes(release: Release) -> list[str]:
         part.epsilon / math.fsum(each.epsilon for each in release.parts.values()),
     )
     noises = noise_choices(release.design.reach, release.epsilon, release.delta, share)
-    deviation = {str(LAW_NAMES[noise.name]): noise.deviation(m) for noise in noises}
+    others = {str(LAW_NAMES[noise.name]): deviation(noise, m) for noise in noises}
     name = law_name(part.law)
-    own = deviation.pop(name, math.sqrt(part.noise_variance))
-    other = min(deviation, key=lambda law: deviation[law], default=None)
+    own = others.pop(name, math.sqrt(part.noise_variance))
+    other = min(others, key=lambda law: others[law], default=None)
     if other is None:
         place = ", the only distribution that applies"
-    elif own <= deviation[other]:
-        next_best = f"next comes {other}, {deviation[other]:.4g}"
+    elif own <= others[other]:
+        next_best = f"next comes {other}, {others[other]:.4g}"
         place = f", the least of the distributions that apply; {next_best}"
     else:
-        place = f"; {other} noise would have the least, {deviation[other]:.4g}"
+        place = f"; {other} noise would have the least, {others[other]:.4g}"
     return [
         f"Noise: {name}. Differences between items vary as if each item's net wins had independent "
         f"noise of standard deviation {own:.4g}{place}."

@@ -453,7 +453,7 @@ def test_no_generator_is_made_outside_the_null_tables():
 
 def test_a_fit_spends_in_one_place():
     spending = {module for module in MODULES if "Spending" in names(module)}
-    assert spending == {"privacy.budget", "privacy.spendings"}
+    assert spending == {"privacy.budget"}
     assert {module for module in MODULES if "reserve" in attributes(module)} == {"mechanisms.spend"}
 
 

@@ -165,7 +165,7 @@ def test_failure_after_the_draw_keeps_the_spending(monkeypatch):
     fit, _ = build("counts", "respondent")
     monkeypatch.setattr(btl, "infer", forbid)
     budget = pr.Budget(epsilon=1.0, unit="respondent")
-    with pytest.raises(AssertionError):
+    with pytest.raises(pr.FitError):
         fit.fit(epsilon=0.25, budget=budget)
     assert budget.left == (0.75, 0.0)
 

@@ -494,7 +494,7 @@ def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch)
     monkeypatch.setattr(comparisons, "statistic", forbid)
     with monkeypatch.context() as patch:
         patch.setattr(ledgertable, "_SETTINGS", full)
-        patch.setattr(budgets, "record_of", lambda line: {"by": "x" * 9999})
+        patch.setattr(budgets.Spending, "record", {"by": "x" * 9999})
         with pytest.raises(OSError, match="disk is full.: .* may stand as spent; name"):
             model().fit(epsilon=0.25, budget=budget)
     assert path.read_bytes() == before and len(names(path)) == 2

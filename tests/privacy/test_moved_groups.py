@@ -14,10 +14,11 @@ import pytest
 from scipy.special import logsumexp
 
 import privrank as pr
+from privrank.plans.choice import LAW_NAMES
 from privrank.privacy import netnoise
 from privrank.privacy.gaussian import integer_delta
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import LAW_NAMES, MOST_ITEMS, NetNoise, net_noise
+from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, net_noise
 from privrank.privacy.sensitivity import Reach
 
 DELTA = 1e-6
