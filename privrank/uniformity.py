@@ -23,7 +23,13 @@ from privrank.local import uniformresult, uniformtest
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import max_count, omnibus_of, total_variation
 from privrank.mechanisms.samples import release_sample
-from privrank.plans.samples import effect_beside, plan_sample, shares_of
+from privrank.plans.samples import (
+    effect_beside,
+    guaranteed,
+    least_bias,
+    plan_sample,
+    shares_of,
+)
 from privrank.published import bfz21
 from privrank.release.kept import kept
 from privrank.release.names import STATISTIC
@@ -374,13 +380,13 @@ def ask(
             f"it: leave it out for method={method!r}."
         )
     if method == "truncated":
-        ramp = bfz21.Ramp.design(n, m, xi, alpha, tolerance)
-        return ramp.bit(), {"level": alpha, "bias": ramp.mu}
+        bias = least_bias(n, m, xi, alpha, tolerance)
+        return bfz21.Ramp(n, m, alpha, bias).bit(), {"level": alpha, "bias": bias}
     if method == "bucket":
         buckets = bfz21.Buckets.design(n, m, xi, alpha)
         return buckets.bit(), {"level": alpha, "buckets": float(buckets.count)}
     if method == "two-sample":
-        return bfz21.two_rankings(m), {"tolerance": bfz21.guaranteed(n, m, alpha, tolerance)}
+        return bfz21.two_rankings(m), {"tolerance": guaranteed(n, m, alpha, tolerance)}
     return statistic_of(method, sample, xi), {}
 
 

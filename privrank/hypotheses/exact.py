@@ -1,6 +1,6 @@
 """Exact distributions of test statistics under a null hypothesis.
 
-Each function returns None where the distribution would take too long to compute. Those of uniform
+A function returns None where the distribution would take too long to compute. Those of uniform
 choices use that multinomial counts are independent Poisson(n / k) counts, given their total n.
 """
 
@@ -11,9 +11,19 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.distributions import kendall
 from privrank.hypotheses.nulls import Null
 
-__all__ = ["binomial_weights", "largest_count", "pair_squares", "uniform_excess"]
+__all__ = [
+    "binomial",
+    "binomial_weights",
+    "central_distance",
+    "concordant_pairs",
+    "distance_step",
+    "largest_count",
+    "pair_squares",
+    "uniform_excess",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -23,6 +33,9 @@ _LARGEST, _ROUNDOFF = 2**23, 1e-20
 
 _CUT, _WIDEST = 36.0, 2**22
 """exp(-36) < 2.4e-16: what a bound on squares may leave out; lattice points of their sums."""
+
+_SPREAD = 2**20
+"""Lattice steps over which the distribution of a sum of distances is spread, about."""
 
 
 def _poisson(n: int, k: int) -> FloatArray:
@@ -184,3 +197,38 @@ def _one_square(n: int, d: int) -> tuple[IntArray, FloatArray]:
     if n % 2 == 0:
         weights[1:] *= 2  # all but S_p = 0 have two signs
     return (2 * ahead - n) ** 2, weights / weights.sum()
+
+
+def distance_step(n: int, m: int) -> int:
+    """Return the lattice step of sums of n distances, counts of up to m (m - 1) / 2 each.
+
+    17 standard deviations under uniformity take about 2^20 steps, so that the distribution stays
+    quick to compute.
+    """
+    return max(1, math.ceil(17 * math.sqrt(n * kendall.variance(m, 0.0)) / _SPREAD))
+
+
+def concordant_pairs(m: int, step: int, draws: int) -> Null:
+    """Return the distribution of floor(C / step), C the concordant pairs of two rankings.
+
+    Notes
+    -----
+    **Null.** Relative to the first ranking the second is uniform, and reversing it maps C to the
+    Kendall distance. So C is distributed as the distance of a uniform ranking.
+    """
+    return Null(*kendall.uniform_sum(m, 1, 0, step))
+
+
+def central_distance(n: int, m: int, step: int, draws: int) -> Null:
+    """Return the distribution of floor(|2 X - n m (m - 1) / 2| / (2 step)), X a sum of n distances.
+
+    Notes
+    -----
+    **Null.** X has a distribution symmetric about c = n m (m - 1) / 4. The value is v > 0 where
+    X - ceil(c) or floor(c) - X is in [v h, (v + 1) h), h the step: two equal probabilities.
+    """
+    top = n * (m * (m - 1) // 2)
+    cells, weights = kendall.uniform_sum(m, n, -(-top // 2), step)
+    above = 2 * weights[cells >= 0]
+    above[0] = max(0.0, 1.0 - float(above[1:].sum()))  # c itself, if whole, counts once
+    return Null(cells[cells >= 0], above)

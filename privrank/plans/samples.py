@@ -1,10 +1,12 @@
-"""The noise of a test statistic, or of one random bit, of a sample: from public numbers."""
+"""The noise of a test statistic of a sample, or what makes one random bit private."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 
+from privrank.distributions import kendall
+from privrank.distributions.mallows import tolerance_to_theta
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.noise import DiscreteLaplace
@@ -12,7 +14,16 @@ from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATI
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.survey import Sample
 
-__all__ = ["Effect", "effect_beside", "plan_sample", "share_of_test", "shares_of"]
+__all__ = [
+    "Effect",
+    "effect_beside",
+    "guaranteed",
+    "least_bias",
+    "plan_sample",
+    "share_of_test",
+    "shares_of",
+    "two_rankings_tolerance",
+]
 
 Effect = tuple[Statistic, float]
 
@@ -129,3 +140,103 @@ def plan_sample(
         noise = DiscreteLaplace.calibrate(asked.sensitivity, share)
         parts[EFFECT] = PartPlan(noise, asked.sensitivity, share, asked.step)
     return Plan(by, name, method, total, delta, parts, settings)
+
+
+def least_bias(
+    n: int, m: int, epsilon: float, alpha: float, tolerance: float | None = None
+) -> float:
+    """Return the least bias at which a ramp is private and keeps its level, or that of a tolerance.
+
+    For the test of :class:`privrank.published.bfz21.Ramp`, which has the inequalities.
+
+    Parameters
+    ----------
+    n, m : int
+        Numbers of rankings and items, both at least 2.
+    epsilon : float
+        Pure privacy budget.
+    alpha : float
+        Level, in (0, 1).
+    tolerance : float, optional
+        Total variation distance of a Mallows model from uniformity; the bias is then that
+        model's, mu = tanh(m theta / 16), of two items m / 8 places apart.
+
+    Raises
+    ------
+    ValueError
+        Where no bias below 1, or not that of `tolerance`, gives a private test of the level.
+    """
+    d = m // 2
+    s = max(
+        (1 - alpha) / alpha * math.sqrt((1 - 1 / n) / (2 * d)),
+        _least_slope(n, math.expm1(min(epsilon, 50.0)) * alpha / (2 * (1 - alpha))),
+    )
+    least = math.sqrt(16 * s * (1 + 1e-12) / (n - 1))
+    if tolerance is None:
+        mu, asked = least, "and biases end below 1"
+    else:
+        mu = math.tanh(m * tolerance_to_theta(m, tolerance) / 16)
+        asked = f"and tolerance {tolerance:g} gives {mu:.3g}"
+    if not least <= mu < 1:
+        raise ValueError(
+            f"the truncated test is {epsilon:g}-private with level {alpha:g} only for a bias "
+            f"of at least {least:.3g} with {n} rankings of {m} items, {asked}: use "
+            "method='auto' or more rankings."
+        )
+    return mu
+
+
+def _least_slope(n: int, room: float) -> float:
+    """Return the least s at which p changes by at most `room` between neighbours.
+
+    The larger root s of (room s / 2 + 1 / n)^2 = (1 + 2 s) / n; the bound on the change falls in
+    s, because sqrt((1 + 2 s) / n) - 1 / n is concave and positive at 0.
+    """
+    if room >= 1:
+        return 0.0
+    a, b, c = room**2 / 4, (2 - room) / n, (1 - 1 / n) / n
+    return max((b + math.sqrt(b * b + 4 * a * c)) / (2 * a), (4 / n - 1) / 2)
+
+
+def two_rankings_tolerance(m: int, alpha: float) -> float | None:
+    """Return the least distance from uniformity at which two rankings are proved to be enough.
+
+    Parameters
+    ----------
+    m : int
+        Number of items, at least 2.
+    alpha : float
+        Level, and bound on the probability of a miss; in (0, 1).
+
+    Returns
+    -------
+    float or None
+        Total variation distance of the Mallows model with
+        phi = 1 - 8 / (m + 7 - sqrt(12 m log(2 / alpha))), 1.0 where only double precision keeps
+        it from 1; None where no phi > 0 meets the condition, such as for m <= 46 at level 0.05.
+
+    Notes
+    -----
+    The paper's condition is phi at most that number.
+    """
+    room = m + 7 - math.sqrt(12 * m * math.log(2 / alpha))
+    if room <= 8:
+        return None
+    return kendall.total_variation(m, -math.log1p(-8 / room), 0.0)
+
+
+def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> float:
+    """Return the least tolerance of n = 2 rankings; refuse other n, and tolerances below it."""
+    if n != 2:
+        raise ValueError(
+            f"method='two-sample' compares exactly two rankings, and there are {n}: use "
+            f"method='auto' or 'pairs'."
+        )
+    least = two_rankings_tolerance(m, alpha)
+    if least is None or (tolerance is not None and tolerance < least):
+        bound = "at no tolerance" if least is None else f"from tolerance {least:.4g} on"
+        raise ValueError(
+            f"method='two-sample' has its guarantee for {m} items at level {alpha:g} {bound}: "
+            f"use method='auto' or more rankings."
+        )
+    return least

@@ -35,8 +35,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.distributions import kendall
-from privrank.distributions.mallows import tolerance_to_theta
+from privrank.hypotheses import exact
 from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.nulltables import FULL
 from privrank.hypotheses.statistic import RandomBit, Statistic
@@ -47,16 +46,11 @@ __all__ = [
     "Buckets",
     "Ramp",
     "central_distance",
-    "guaranteed",
     "pair_squares",
     "two_rankings",
-    "two_rankings_tolerance",
 ]
 
 IntArray = NDArray[np.int64]
-
-_LATTICE = 2**20
-"""Lattice steps over which the null distribution of a sum of distances is spread, about."""
 
 
 def pair_squares(n: int, m: int) -> Statistic:
@@ -96,17 +90,6 @@ def _squares_null(n: int, d: int, unit: int, draws: int) -> Null:
     return pair_squares_null(n, d, draws).mapped(lambda squares: (squares - d * (n % 2)) // unit)
 
 
-def _cell(n: int, m: int) -> int:
-    """Return the public lattice step h of sums of n distances, counts of up to C(m, 2) each.
-
-    17 standard deviations of the null distribution take about 2^20 steps, so that it stays quick to
-    compute. With x = a / h and y = b / h >= x, floor(y) <= floor(x + ceil(y - x)) =
-    floor(x) + ceil(y - x): a statistic that moves by at most D moves by at most ceil(D / h) once
-    floored.
-    """
-    return max(1, math.ceil(17 * math.sqrt(n * kendall.variance(m, 0.0)) / _LATTICE))
-
-
 def two_rankings(m: int) -> Statistic:
     """Return the number of concordant pairs of two rankings, in lattice steps.
 
@@ -118,18 +101,16 @@ def two_rankings(m: int) -> Statistic:
     Notes
     -----
     **Privacy.** C lies in [0, m (m - 1) / 2] and takes both ends when one of two equal rankings
-    is reversed, so its sensitivity is m (m - 1) / 2; floored, that over h, rounded up.
-
-    **Null.** Relative to the first ranking the second is uniform, and reversing it maps C to the
-    Kendall distance. So C is distributed as the distance of a uniform ranking, exactly here.
+    is reversed, so its sensitivity is m (m - 1) / 2; floored, that over h, rounded up:
+    floor(x + t) <= floor(x) + ceil(t).
     """
-    cell = _cell(1, m)
+    cell = exact.distance_step(1, m)
     return Statistic(
         name="concordant pairs of two rankings",
         step=float(cell),
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_concordant, cell=cell),
-        null=partial(_concordant_null, m, cell),
+        null=partial(exact.concordant_pairs, m, cell),
     )
 
 
@@ -138,54 +119,6 @@ def _concordant(ranks: IntArray, order: Order, cell: int) -> int:
 
     m = len(order)
     return (m * (m - 1) // 2 - int(kernels.kendall_distance(ranks[0], ranks[1]))) // cell
-
-
-def _concordant_null(m: int, cell: int, draws: int) -> Null:
-    return Null(*kendall.uniform_sum(m, 1, 0, cell))
-
-
-def two_rankings_tolerance(m: int, alpha: float) -> float | None:
-    """Return the least distance from uniformity at which two rankings are proved to be enough.
-
-    Parameters
-    ----------
-    m : int
-        Number of items, at least 2.
-    alpha : float
-        Level, and bound on the probability of a miss; in (0, 1).
-
-    Returns
-    -------
-    float or None
-        Total variation distance of the Mallows model with
-        phi = 1 - 8 / (m + 7 - sqrt(12 m log(2 / alpha))), 1.0 where only double precision keeps
-        it from 1; None where no phi > 0 meets the condition, such as for m <= 46 at level 0.05.
-
-    Notes
-    -----
-    The paper's condition is phi at most that number.
-    """
-    room = m + 7 - math.sqrt(12 * m * math.log(2 / alpha))
-    if room <= 8:
-        return None
-    return kendall.total_variation(m, -math.log1p(-8 / room), 0.0)
-
-
-def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> float:
-    """Return the least tolerance of n = 2 rankings; refuse other n, and tolerances below it."""
-    if n != 2:
-        raise ValueError(
-            f"method='two-sample' compares exactly two rankings, and there are {n}: use "
-            f"method='auto' or 'pairs'."
-        )
-    least = two_rankings_tolerance(m, alpha)
-    if least is None or (tolerance is not None and tolerance < least):
-        bound = "at no tolerance" if least is None else f"from tolerance {least:.4g} on"
-        raise ValueError(
-            f"method='two-sample' has its guarantee for {m} items at level {alpha:g} {bound}: "
-            f"use method='auto' or more rankings."
-        )
-    return least
 
 
 def central_distance(n: int, m: int) -> Statistic:
@@ -202,18 +135,15 @@ def central_distance(n: int, m: int) -> Statistic:
     m (m - 1) when a ranking is replaced, and by m (m - 1) / (2 h), rounded up, once floored.
     Attained for h = 1: all n rankings in the order of the items, one of which is reversed.
 
-    **Null.** X = sum_l d has a distribution symmetric about c = n m (m - 1) / 4. The value is v > 0
-    where X - ceil(c) or floor(c) - X is in [v h, (v + 1) h): two equal probabilities, both exact.
-
     It presumes that the order of the items is the centre, or its reversal.
     """
-    cell = _cell(n, m)
+    cell = exact.distance_step(n, m)
     return Statistic(
         name="distance to the order of the items",
         step=2.0 * cell,
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_off_centre, cell=cell),
-        null=partial(_off_centre_null, n, m, cell),
+        null=partial(exact.central_distance, n, m, cell),
     )
 
 
@@ -223,14 +153,6 @@ def _off_centre(ranks: IntArray, order: Order, cell: int) -> int:
     n, m = ranks.shape
     total = int(kernels.kendall_to_center(ranks, np.arange(1, m + 1)).sum())
     return int(abs(2 * total - n * (m * (m - 1) // 2)) // (2 * cell))
-
-
-def _off_centre_null(n: int, m: int, cell: int, draws: int) -> Null:
-    top = n * (m * (m - 1) // 2)
-    cells, weights = kendall.uniform_sum(m, n, -(-top // 2), cell)
-    above = 2 * weights[cells >= 0]
-    above[0] = max(0.0, 1.0 - float(above[1:].sum()))  # c itself, if whole, counts once
-    return Null(cells[cells >= 0], above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +186,8 @@ class Ramp:
     whatever d. Both answers have probability at least alpha / 2, so the privacy loss is at most
     log(1 + 2 (1 - alpha) change / alpha). With g = (1 - alpha) / (alpha (e^epsilon - 1)) it is at
     most epsilon whenever n >= 1 + max((128 g / mu^2)^(2/3), 46 g / mu), for the change is at most
-    32 / (mu^2 (n - 1)^(3/2)) + 11.4 / (mu (n - 1)); `design` solves the sharper inequality.
+    32 / (mu^2 (n - 1)^(3/2)) + 11.4 / (mu (n - 1)); :func:`privrank.plans.samples.least_bias`
+    solves the sharper inequality.
 
     **Null.** Var Y = 2 d (1 - 1 / n), and E (Y - d)+ = E |Y - d| / 2 <= sd(Y) / 2. So
     E p <= sqrt(2 d (1 - 1 / n)) / (4 d s), and the level alpha / 2 + (1 - alpha) E p is at most
@@ -276,48 +199,6 @@ class Ramp:
     alpha: float
     mu: float
 
-    @classmethod
-    def design(
-        cls, n: int, m: int, epsilon: float, alpha: float, tolerance: float | None = None
-    ) -> Ramp:
-        """Return the test for the least bias at which it is private and keeps its level.
-
-        Parameters
-        ----------
-        n, m : int
-            Numbers of rankings and items, both at least 2.
-        epsilon : float
-            Pure privacy budget.
-        alpha : float
-            Level, in (0, 1).
-        tolerance : float, optional
-            Total variation distance of a Mallows model from uniformity; the bias is then that
-            model's, mu = tanh(m theta / 16), of two items m / 8 places apart.
-
-        Raises
-        ------
-        ValueError
-            Where no bias below 1, or not that of `tolerance`, gives a private test of the level.
-        """
-        d = m // 2
-        s = max(
-            (1 - alpha) / alpha * math.sqrt((1 - 1 / n) / (2 * d)),
-            _least_slope(n, math.expm1(min(epsilon, 50.0)) * alpha / (2 * (1 - alpha))),
-        )
-        least = math.sqrt(16 * s * (1 + 1e-12) / (n - 1))
-        if tolerance is None:
-            mu, asked = least, "and biases end below 1"
-        else:
-            mu = math.tanh(m * tolerance_to_theta(m, tolerance) / 16)
-            asked = f"and tolerance {tolerance:g} gives {mu:.3g}"
-        if not least <= mu < 1:
-            raise ValueError(
-                f"the truncated test is {epsilon:g}-private with level {alpha:g} only for a bias "
-                f"of at least {least:.3g} with {n} rankings of {m} items, {asked}: use "
-                "method='auto' or more rankings."
-            )
-        return cls(n, m, alpha, mu)
-
     def bit(self) -> RandomBit:
         """Return the decision as what a mechanism releases."""
         return RandomBit("coin and ramp", self.reject_probability)
@@ -328,18 +209,6 @@ class Ramp:
         slope = 16 / (2 * d * self.mu**2 * (self.n - 1))
         excess = (int(sums @ sums) - self.n * d) / self.n
         return self.alpha / 2 + (1 - self.alpha) * min(max(slope * excess, 0.0), 1.0)
-
-
-def _least_slope(n: int, room: float) -> float:
-    """Return the least s at which p changes by at most `room` between neighbours.
-
-    The larger root s of (room s / 2 + 1 / n)^2 = (1 + 2 s) / n; the bound on the change falls in
-    s, because sqrt((1 + 2 s) / n) - 1 / n is concave and positive at 0.
-    """
-    if room >= 1:
-        return 0.0
-    a, b, c = room**2 / 4, (2 - room) / n, (1 - 1 / n) / n
-    return max((b + math.sqrt(b * b + 4 * a * c)) / (2 * a), (4 / n - 1) / 2)
 
 
 @lru_cache(maxsize=64)

@@ -10,11 +10,8 @@ import pytest
 
 from privrank.distributions import kendall
 from privrank.hypotheses.nulltables import public_generator, uniform_rankings
-from privrank.published.bfz21 import (
-    central_distance,
-    two_rankings,
-    two_rankings_tolerance,
-)
+from privrank.plans.samples import two_rankings_tolerance
+from privrank.published.bfz21 import central_distance, two_rankings
 
 
 def orders(m):

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from privrank.mechanisms.ranknorms import pair_norm, pair_sums
+from privrank.plans.samples import least_bias
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.published.bfz21 import Buckets, Ramp, pair_squares
 
@@ -32,6 +33,10 @@ def ranks_with(sums, n):
     ranks[:, 0::2] = np.where(rows, places, places + 1)
     ranks[:, 1::2] = np.where(rows, places + 1, places)
     return ranks
+
+
+def ramp(n, m, epsilon, alpha, tolerance=None):
+    return Ramp(n, m, alpha, least_bias(n, m, epsilon, alpha, tolerance))
 
 
 def loss(p, q):
@@ -167,7 +172,7 @@ LEVELLED = [(40, 2, 2.5, 0.3), (40, 3, 2.5, 0.3), (31, 4, 3.0, 0.4), (400, 2, 3.
 
 @pytest.mark.parametrize(("n", "m", "epsilon", "alpha"), PRIVATE + LEVELLED)
 def test_ramp_is_private_and_keeps_its_level(n, m, epsilon, alpha):
-    test, d = Ramp.design(n, m, epsilon, alpha), m // 2
+    test, d = ramp(n, m, epsilon, alpha), m // 2
     p = reject_probabilities(test, d)
     assert worst_loss(p, d) <= epsilon
     assert level(p, n, d) <= alpha
@@ -196,11 +201,11 @@ def test_sufficient_number_of_rankings_for_the_ramp(epsilon, mu):
 
 
 def test_ramp_of_a_tolerance():
-    test = Ramp.design(500_000, 10, 1.0, 0.05, tolerance=0.5)
-    assert test.mu > Ramp.design(500_000, 10, 1.0, 0.05).mu
+    test = ramp(500_000, 10, 1.0, 0.05, tolerance=0.5)
+    assert test.mu > ramp(500_000, 10, 1.0, 0.05).mu
     for arguments in ((100, 10, 1.0, 0.05), (5000, 10, 1.0, 0.05, 0.01)):
         with pytest.raises(ValueError, match="truncated test .* use method='auto' or more rank"):
-            Ramp.design(*arguments)
+            ramp(*arguments)
 
 
 @pytest.mark.parametrize(("epsilon", "alpha"), [(1.0, 0.05), (1 / 3, 0.05), (2.0, 0.2)])
@@ -258,7 +263,7 @@ def test_published_truncated_test_is_not_private():
 
 def test_published_truncated_test_rejects_under_uniformity():
     # as printed, a large p accepts
-    test = Ramp.design(3000, 10, 1.0, 0.05)
+    test = ramp(3000, 10, 1.0, 0.05)
     null = pair_squares(3000, 10).null(99)
     excess = null.values * 4 / 3000 - 5
     p = np.clip(16 * excess / (10 * test.mu**2 * 2999), 0, 1) @ null.weights
