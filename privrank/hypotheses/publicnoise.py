@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri
 
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, spanning_tree, tree_point
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
 from privrank.privacy.netnoise import NetLaw, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -33,6 +33,7 @@ __all__ = [
     "cube_radii",
     "equivalent_variance",
     "half_width",
+    "radii_up_to",
     "simulated",
 ]
 
@@ -171,6 +172,15 @@ def cube_half_width(law: CubeNoise, alpha: float, coordinates: int = 1, blur: fl
     return unit * bisect_left(steps, True, key=lambda h: outside(h * unit) <= alpha)
 
 
+def radii_up_to(law: Radius, reach: float) -> tuple[FloatArray, FloatArray]:
+    """Return the radii up to `reach` with their probabilities; the rest is not listed."""
+    beyond = np.arange(1, max(math.ceil(reach) - law.low - len(law.weights) + 1, 0) + 1)
+    q = math.exp(-1.0 / law.scale)
+    mass = np.concatenate((law.weights, law.tail * (1.0 - q) * q ** (beyond - 1.0)))
+    total = float(law.weights.sum(dtype=np.float64)) + law.tail
+    return law.low + np.arange(len(mass), dtype=np.float64), mass / total
+
+
 def cube_radii(law: CubeNoise) -> tuple[FloatArray, FloatArray]:
     """Return the radii with their probabilities; where there are many, means of runs of them.
 
@@ -178,7 +188,7 @@ def cube_radii(law: CubeNoise) -> tuple[FloatArray, FloatArray]:
     """
     assert law.radius is not None
     last = law.radius.low + len(law.radius.weights)
-    radii, mass = law.radius.law(last + math.ceil(40 * law.radius.scale))
+    radii, mass = radii_up_to(law.radius, last + math.ceil(40 * law.radius.scale))
     if len(radii) > _RADII:
         start = np.arange(0, len(radii), len(radii) // _RADII)
         mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)

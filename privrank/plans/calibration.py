@@ -19,7 +19,7 @@ from privrank.plans.dependence import FINE, STEPS
 from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import objective_scale
+from privrank.privacy.sensitivity import LOGISTIC, LossBounds, Reach, objective_loss
 from privrank.release.names import (
     DEPENDENCE,
     GROUP_ANSWERS,
@@ -33,12 +33,14 @@ from privrank.release.names import (
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design
+from privrank.util.solvers import bracket
 
 __all__ = [
     "NEAREST",
     "OUTPUT_STEP",
     "Perturbation",
     "check_perturbation",
+    "objective_scale",
     "perturbation",
     "plan_comparisons",
 ]
@@ -87,6 +89,32 @@ class Perturbation:
         assert isinstance(part.noise, DiscreteLaplace)
         gamma, scale, cell, tolerance = (plan.number(name) for name in names)
         return cls(gamma, scale, cell, tolerance, part.sensitivity, part.noise, part.epsilon)
+
+
+def objective_scale(
+    reach: Reach, gamma: float, epsilon: float, bounds: LossBounds = LOGISTIC
+) -> float:
+    """Return the smallest noise scale lam at which `gamma` is `epsilon`-private, inf if none.
+
+    Bisection on the decreasing map lam -> loss, keeping the private end, so that the returned
+    scale satisfies ``objective_loss(reach, lam, gamma, bounds) <= epsilon`` as computed.
+    """
+    if reach.adjacency == "outcome" and not bounds.answers_curve:
+        scale = reach.slope_l1(bounds.slope, bounds.reversal) / epsilon
+        return scale * (1 + 1e-12)
+    high = 4.0 * reach.rows * max(1.0, bounds.slope) / epsilon
+    for _ in range(200):
+        if objective_loss(reach, high, gamma, bounds) <= epsilon:
+            break
+        high *= 2.0
+    else:
+        return math.inf
+
+    def short(scale: float) -> bool:
+        return not (scale > 0 and objective_loss(reach, scale, gamma, bounds) <= epsilon)
+
+    _, high = bracket(short, 0.0, high, 5000, relative=1e-12)
+    return high * (1 + 1e-12)
 
 
 def perturbation(

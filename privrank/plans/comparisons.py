@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
 from privrank.distributions.links import LOGIT, Link
+from privrank.plans.calibration import objective_scale
 from privrank.plans.choice import (
     BALANCED,
     DEFAULT_SHARES,
@@ -25,7 +26,6 @@ from privrank.plans.dependence import Dependence, Form, asked_form, choose_form
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import objective_scale
 from privrank.release.names import DEPENDENCE, GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.release import Mechanism
 from privrank.release.survey import Design

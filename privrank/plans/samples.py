@@ -217,7 +217,7 @@ def two_rankings_tolerance(m: int, alpha: float) -> float | None:
 
     Notes
     -----
-    The paper's condition is phi at most that number.
+    The condition of Busa-Fekete, Fotakis and Zampetakis (2021) is phi at most that number.
     """
     room = m + 7 - math.sqrt(12 * m * math.log(2 / alpha))
     if room <= 8:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from privrank.privacy.noise import DiscreteLaplace, clipped_sum, draw_below, draw_one_each
+from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
 
 __all__ = [
     "SLACK",
@@ -116,19 +116,7 @@ class Radius:
         place = draw_below(total + self.tail, rng)
         if place < total:
             return self.low + int(np.searchsorted(cumulated, place, side="right"))
-        # given that it is not negative, a discrete Laplace variable is geometric: 0, 1, ...
-        law, step = DiscreteLaplace(self.scale), -1
-        while step < 0:
-            step = int(law.noise(1, rng)[0])
-        return self.low + len(self.weights) + step
-
-    def law(self, reach: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the radii up to `reach` with their probabilities; the rest is not listed."""
-        beyond = np.arange(1, max(math.ceil(reach) - self.low - len(self.weights) + 1, 0) + 1)
-        q = math.exp(-1.0 / self.scale)
-        mass = np.concatenate((self.weights, self.tail * (1.0 - q) * q ** (beyond - 1.0)))
-        total = float(self.weights.sum(dtype=np.float64)) + self.tail
-        return self.low + np.arange(len(mass), dtype=np.float64), mass / total
+        return self.low + len(self.weights) + int(geometric(self.scale, 1, rng)[0])
 
     def mean_of(self, power: int) -> float:
         """Return E R^power for power 1 or 2; the tail enters by moments of a geometric variable."""

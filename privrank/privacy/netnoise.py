@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from privrank.privacy.gaussian import integer_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum
-from privrank.privacy.samplers import LARGEST, Integers
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, geometric
+from privrank.privacy.samplers import LARGEST
 from privrank.privacy.sensitivity import Reach
 
 __all__ = [
@@ -57,20 +57,6 @@ _MOST_PROPOSED = 2**16
 
 _LARGEST_SCALE = 2.0**44
 """Beyond this the noise would fill most of the 64-bit integers to which sums are clipped."""
-
-
-def _geometric(law: DiscreteLaplace, size: int, rng: np.random.Generator | None) -> Integers:
-    """Return variables that are k or more with probability exp(-k / scale), k = 0, 1, 2, ...
-
-    Discrete Laplace variables given that they are not negative, as more than half of them are at
-    every scale: negative ones are drawn again before anything depends on them.
-    """
-    drawn = law.noise(size, rng)
-    while (below := drawn < 0).any():
-        fresh = law.noise(int(below.sum()), rng)
-        drawn = drawn.astype(np.promote_types(drawn.dtype, fresh.dtype))
-        drawn[below] = fresh
-    return drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +137,7 @@ class ZeroSumLaplace:
             if first.dtype != object and np.abs(first).max() >= LARGEST // m:
                 first = first.astype(object)  # Python integers, whose sum has room
             last = -first.sum(axis=1)
-            coin = _geometric(law, size, rng)
+            coin = geometric(self.scale, size, rng)
             kept = np.flatnonzero(coin >= np.abs(last))
             if len(kept):
                 return clipped_sum(values, np.append(first[kept[0]], last[kept[0]]))

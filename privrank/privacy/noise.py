@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,6 +28,7 @@ __all__ = [
     "DiscreteLaplace",
     "NoiseSource",
     "clipped_sum",
+    "conditioned",
     "draw_below",
     "draw_bit",
     "draw_cells",
@@ -37,6 +39,7 @@ __all__ = [
     "draw_rows",
     "draw_shuffles",
     "draw_uniforms",
+    "geometric",
     "secret_generator",
     "source_of",
 ]
@@ -235,19 +238,36 @@ class DiscreteGaussian:
         return out
 
 
+def conditioned(
+    law: DiscreteLaplace,
+    wanted: Callable[[samplers.Integers], NDArray[np.bool_]],
+    size: int,
+    rng: np.random.Generator | None,
+) -> samplers.Integers:
+    """Return variables given that they are `wanted`: others are drawn again before any is used."""
+    drawn = law.noise(size, rng)
+    while (again := np.flatnonzero(~wanted(drawn))).size:
+        fresh = law.noise(again.size, rng)
+        drawn = drawn.astype(np.promote_types(drawn.dtype, fresh.dtype))
+        drawn[again] = fresh
+    return drawn
+
+
+def geometric(scale: float, size: int, rng: np.random.Generator | None) -> samplers.Integers:
+    """Return variables that are k or more with probability exp(-k / scale), k = 0, 1, 2, ...
+
+    Discrete Laplace variables given that they are not negative, as more than half of them are at
+    every scale.
+    """
+    return conditioned(DiscreteLaplace(scale), lambda drawn: drawn >= 0, size, rng)
+
+
 def draw_nonzero(scale: float, size: int, rng: np.random.Generator | None) -> samplers.Integers:
     """Return discrete Laplace variables given that they are not 0: zeros are drawn again.
 
     The sign is a fair coin, independent of |k| - 1, which is geometric with ratio exp(-1 / scale).
     """
-    law, steps = DiscreteLaplace(scale), np.zeros(size, dtype=np.int64)
-    empty = np.arange(size)
-    while empty.size:
-        fresh = law.noise(empty.size, rng)
-        steps = steps.astype(np.promote_types(steps.dtype, fresh.dtype))
-        steps[empty] = fresh
-        empty = empty[fresh == 0]
-    return steps
+    return conditioned(DiscreteLaplace(scale), lambda drawn: drawn != 0, size, rng)
 
 
 def draw_cells(

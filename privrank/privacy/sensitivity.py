@@ -27,8 +27,6 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Literal
 
-from privrank.util.solvers import bracket
-
 __all__ = [
     "LOGISTIC",
     "Adjacency",
@@ -36,7 +34,6 @@ __all__ = [
     "RankingReach",
     "Reach",
     "objective_loss",
-    "objective_scale",
 ]
 
 Adjacency = Literal["outcome", "replace"]
@@ -396,29 +393,3 @@ def objective_loss(reach: Reach, lam: float, gamma: float, bounds: LossBounds = 
     if reach.adjacency == "outcome" or not bounds.logistic:
         return spent
     return min(spent, c * _row_loss(lam, gamma, reach.items))
-
-
-def objective_scale(
-    reach: Reach, gamma: float, epsilon: float, bounds: LossBounds = LOGISTIC
-) -> float:
-    """Return the smallest noise scale lam at which `gamma` is `epsilon`-private, inf if none.
-
-    Bisection on the decreasing map lam -> loss, keeping the private end, so that the returned
-    scale satisfies ``objective_loss(reach, lam, gamma, bounds) <= epsilon`` as computed.
-    """
-    if reach.adjacency == "outcome" and not bounds.answers_curve:
-        scale = reach.slope_l1(bounds.slope, bounds.reversal) / epsilon
-        return scale * (1 + 1e-12)
-    high = 4.0 * reach.rows * max(1.0, bounds.slope) / epsilon
-    for _ in range(200):
-        if objective_loss(reach, high, gamma, bounds) <= epsilon:
-            break
-        high *= 2.0
-    else:
-        return math.inf
-
-    def short(scale: float) -> bool:
-        return not (scale > 0 and objective_loss(reach, scale, gamma, bounds) <= epsilon)
-
-    _, high = bracket(short, 0.0, high, 5000, relative=1e-12)
-    return high * (1 + 1e-12)

@@ -31,12 +31,12 @@ from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.mechanisms.dependence import pair_moments, round_expected
 from privrank.plans import calibration
-from privrank.plans.calibration import plan_comparisons
+from privrank.plans.calibration import objective_scale, plan_comparisons
 from privrank.plans.choice import Choice
 from privrank.plans.dependence import FINE
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import Reach, objective_loss, objective_scale
+from privrank.privacy.sensitivity import Reach, objective_loss
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import Design, PairCounts
 

@@ -23,14 +23,13 @@ from privrank.encode.encoded import Encoded
 from privrank.mechanisms import objective, tallies
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans import calibration
-from privrank.plans.calibration import plan_comparisons
+from privrank.plans.calibration import objective_scale, plan_comparisons
 from privrank.plans.choice import Choice
 from privrank.privacy.sensitivity import (
     LOGISTIC,
     LossBounds,
     Reach,
     objective_loss,
-    objective_scale,
 )
 from privrank.release.survey import Design, PairCounts
 
