@@ -117,6 +117,14 @@ def table(parts: dict[str, dict[str, int]]) -> str:
     return "\n".join(["| code | lines | modules |", "| --- | --- | --- |", *rows])
 
 
+def stated(page: str) -> dict[str, tuple[int, int]]:
+    """Return lines and modules by row of the table in a page."""
+    rows = (line.strip("|").split("|") for line in page.splitlines() if line.startswith("| "))
+    cells = [[cell.strip().replace(",", "") for cell in row] for row in rows]
+    numbers = [row for row in cells if len(row) == 3 and all(cell.isdigit() for cell in row[1:])]
+    return {what: (int(lines), int(modules)) for what, lines, modules in numbers}
+
+
 def main() -> None:
     parts = counted(watches_of_all_fits())
     chain, *_ = parts.values()

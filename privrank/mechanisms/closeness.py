@@ -87,7 +87,7 @@ from privrank.mechanisms.permutation import (
 )
 from privrank.mechanisms.samples import completed_groups, one_row_each, tabulated
 from privrank.mechanisms.spend import Drawn, draw, released
-from privrank.plans.closeness import MOST_TABULATED, RELEASED_STEPS, second_number
+from privrank.plans.closeness import MOST_TABULATED, ONE_NUMBER, RELEASED_STEPS
 from privrank.plans.distances import DIAMETER, RankKernel
 from privrank.privacy.budget import Ledger
 from privrank.privacy.knorm import PermutohedronNoise
@@ -181,7 +181,7 @@ def release_comparison(
         name = PVALUE if asked.decision is None else DECISION
         values = {name: np.array([_outcome(asked, plan, found[:, 0], rng)])}
         if STATISTIC in plan.parts:
-            values[STATISTIC] = _effect(asked, plan, found[:, -1], rng)
+            values[STATISTIC] = _effect(plan, found[:, -1], rng)
         values |= draw_details(data, plan, rng)
         return Drawn(values, draw_permutation(len(sample.items), rng))
 
@@ -235,18 +235,15 @@ def _outcome(
     return round(p * RELEASED_STEPS)
 
 
-def _effect(
-    asked: Comparison, plan: Plan, distances: FloatArray, rng: np.random.Generator | None
-) -> IntArray:
+def _effect(plan: Plan, distances: FloatArray, rng: np.random.Generator | None) -> IntArray:
     """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
-    part, second = plan.parts[STATISTIC], second_number(asked)
-    numbers = [float(distances[0])]
-    if second == "mean":
-        numbers.append(float(distances[1:].mean()))
-    if second == "threshold":
+    part, numbers = plan.parts[STATISTIC], [float(distances[0])]
+    if THRESHOLD_LEVEL in plan.settings:
         assert isinstance(part.noise, DiscreteLaplace)
         level = plan.number(THRESHOLD_LEVEL) / 2.0
         numbers.append(null_threshold(distances, level, part.noise.scale * part.step))
+    elif part.sensitivity > ONE_NUMBER:
+        numbers.append(float(distances[1:].mean()))
     return draw(part, np.array([math.floor(number / part.step) for number in numbers]), rng)
 
 

@@ -67,7 +67,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.plans.closeness import check_deal
 from privrank.plans.distances import RankKernel
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
 
@@ -139,7 +138,6 @@ def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -
     counts = np.asarray(counts, dtype=np.int64)
     samples, kinds = counts.shape
     total = int(counts.sum())
-    check_deal(total)
     small = total * permutations <= _FEW or total <= _PER_KIND * kinds
     if total <= LARGEST_SHUFFLE and small:
         return _shuffled_tables(counts, permutations, rng)

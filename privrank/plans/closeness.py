@@ -25,6 +25,7 @@ __all__ = [
     "LARGEST_GRAM",
     "MOST",
     "MOST_TABULATED",
+    "ONE_NUMBER",
     "RELEASED_STEPS",
     "check_deal",
     "check_extra",
@@ -34,7 +35,6 @@ __all__ = [
     "noise_scale",
     "plan_comparison",
     "plan_details",
-    "second_number",
     "smoothing_scale",
 ]
 
@@ -63,6 +63,9 @@ LARGEST_DEAL = 10**9
 
 EFFECT_GRID = 1024
 """Lattice steps of a released effect within its sensitivity; two more allow for rounding."""
+
+ONE_NUMBER = EFFECT_GRID + 2
+"""How far one unit moves each number of an effect, in lattice steps."""
 
 FEWEST, MOST = 19, 100_000
 """Re-labellings that a test may have."""
@@ -272,7 +275,7 @@ def plan_comparison(
         settings["level"] = alpha
     if wanted:
         parts[STATISTIC] = _effect_plan(asked, shares[STATISTIC])
-        if second_number(asked) == "threshold":
+        if _second(asked) == "threshold":
             settings[THRESHOLD_LEVEL] = alpha
     if details_items:
         parts |= plan_details(sample, shares[DETAILS], details_items)
@@ -305,7 +308,7 @@ def check_scale(release: Release, asked: Comparison) -> None:
         raise ValueError("release must have the noise of its statistic.")
 
 
-def second_number(asked: Comparison) -> str | None:
+def _second(asked: Comparison) -> str | None:
     """Name the number that is released beside a distance: a mean, a threshold, or none."""
     if asked.distance is None or not asked.distance.exact:
         return None
@@ -314,7 +317,7 @@ def second_number(asked: Comparison) -> str | None:
 
 def _effect_plan(asked: Comparison, epsilon: float) -> PartPlan:
     assert asked.effect is not None
-    numbers = 1 if second_number(asked) is None else 2
-    sensitivity = numbers * (EFFECT_GRID + 2)
+    numbers = 1 if _second(asked) is None else 2
+    sensitivity = numbers * ONE_NUMBER
     noise = DiscreteLaplace.calibrate(sensitivity, epsilon)
     return PartPlan(noise, sensitivity, epsilon, asked.effect / EFFECT_GRID)

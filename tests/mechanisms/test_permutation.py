@@ -18,7 +18,7 @@ from privrank.mechanisms.permutation import (
     permuted_statistics,
     total_variation,
 )
-from privrank.plans.closeness import LARGEST_DEAL, LARGEST_GRAM, check_gram
+from privrank.plans.closeness import LARGEST_DEAL, LARGEST_GRAM, check_deal, check_gram
 from privrank.plans.distances import DIAMETER, chi_square_sensitivity, mean_sensitivity
 from privrank.privacy import noise
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
@@ -140,7 +140,8 @@ def test_many_respondents_are_dealt_with_the_right_moments():
 
 def test_no_more_respondents_than_can_be_dealt():
     with pytest.raises(ValueError, match="at most 999,999,999 units"):
-        deal(np.array([[LARGEST_DEAL, 0], [0, 1]]), 1, None)
+        check_deal(LARGEST_DEAL + 1)
+    check_deal(LARGEST_DEAL - 1)
 
 
 def test_batches_do_not_change_the_statistics(monkeypatch):
