@@ -7,12 +7,13 @@ choices use that multinomial counts are independent Poisson(n / k) counts, given
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.distributions import kendall
-from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulls import Null, Order, null_of
 
 __all__ = [
     "binomial",
@@ -22,6 +23,7 @@ __all__ = [
     "distance_step",
     "largest_count",
     "pair_squares",
+    "pair_squares_null",
     "uniform_excess",
 ]
 
@@ -182,6 +184,20 @@ def pair_squares(n: int, d: int) -> Null | None:
     found = np.roll(irfft(rfft(lattice) ** d, points), -(low % points))[: high - low + 1]
     kept = np.flatnonzero(found > 2**-52 * found.max())  # the rest is nothing, or roundoff
     return Null((low + kept) * unit + d * odd, found[kept] / found[kept].sum())
+
+
+def pair_squares_null(n: int, d: int, draws: int) -> Null:
+    """Return the distribution of `pair_squares`, or so many Monte Carlo draws where it is None."""
+    known = partial(pair_squares, n, d)
+    return null_of("pair squares", (n, d), _square, partial(_signs, n, d), draws, exact=known)
+
+
+def _square(sums: IntArray, order: Order) -> int:
+    return int(sums @ sums)
+
+
+def _signs(n: int, d: int, rng: np.random.Generator) -> IntArray:
+    return 2 * rng.binomial(n, 0.5, d) - n
 
 
 def _one_square(n: int, d: int) -> tuple[IntArray, FloatArray]:

@@ -5,14 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.util.arrays import orders_of
+from privrank.util.arrays import orders_of, own
 
-__all__ = ["NullModel", "Probabilities", "is_uniform", "uniform"]
+__all__ = [
+    "NullModel",
+    "Probabilities",
+    "is_uniform",
+    "multinomial",
+    "sorted_multinomial",
+    "uniform",
+]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 Probabilities = tuple[float, ...]
 
@@ -25,6 +37,29 @@ def uniform(k: int) -> Probabilities:
 def is_uniform(p: Probabilities) -> bool:
     """Tell whether all probabilities are equal."""
     return min(p) == max(p)
+
+
+def multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
+    """Return counts of n choices with probabilities p, brought to the sum numpy's sampler needs."""
+    return rng.multinomial(n, _normalised(p))
+
+
+@lru_cache(maxsize=16)
+def _normalised(p: Probabilities) -> FloatArray:
+    return np.asarray(own(np.asarray(p, dtype=np.float64) / math.fsum(p), np.float64))
+
+
+def sorted_multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
+    """Return counts of n choices, the same up to their order for every order of p."""
+    places, ascending = _ascending(p)
+    counts = np.empty(len(p), dtype=np.int64)
+    counts[places] = multinomial(n, ascending, rng)
+    return counts
+
+
+@lru_cache(maxsize=16)
+def _ascending(p: Probabilities) -> tuple[IntArray, Probabilities]:
+    return np.argsort(p, kind="stable"), tuple(sorted(p))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,17 @@ from numpy.typing import NDArray
 
 from privrank.encode.ranks import count_orders
 from privrank.hypotheses import exact
-from privrank.hypotheses.nullmodel import Probabilities, is_uniform, uniform
+from privrank.hypotheses.nullmodel import (
+    Probabilities,
+    is_uniform,
+    multinomial,
+    sorted_multinomial,
+    uniform,
+)
 from privrank.hypotheses.nulls import Null, Order, Sample, Value, null_of
 from privrank.hypotheses.nulltables import fingerprint
 from privrank.hypotheses.statistic import Statistic
-from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, impossible, multinomial, omnibus
+from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, impossible, omnibus
 from privrank.util.arrays import own, signs_of_orders
 
 __all__ = [
@@ -328,7 +334,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     cells, ruled_out = _Expected(n, p), 0.0 in p
     values: tuple[Value, ...] = (cells.excess_value, cells.cellwise_value)
     kind, sensitivity = "choices", GRID
-    sample: Sample = partial(_sorted_multinomial, n, p)
+    sample: Sample = partial(sorted_multinomial, n, p)
     sizes: tuple[int, ...] = (n, len(p), fingerprint(sorted(p)))
     if rankings:
         kind, sensitivity = "rankings", GRID + ALLOWANCE
@@ -346,19 +352,6 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     found = omnibus(name, label, sizes, tuple(parts), sample, sensitivity, xi)
     apart = ruled_out and not counted
     return replace(found, impossible=partial(impossible, p=p)) if apart else found
-
-
-def _sorted_multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
-    """Return counts of n choices, the same up to their order for every order of p."""
-    places, ascending = _ascending(p)
-    counts = np.empty(len(p), dtype=np.int64)
-    counts[places] = multinomial(n, ascending, rng)
-    return counts
-
-
-@lru_cache(maxsize=16)
-def _ascending(p: Probabilities) -> tuple[IntArray, Probabilities]:
-    return np.argsort(p, kind="stable"), tuple(sorted(p))
 
 
 def of_ranks(counted: Statistic) -> Statistic:

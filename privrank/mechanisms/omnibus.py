@@ -17,10 +17,9 @@ from privrank.hypotheses.quantiles import noisy_quantile
 from privrank.hypotheses.statistic import Statistic
 from privrank.util.arrays import own
 
-__all__ = ["ALLOWANCE", "GRID", "Part", "QUANTILE_DRAWS", "impossible", "multinomial", "omnibus"]
+__all__ = ["ALLOWANCE", "GRID", "Part", "QUANTILE_DRAWS", "impossible", "omnibus"]
 
 IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 GRID = 1024
 """Lattice steps of a statistic within its sensitivity."""
@@ -180,13 +179,3 @@ def impossible(counts: IntArray, p: Probabilities) -> int:
     noise Z > 0 rejects by itself; with noise Z is one part of an omnibus.
     """
     return int(counts[np.asarray(p) == 0.0].sum())
-
-
-def multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
-    """Return counts of n choices with probabilities p, brought to the sum numpy's sampler needs."""
-    return rng.multinomial(n, _normalised(p))
-
-
-@lru_cache(maxsize=16)
-def _normalised(p: Probabilities) -> FloatArray:
-    return np.asarray(own(np.asarray(p, dtype=np.float64) / math.fsum(p), np.float64))

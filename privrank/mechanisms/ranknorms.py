@@ -43,7 +43,6 @@ __all__ = [
     "of_orders",
     "of_rankings",
     "pair_norm",
-    "pair_squares_null",
     "pair_sums",
     "plain_norm",
     "residual_norm",
@@ -180,7 +179,8 @@ def pair_norm(n: int, m: int) -> Statistic:
 
 
 def _pair_norm(ranks: IntArray, order: Order) -> int:
-    return _root(_square(pair_sums(ranks, order), order), len(order) // 2)
+    sums = pair_sums(ranks, order)
+    return _root(int(sums @ sums), len(order) // 2)
 
 
 def _root(square: int, d: int) -> int:
@@ -191,21 +191,7 @@ def _pair_norm_null(n: int, d: int, draws: int) -> Null:
     def roots(squares: IntArray) -> IntArray:
         return np.array([_root(square, d) for square in squares.tolist()], dtype=np.int64)
 
-    return pair_squares_null(n, d, draws).mapped(roots)
-
-
-def pair_squares_null(n: int, d: int, draws: int) -> Null:
-    """Return the null distribution of sum_p S_p^2, exact up to 2^22 lattice points within reach."""
-    known = partial(exact.pair_squares, n, d)
-    return null_of("pair squares", (n, d), _square, partial(_signs, n, d), draws, exact=known)
-
-
-def _square(sums: IntArray, order: Order) -> int:
-    return int(sums @ sums)
-
-
-def _signs(n: int, d: int, rng: np.random.Generator) -> IntArray:
-    return 2 * rng.binomial(n, 0.5, d) - n
+    return exact.pair_squares_null(n, d, draws).mapped(roots)
 
 
 def sees_everything(n: int, m: int) -> bool:

@@ -30,11 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.interval import least_mean
-from privrank.hypotheses.nullmodel import uniform
+from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import Order, null_of
 from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
 from privrank.mechanisms.categories import excess
-from privrank.mechanisms.omnibus import multinomial
 from privrank.privacy.noise import draw_bit, draw_uniforms
 from privrank.release.names import DECISION
 from privrank.release.plan import Plan

@@ -39,7 +39,7 @@ from privrank.hypotheses import exact
 from privrank.hypotheses.nulls import Null, Order
 from privrank.hypotheses.nulltables import FULL
 from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.mechanisms.ranknorms import pair_squares_null, pair_sums
+from privrank.mechanisms.ranknorms import pair_sums
 from privrank.privacy.noise import DiscreteLaplace
 
 __all__ = [
@@ -87,7 +87,8 @@ def _squares(ranks: IntArray, order: Order, odd: int, unit: int) -> int:
 
 
 def _squares_null(n: int, d: int, unit: int, draws: int) -> Null:
-    return pair_squares_null(n, d, draws).mapped(lambda squares: (squares - d * (n % 2)) // unit)
+    found = exact.pair_squares_null(n, d, draws)
+    return found.mapped(lambda squares: (squares - d * (n % 2)) // unit)
 
 
 def two_rankings(m: int) -> Statistic:
