@@ -9,18 +9,8 @@ rankings that place u before v, and q the cap on queries.
 - Algorithm 1, KwikSort that asks for noisy w as it goes: ``method="kwiksort"``.
 - The exponential mechanism of Table 2: ``method="exponential"``.
 
-**Errata.**
-
-- Corollaries 6 and 7 ask all queries with Lap(q / (epsilon n)), which is all of epsilon, and spend
-  another half of it on the fallback: 1.5 epsilon together. Here the two share epsilon.
-- Algorithm 1 passes its counter by value to both recursive calls, so that the second does not see
-  what the first has asked, and the cap does not hold. It has to be one counter, and to end the
-  whole recursion.
-- The proof of Theorem 5 exchanges the losses with and without the event of more than q queries.
-- Theorem 11: q >= 10 m log(m / zeta) makes a failure as rare as zeta / m, not zeta / m^4.
-  :func:`query_cap` is smaller, and proved for every tournament.
-- Section 3.1: Lap(D / (epsilon n)) is enough, where Lap(m^2 / (epsilon n)) is printed.
-- Table 2: the exponential mechanism takes O(2^m m + n m^2), over subsets of items, not O(m! n).
+What is wrong in the paper, and corrected here, is told in docs/papers/agkm22.md. The cap q is that
+of :func:`privrank.plans.sorting.query_cap`.
 
 **Privacy.** A unit has L steps on each pair. Replacing it moves each count n L w_uv by at most L
 and the score of any one order by at most L D
@@ -44,15 +34,7 @@ Reference: https://arxiv.org/abs/2112.14652.
 **Yan, Li and Liu (2020)**, LDP-KwikSort, compare with a central DP-KwikSort. Corrected it is
 ``method="kwiksort-hay"``: KwikSort with a noisy count C_uv for each comparison, at most q of them;
 lists that are not divided when q is used up are left in the random order of the pivots (Hay,
-Elagina and Miklau, 2017). Its errata:
-
-- DP-KwikSort adds Lap((m - 1) log m / epsilon) to C_uv - C_vu. Replacing a ranking moves that
-  difference by 2: the noise is half of what is needed. Here it is added to C_uv, which moves by 1.
-- Their budget is for (m - 1) log m comparisons, but nothing stops the sort there. It is exceeded
-  with probability .11 at m = 10 and .37 at m = 100 for the binary logarithm, nearly always for the
-  natural one. Here the sort stops.
-- Section 2.1: KwikSort is a 2-approximation; 11/7 is the ratio of the better of KwikSort and a
-  random input ranking.
+Elagina and Miklau, 2017). What is wrong in the paper is told in docs/papers/yll20.md.
 
 *Privacy.* As for Algorithm 1: at most q counts are asked for on any data, each moved by at most L
 when a unit is replaced, so discrete Laplace noise of scale q L / epsilon makes the transcript

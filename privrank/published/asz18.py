@@ -6,19 +6,7 @@ reached by ``method=`` alone. ``"paninski"`` is the statistic of Algorithm 4 wit
 (identity), 2 (closeness) and 3 (two categories). Notation: M_x counts, S total variation distance
 of the shares, sigma(x) = 1 / (1 + e^-x); their alpha is the `tolerance` here, a distance.
 
-Errata:
-
-- A bit sigma(epsilon Z) is no test of a level: its type I error is up to .37 at tolerance .2 even
-  with the exact gap in the mean in place of c alpha^2 min(...), whose c the paper leaves open and
-  which is not constant (.62 to 1.73). P(T + Laplace > t) errs less often on both sides.
-- Lemma 20 (closeness): the sensitivity is 4 n / (n + 1), not 14, so that Algorithm 2 as printed
-  spends 2 / 7 of its epsilon; here it has the tight one. Poisson sample sizes are not needed.
-- Lemma 5: (epsilon + delta)-privacy implies (epsilon, delta)-privacy, but the converse holds for
-  one bit of constant error and up to a constant only.
-- The dense closeness bound 1 / (alpha^2 epsilon) is due to chi-square: the total variation distance
-  has the sensitivity 1 / n and gives 1 / (alpha epsilon).
-- Paninski: at total variation distance alpha the gap in the mean is about 4 n^2 alpha^2 / k and the
-  null variance tends to 2 n^2 / k, not n^2 / k.
+What is wrong in the paper, and corrected here, is told in docs/papers/asz18.md.
 """
 
 from __future__ import annotations

@@ -7,23 +7,8 @@ Algorithm 4, ``"mallows"`` the MA of their experiments made two-sided, and ``"tr
 disjoint random pairs of items, S_p the sum of the n signs of pair p, Y = sum_p S_p^2 / n; their
 delta is the level `alpha`, and mu = tanh(m theta / 16) the bias of a pair m / 8 places apart.
 
-Errata:
-
-- TRUNC is not private at any constants of their Theorem 6 (losses of 3.7 at epsilon 1 and m = 4, of
-  1.45 at epsilon 1/3 and m = 500, by enumeration): a neighbour moves Y by up to
-  (4 / n) sum_p |S_p|, which the check on the signed sum (lines 2-4, 10) does not bound. Its lines
-  15-16 are inverted (type I error .95 as printed), and p is negative where Y < d.
-- BUNIF without a coin is not private: neighbours have j / B and (j + 1) / B, so 0 and 1 / B among
-  them, an infinite loss. With a coin it takes 97 buckets at epsilon 1/3, not 3.
-- UNIF's threshold needs 2 log(1 / delta) more to be a level, and is very conservative at .05 (type
-  I error .0016 at m = 100): tests here use the exact null distribution.
-- phi at a fixed distance from uniformity is 1 - Theta(m^(-3/2)), not 1 - Theta(1 / m): the number
-  of rankings that UNIF needs does not fall with m, and 2SAMP's condition means a distance that
-  tends to 1 exponentially fast in m; it cannot hold for m <= 46 at level .05.
-- Power 1 with two rankings of 10,000 items at phi = 1 - 2e-5 is impossible for any test (the best
-  has .06); 2SAMP reaches it at 1 - phi = 1.5e-4.
-
-The proofs of what is released here stand beside each statistic and each bit.
+What is wrong in the paper, and corrected here, is told in docs/papers/bfz21.md. The proofs of what
+is released here stand beside each statistic and each bit.
 """
 
 from __future__ import annotations
