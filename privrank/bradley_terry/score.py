@@ -31,7 +31,6 @@ from privrank.bradley_terry.linear import (
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import LOGIT
-from privrank.hypotheses.publicnoise import equivalent_variance
 from privrank.privacy.netnoise import NetLaw
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.connected import parts_of
@@ -44,6 +43,7 @@ from privrank.release.names import (
     WINS,
     WORTHS,
 )
+from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import own

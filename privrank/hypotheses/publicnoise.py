@@ -31,7 +31,6 @@ __all__ = [
     "body_scale",
     "cube_half_width",
     "cube_radii",
-    "equivalent_variance",
     "half_width",
     "radii_up_to",
     "simulated",
@@ -62,17 +61,6 @@ def simulated(
     radii, mass = cube_radii(law)
     radius = radii[np.searchsorted(mass.cumsum()[:-1], rng.random(size[0]))]
     return np.rint(rng.uniform(-0.5, 0.5, size) * (2.0 * radius[:, None] + 1.0))
-
-
-def equivalent_variance(law: NetLaw, items: int) -> float:
-    """Return the variance of independent noise with differences like those of a distribution.
-
-    Differences within vectors that sum to 0 vary like those of independent numbers of m / (m - 1)
-    their variance.
-    """
-    if isinstance(law, DiscreteLaplace | DiscreteGaussian):
-        return law.variance
-    return law.variance * items / (items - 1)
 
 
 def body_scale(law: BodyLaw) -> float:

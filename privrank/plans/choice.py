@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from privrank.distributions.links import LOGIT, Link
-from privrank.hypotheses.publicnoise import equivalent_variance
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
 from privrank.privacy.sensitivity import Reach
 from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS
+from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
 
 __all__ = [
     "BALANCED",
     "DEFAULT_SHARES",
-    "LAW_NAMES",
     "LEAST_RIDGE",
     "OUTPUT",
     "Choice",
@@ -42,15 +41,6 @@ DEFAULT_SHARES = {
 
 BALANCED = (PAIR_COUNTS, GROUP_ANSWERS)
 """Side releases whose shares are chosen so that they and the net wins err least together."""
-
-
-LAW_NAMES: dict[NoiseName, str] = {
-    "laplace": "discrete Laplace",
-    "gaussian": "discrete Gaussian",
-    "zero-sum-laplace": "zero-sum Laplace",
-    "permutohedron": "permutohedron",
-}
-"""The distributions of net wins, in the words of a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +90,7 @@ def noise_choices(
     Given the guarantee of a fit and the share of epsilon that goes to the net wins.
     """
     found = []
-    for name in LAW_NAMES:
+    for name in get_args(NoiseName):
         if reach.items > MOST_ITEMS.get(name, reach.items) or (name == "gaussian" and delta == 0):
             continue
         whole = epsilon if name == "gaussian" else pure_epsilon(epsilon, delta)

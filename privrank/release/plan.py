@@ -9,7 +9,7 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
-__all__ = ["QUIET", "Noise", "PartPlan", "Plan", "Setting"]
+__all__ = ["equivalent_variance", "QUIET", "Noise", "PartPlan", "Plan", "Setting"]
 
 Noise = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise | ZeroSumLaplace
 
@@ -17,6 +17,17 @@ Setting = float | str | bool
 
 QUIET = DiscreteLaplace(0.0)
 """No noise."""
+
+
+def equivalent_variance(law: Noise, items: int) -> float:
+    """Return the variance of independent noise with differences like those of a distribution.
+
+    Differences within vectors that sum to 0 vary like those of independent numbers of m / (m - 1)
+    their variance.
+    """
+    if isinstance(law, PermutohedronNoise | ZeroSumLaplace):
+        return law.variance * items / (items - 1)
+    return law.variance
 
 
 @dataclass(frozen=True, slots=True)

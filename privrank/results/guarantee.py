@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from privrank.bradley_terry.dependence import effect_error
 from privrank.bradley_terry.inference import by_scores
 from privrank.distributions.links import BUILT_IN, LOGIT
-from privrank.plans.choice import LAW_NAMES, deviation, noise_choices
+from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -189,7 +189,7 @@ def _choice_notes(release: Release) -> list[str]:
         part.epsilon / math.fsum(each.epsilon for each in release.parts.values()),
     )
     noises = noise_choices(release.design.reach, release.epsilon, release.delta, share)
-    others = {str(LAW_NAMES[noise.name]): deviation(noise, m) for noise in noises}
+    others = {law_name(noise.law): deviation(noise, m) for noise in noises}
     name = law_name(part.law)
     own = others.pop(name, math.sqrt(part.noise_variance))
     other = min(others, key=lambda law: others[law], default=None)

@@ -7,6 +7,7 @@ and puts a net v into another. The loss of each law is computed here from its ow
 import itertools
 import math
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,10 @@ from scipy.special import logsumexp
 
 import privrank as pr
 from privrank.hypotheses.publicnoise import radii_up_to
-from privrank.plans.choice import LAW_NAMES
 from privrank.privacy import netnoise
 from privrank.privacy.gaussian import integer_delta
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, net_noise
+from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
 from privrank.privacy.sensitivity import Reach
 
 DELTA = 1e-6
@@ -103,7 +103,7 @@ def check_moves(epsilons=EPSILONS, grid=GRID):
     for reach in grid:
         nets = extreme_nets(reach)
         longest = max(np.linalg.norm(nets, axis=1))
-        for name, epsilon in itertools.product(LAW_NAMES, epsilons):
+        for name, epsilon in itertools.product(get_args(NoiseName), epsilons):
             if reach.items > MOST_ITEMS.get(name, reach.items):
                 continue
             noise = net_noise(reach, name, epsilon, DELTA if name == "gaussian" else 0.0)
@@ -176,7 +176,7 @@ def test_the_grid_catches_a_calibration_by_the_whole_bound(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
-@pytest.mark.parametrize("name", LAW_NAMES)
+@pytest.mark.parametrize("name", get_args(NoiseName))
 def test_a_model_with_groups_has_such_noise(name):
     pairs = list(itertools.combinations("abc", 2)) * 8
     frame = pd.DataFrame(pairs, columns=["item1", "item2"])

@@ -13,7 +13,7 @@ from privrank.hypotheses.publicnoise import cube_radii, simulated
 from privrank.hypotheses.tails import noisy_tail
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import LAW_NAMES, Choice, deviation, noise_choices
+from privrank.plans.choice import Choice, deviation, noise_choices
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import (
@@ -27,6 +27,12 @@ from privrank.privacy.sensitivity import Reach
 from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()
+LAW_NAMES = {
+    "laplace": "discrete Laplace",
+    "gaussian": "discrete Gaussian",
+    "zero-sum-laplace": "zero-sum Laplace",
+    "permutohedron": "permutohedron",
+}
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
