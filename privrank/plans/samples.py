@@ -165,6 +165,13 @@ def least_bias(
     ------
     ValueError
         Where no bias below 1, or not that of `tolerance`, gives a private test of the level.
+
+    Notes
+    -----
+    **Privacy.** With s = mu^2 (n - 1) / 16 the probability p of the ramp changes by at most
+    2 (sqrt((1 + 2 s) / n) - 1 / n) / s between neighbours, which falls in s. At the least s it is
+    at most (e^epsilon - 1) alpha / (2 (1 - alpha)), so that the loss is at most epsilon there and
+    at every larger bias.
     """
     d = m // 2
     s = max(
