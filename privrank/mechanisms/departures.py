@@ -28,8 +28,8 @@ group g. Then mu moves by d / N, the sum of g by (1 - w_g) d and that of every o
   one (b, z) and all others (c, y), where the first becomes (a, y) and the second (c, z).
 
 **Omnibus.** The value max_j (T_j / Delta_j - q_j) of statistics T_j moves by at most 1 where the
-q_j are public: each term does. `quantiles` makes terms comparable: q_j is what the noisy T_j of a
-public reference distribution exceeds with a stated probability. Any q_j give a valid test.
+q_j are public: each term does. `hypotheses.quantiles` makes terms comparable: q_j is what the noisy
+T_j of a public reference distribution exceeds with a stated probability. Any q_j give a valid test.
 
 **Reference distributions**, which are public, make the parts of an omnibus comparable. They are
 draws of the parts where all groups choose, or rank, uniformly. They depend on the sizes of the
@@ -40,27 +40,22 @@ shared by the parts, never whether a test is valid.
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.hypotheses.nulltables import public_generator, uniform_rankings
-from privrank.hypotheses.quantiles import noisy_quantile
+from privrank.hypotheses.quantiles import choice_tables, ranking_tables
 from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_products
 from privrank.plans.closeness import MOST_TABULATED
 from privrank.plans.distances import DIAMETER, RankKernel
-from privrank.util.arrays import orders_of
 
 __all__ = [
     "cell_parts",
     "choice_parts",
     "kernel_departures",
-    "levels",
     "omnibus_values",
     "parts_of_departures",
-    "quantiles",
     "ranking_parts",
     "share_departures",
 ]
@@ -69,23 +64,11 @@ IntArray = NDArray[np.int64]
 TableArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 
-_WHOLE, _EACH = 0.035, 0.05
-"""Levels of the sum, and of all departures together; valid whatever they add up to."""
-
 _CELLS = 2**19
 """Cells of tables looked at a time."""
 
 _TABULATED = 2**18
 """Counts up to which expected deviations are tabulated; beyond they grow like the root."""
-
-_DRAWS = 1_000
-"""Draws of a reference distribution, unless re-labellings would have too many cells."""
-
-_WORK = 2**25
-"""Cells of tables up to which re-labellings are drawn, though never fewer than a tenth of them."""
-
-_HELD = 2**24
-"""Cells of tables, or inner products of groups, held at a time."""
 
 
 def share_departures(tables: TableArray) -> FloatArray:
@@ -255,26 +238,6 @@ def _expected_table(size: int, total: int) -> FloatArray:
     return np.asarray(limited)
 
 
-def levels(groups: int, parts: int) -> tuple[float, ...]:
-    """Return the levels at which parts enter an omnibus: of `cell_parts`, else of departures."""
-    if parts == 2:
-        return 0.025, 0.025
-    if parts == 1 + groups:
-        return _WHOLE, *[_EACH / groups] * groups
-    return 0.02, *[0.015 / groups] * (2 * groups)
-
-
-def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
-    """Return the public q_j of an omnibus from draws of its parts, for noise of this scale.
-
-    q_j is what part j with its noise exceeds with the probability that `levels` has for it, under
-    a reference distribution.
-    """
-    each = levels(groups, reference.shape[1])
-    pairs = zip(reference.T, each, strict=True)
-    return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
-
-
 def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
     """Return max_j (T_j - q_j) by table; its sensitivity is 1 (see the module's description)."""
     return np.asarray((parts - public).max(axis=1))
@@ -283,10 +246,8 @@ def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)
 def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
     """Return draws of `cell_parts`, or of the departures, of groups that choose uniformly."""
-    rng = public_generator("closeness of choices", k, *sizes)
     found = []
-    for number in _blocks(_DRAWS, len(sizes) * k):
-        tables = _multinomial(rng, sizes, k, number)
+    for tables in choice_tables(sizes, k):
         if cells:
             found.append(cell_parts(tables))
         else:
@@ -296,46 +257,12 @@ def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatArray:
-    """Return draws of the departures of groups that rank m items uniformly.
-
-    With more than six items, re-labellings of one public sample: its kernel matrix is found once.
-    """
-    rng = public_generator("closeness of rankings", m, *sizes)
-    total, groups, draws = sum(sizes), len(sizes), _DRAWS
-    if m <= MOST_TABULATED:
-        kinds, ranks = math.factorial(m), orders_of(m)
-        drawn = partial(_multinomial, rng, sizes, kinds)
-    else:
-        kinds, ranks = total, uniform_rankings(rng, total, m)
-        draws = min(_DRAWS, max(_WORK // (groups * total), _DRAWS // 10))
-        drawn = partial(_relabelled, rng, sizes)
-    blocks, gram = _blocks(draws, groups * max(groups, kinds)), gram_blocks(ranks, kernel)
+    """Return draws of the departures of groups that rank m items uniformly."""
+    ranks, blocks = ranking_tables(sizes, m, m <= MOST_TABULATED)
+    gram = gram_blocks(ranks, kernel)
     held = gram if len(blocks) == 1 else list(gram)
-    departures = np.concatenate([kernel_departures(drawn(number), held) for number in blocks])
+    departures = np.concatenate([kernel_departures(tables(), held) for tables in blocks])
     return _kept(parts_of_departures(departures, np.array(sizes), DIAMETER[kernel]))
-
-
-def _blocks(draws: int, cells: int) -> list[int]:
-    """Return how many draws of so many cells each are held at a time."""
-    step = max(1, _HELD // cells)
-    return [min(step, draws - start) for start in range(0, draws, step)]
-
-
-def _multinomial(
-    rng: np.random.Generator, sizes: tuple[int, ...], k: int, draws: int
-) -> TableArray:
-    cells = np.full(k, 1.0 / k)
-    tables = np.empty((draws, len(sizes), k), dtype=np.int32)
-    for g, size in enumerate(sizes):
-        tables[:, g] = rng.multinomial(size, cells, draws)
-    return tables
-
-
-def _relabelled(rng: np.random.Generator, sizes: tuple[int, ...], draws: int) -> TableArray:
-    """Return tables in which each unit is a kind of its own, dealt to the groups at random."""
-    label = np.repeat(np.arange(len(sizes)), sizes)
-    labels = rng.permuted(np.tile(label, (draws, 1)), axis=1)
-    return np.stack([labels == g for g in range(len(sizes))], axis=1).astype(np.int32)
 
 
 def _kept(parts: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank.closeness import compare
+from privrank.hypotheses.quantiles import quantiles
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import gram_blocks, kernel_distance, swapped, total_variation
 from privrank.plans.distances import DIAMETER, PAIR_FACTOR
@@ -90,7 +91,7 @@ def test_the_omnibus_moves_by_2():
     asked = compare("auto", sample("choices", k, n), 0.05)
     assert asked.form == "cells" and asked.sensitivity == PAIR_FACTOR
     drawn = departures.choice_parts((n, n), k, cells=True)
-    public = departures.quantiles(drawn, 2, 1.0)
+    public = quantiles(drawn, 2, 1.0)
 
     def statistic(tables):
         return departures.omnibus_values(departures.cell_parts(tables), public)
