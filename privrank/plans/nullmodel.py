@@ -76,8 +76,8 @@ _REMEDIES = {
         "ties": "declare that it may be so with PrivateRankAggregation(..., ties=True), which "
         "counts half a vote for each order of two tied items",
         "gaps": "say what it means to be left out with PrivateRankAggregation(..., "
-        "missing='bottom'), to be below the listed items, or missing='half', not to be known, "
-        "which counts half a vote for each order of a pair",
+        "missing='bottom'), to be below the listed items, or missing='half', that the place is not "
+        "known, which counts half a vote for each order of a pair",
     },
 }
 
