@@ -12,7 +12,6 @@ import numpy as np
 from privrank.consensus.intervals import Target
 from privrank.consensus.statements import statements_of
 from privrank.encode.encoded import EncodedSample
-from privrank.encode.ranks import Missing
 from privrank.encode.samples import encode_rankings, sample_of_formula
 from privrank.local.estimates import release_consensus
 from privrank.local.releases import check_tally
@@ -26,6 +25,7 @@ from privrank.plans.aggregation import (
     cautions,
     plan_aggregation,
 )
+from privrank.plans.nullmodel import Missing
 from privrank.plans.sorting import plan_sort
 from privrank.published import agkm22
 from privrank.release.kept import kept
@@ -167,7 +167,8 @@ class PrivateRankAggregation:
         -------
         PrivateRankAggregation
         """
-        encoded = sample_of_formula(formula, data, arguments, ties, missing, "consensus")
+        arguments |= {"ties": ties, "missing": missing}
+        encoded = sample_of_formula(formula, data, arguments, "consensus")
         if encoded.sample.kind != "rankings":
             raise ValueError(
                 f"formula must name at least two item columns on its left, got {formula!r}: write "

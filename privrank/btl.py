@@ -13,7 +13,6 @@ from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.encode.frames import UNSTATED
 from privrank.local import comparisons
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
@@ -27,6 +26,7 @@ from privrank.results.btl import BTLResult
 from privrank.results.fitwarnings import fit_warnings, warn_of
 from privrank.results.ledger import Budget
 from privrank.util.checks import (
+    UNSTATED,
     check_alpha,
     check_choice,
     check_delta,

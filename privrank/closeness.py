@@ -15,7 +15,6 @@ from privrank.encode.groups import (
     encode_samples,
     groups_of_formula,
 )
-from privrank.encode.ranks import Gaps, Ties
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import public_quantiles, release_comparison
 from privrank.plans.closeness import (
@@ -27,6 +26,7 @@ from privrank.plans.closeness import (
     plan_comparison,
 )
 from privrank.plans.distances import Method, chi_square_of, distance_of, of_pairs
+from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18, ks23
 from privrank.release.kept import kept
 from privrank.release.release import Release, check_release

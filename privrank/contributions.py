@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, open_comparisons
-from privrank.encode.frames import UNSTATED, declared_items
+from privrank.encode.frames import declared_items
 from privrank.mechanisms.tallies import release_activity
 from privrank.plans.contributions import Activity, plan_activity, planned_fits
 from privrank.release.names import ACTIVITY
@@ -16,6 +16,7 @@ from privrank.release.survey import Design
 from privrank.results.contributions import ContributionTradeoff
 from privrank.results.ledger import Budget
 from privrank.util.checks import (
+    UNSTATED,
     as_list,
     as_numbers,
     check_count,

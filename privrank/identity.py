@@ -13,7 +13,6 @@ import numpy as np
 from privrank.closeness import ClosenessTest
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.groups import against_answers
-from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     encode_counts,
     encode_data,
@@ -27,7 +26,7 @@ from privrank.mechanisms import categories, mallows
 from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation
 from privrank.mechanisms.omnibus import impossible as count_impossible
 from privrank.mechanisms.samples import release_sample
-from privrank.plans.nullmodel import null_categories, read_null
+from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
 from privrank.published import asz18
 from privrank.release.kept import kept

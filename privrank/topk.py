@@ -13,7 +13,6 @@ from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.encode.frames import UNSTATED
 from privrank.local import comparisons
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
@@ -28,6 +27,7 @@ from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util.arrays import own
 from privrank.util.checks import (
+    UNSTATED,
     check_alpha,
     check_choice,
     check_count,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from privrank.encode.encoded import EncodedSample
-from privrank.encode.ranks import Gaps, Ties
 from privrank.encode.samples import (
     encode_counts,
     encode_data,
@@ -23,6 +22,7 @@ from privrank.local import uniformresult, uniformtest
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import max_count, omnibus_of, total_variation
 from privrank.mechanisms.samples import release_sample
+from privrank.plans.nullmodel import Gaps, Ties
 from privrank.plans.samples import (
     effect_beside,
     guaranteed,

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, declare
@@ -25,7 +23,6 @@ from privrank.encode.frames import (
     COUNT,
     ORDER_FROM,
     PAIRS_FROM,
-    UNSTATED,
     check_name,
     check_named,
     check_rows,
@@ -36,14 +33,14 @@ from privrank.encode.frames import (
     with_respondent_column,
 )
 from privrank.encode.predictor import read_patterns, schema_of, units_by_pattern
+from privrank.plans.choice import check_excess, declared_pairs
 from privrank.release.connected import check_connected
-from privrank.release.survey import Design, DesignKind, Excess, PairCounts
-from privrank.util.checks import check_choice, check_count, check_flag
+from privrank.release.survey import Design, DesignKind, PairCounts
+from privrank.util.checks import UNSTATED, check_choice, check_count, check_flag
 from privrank.util.formula import factors_of, parse
 
 __all__ = [
     "ComparisonColumns",
-    "PairCountChoice",
     "encode_comparisons",
     "formula_columns",
     "open_comparisons",
@@ -52,14 +49,6 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 
-PairCountChoice = Literal["release", "equal"]
-
-MOST_ITEMS_COMPLETE = 3000
-"""Beyond this a table of all pairs is too large to assume or to release."""
-
-LEAST_COUNT, MOST_COUNT = 1e-6, 1e15
-"""Declared comparisons of a pair, which may be expected ones."""
-
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
 
@@ -67,6 +56,11 @@ _DRAW = "let excess='sample' keep a secret random choice of each respondent's ro
 
 _CONVERTED = {"item1", "item2", "outcome", "respondent"}
 """The columns of a frame that as_comparisons made for respondents."""
+
+
+_OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
+_OF_COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
+"""What a formula takes beside the columns: options of :func:`encode_comparisons`, declarations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,46 +157,23 @@ def encode_comparisons(
     frame: object,
     columns: ComparisonColumns,
     *,
-    items: object,
-    max_rows: object,
-    distinct_pairs: object,
-    ties: object,
-    design: object,
-    pair_counts: object,
+    items: object = None,
+    max_rows: object = 1,
+    distinct_pairs: object = True,
+    ties: object = False,
+    design: object = "private",
+    pair_counts: object = None,
     excess: object = "refuse",
     predictor: Predictor | None = None,
 ) -> Encoded:
     """Validate and count a comparisons frame.
 
-    Parameters
-    ----------
-    frame : data frame
-        Long comparisons; any frame narwhals supports.
-    columns : ComparisonColumns
-        The columns' names.
-    items : sequence of str or None
-        The declared items; None takes those that the frame declares.
-    max_rows : int
-        Public bound on a respondent's rows.
-    distinct_pairs, ties : bool
-        Public declarations: no pair twice within a respondent; ties allowed.
-    design : {"public", "private"}
-        Whether who compared which pairs is public.
-    pair_counts : None, "release", "equal", mapping or data frame
-        Under a private design, what the public may know of the comparisons per pair; None is
-        ``"release"``.
-    excess : {"refuse", "sample"}
-        What to do about rows beyond the bounds: refuse the frame, or let every fit draw rows.
-    predictor : Predictor or None
-        The covariates, if the model has any.
-
-    Raises
-    ------
-    ValueError, TypeError
-        One sentence, for every way a frame can break the rules above.
+    Given the columns' names, the arguments of :class:`privrank.PrivateBTL`, and the covariates if
+    the model has any. Every way a frame can break the rules raises one sentence, of a ValueError or
+    a TypeError.
     """
     kind: DesignKind = check_choice("design", design, DesignKind)
-    sampled = _check_excess(excess, columns.respondent, kind) == "sample"
+    sampled = check_excess(excess, columns.respondent, kind) == "sample"
     bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
@@ -395,22 +366,6 @@ def _outcomes(
     return (~missing).astype(np.int64), np.where(missing, 0.0, codes).astype(np.int64)
 
 
-def _check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
-    chosen: Excess = check_choice("excess", excess, Excess)
-    if chosen == "sample" and respondent is None:
-        raise ValueError(
-            "excess='sample' draws among the rows of a respondent: name the column that says whose "
-            "they are with respondent=, or leave excess= out."
-        )
-    if chosen == "sample" and kind == "public":
-        raise ValueError(
-            "excess='sample' needs design='private', because which rows are kept has to stay "
-            "secret: use that, or choose each respondent's rows by a rule that was fixed before "
-            "the answers were known."
-        )
-    return chosen
-
-
 def _check_distinct(person: IntArray, pair: IntArray, size: IntArray, remedy: str) -> None:
     _, place = np.unique(person * (int(pair.max()) + 1) + pair, return_inverse=True)
     if np.bincount(place, size).max() > 1:
@@ -431,65 +386,15 @@ def public_pairs(
     The observed `pairs` are read under a public design only; under a private one every number
     comes from the caller's declarations.
     """
-    if facts.kind == "public":
-        if pair_counts is not None:
-            raise ValueError(
-                "pair_counts must be left out when design='public': the observed counts are "
-                "public then."
-            )
-        met = pairs[2] > 0
-        return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed")
-    m = len(labels)
-    if pair_counts is None or isinstance(pair_counts, str):
-        choice = "release" if pair_counts is None else pair_counts
-        check_choice("pair_counts", choice, PairCountChoice)
-        if m > MOST_ITEMS_COMPLETE:
-            raise ValueError(
-                f"pair_counts must be declared as a table for more than {MOST_ITEMS_COMPLETE} "
-                f"items under a private design: a complete table of pairs would be too large."
-            )
-        if choice == "release":
-            return None
-        return PairCounts.equal(m, facts.nobs * facts.reach.effective_rows / facts.reach.pairs)
-    return _declared_pairs(pair_counts, labels)
-
-
-def _declared_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
-    """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
-    rule = (
-        "pair_counts must be 'release', 'equal', a mapping {(item, item): count} or a data frame "
-        "with columns item1, item2, count over the declared items, each pair once, counts positive"
-    )
-    if isinstance(table, Mapping):
-        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in table):
-            raise ValueError(f"{rule}.")
-        table = pd.DataFrame(
-            [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
+    if facts.kind == "private":
+        return declared_pairs(facts, pair_counts, labels)
+    if pair_counts is not None:
+        raise ValueError(
+            "pair_counts must be left out when design='public': the observed counts are public "
+            "then."
         )
-    if not isinstance(table, pd.DataFrame) or not {"item1", "item2", "count"} <= set(table.columns):
-        raise ValueError(f"{rule}.")
-    names = list(table.columns)
-    if any(names.count(name) > 1 for name in ("item1", "item2", "count")):
-        raise ValueError(f"{rule}.")
-    index = pd.Index(labels)
-    first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
-    numbers = counting.to_numbers(table["count"])
-    if not is_numeric_dtype(numbers) or is_complex_dtype(numbers):
-        raise ValueError(f"{rule}.")
-    count = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    low, high = np.minimum(first, second), np.maximum(first, second)
-    cells = low * len(labels) + high
-    if not (
-        len(count)
-        and (low >= 0).all()
-        and (low < high).all()
-        and (count >= LEAST_COUNT).all()
-        and (count <= MOST_COUNT).all()
-        and len(np.unique(cells)) == len(cells)
-    ):
-        raise ValueError(f"{rule}.")
-    order = np.argsort(cells)
-    return PairCounts(low[order], high[order], count[order], "declared")
+    met = pairs[2] > 0
+    return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed")
 
 
 def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> Encoded:
@@ -505,13 +410,10 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"formula must name two columns (winner + loser) or three (item1 + item2 + outcome) on "
             f"its left, got {formula!r}."
         )
-    known = {"items", "respondent", "max_rows", "distinct_pairs", "ties", "design", "pair_counts"}
-    known |= {"counts", "excess"}
-    extra = {"levels", "bounds", "item_formula", "item_data"}
-    if not arguments.keys() <= known | extra:
+    known = {"respondent", "counts"} | _OPTIONS | _OF_COVARIATES
+    if not arguments.keys() <= known:
         raise TypeError(
-            f"from_formula takes the arguments {', '.join(sorted(known | extra))} beside formula "
-            f"and data."
+            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
         )
     present = check_named(data, parsed.left)
     if set(parsed.left) == {"item1", "item2"} and "outcome" in present:
@@ -527,7 +429,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     counts = arguments.get("counts")
     columns = ComparisonColumns(item1, item2, outcome, respondent, counts, decided)
     predictor = None
-    given = {name: arguments.get(name) for name in sorted(extra)}
+    given = {name: arguments.get(name) for name in sorted(_OF_COVARIATES)}
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
         covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
         frame, _ = open_comparisons(data, columns, arguments.get("items"), covariates)
@@ -547,15 +449,5 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
                 f"formula must name item1, item2 and outcome on its left for an order effect, got "
                 f"{formula!r}: a frame of winners and losers does not say which was named first."
             )
-    return encode_comparisons(
-        data,
-        columns,
-        items=arguments.get("items"),
-        max_rows=arguments.get("max_rows", 1),
-        distinct_pairs=arguments.get("distinct_pairs", True),
-        ties=arguments.get("ties", False),
-        design=arguments.get("design", "private"),
-        pair_counts=arguments.get("pair_counts"),
-        excess=arguments.get("excess", "refuse"),
-        predictor=predictor,
-    )
+    options = {name: arguments[name] for name in _OPTIONS & arguments.keys()}
+    return encode_comparisons(data, columns, **options, predictor=predictor)

@@ -24,7 +24,6 @@ __all__ = [
     "declared_categories",
     "declared_values",
     "distinct_codes",
-    "factorize",
     "is_whole",
     "key_of",
     "listed_categories",
@@ -33,7 +32,6 @@ __all__ = [
     "real_numbers",
     "series_of",
     "tally",
-    "to_numbers",
     "whole_counts",
 ]
 
@@ -267,22 +265,17 @@ def tally(
 
 
 def key_of(column: pd.Series[Any]) -> Key:
-    """Return a column as codes of its distinct values."""
-    return Key(*factorize(column, column.name))
-
-
-def factorize(values: pd.Series[Any], column: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the codes of a column's entries, -1 where missing, and the distinct values."""
+    """Return a column as codes of its distinct values; refuse entries that have no hash."""
     try:
-        codes, distinct = pd.factorize(values)
+        codes, values = pd.factorize(column)
     except (TypeError, NotImplementedError):
-        if values.map(is_hashable).all():
+        if column.map(is_hashable).all():
             raise  # not for what the column holds
         raise TypeError(
-            f"column {column!r} must hold names or numbers, not lists or other containers."
+            f"column {column.name!r} must hold names or numbers, not lists or other containers."
         ) from None
     # before version 3 pandas counts null among the values of a column of type null
-    return codes.astype(np.int64, copy=False), np.asarray(distinct)[: codes.max(initial=-1) + 1]
+    return Key(codes.astype(np.int64, copy=False), np.asarray(values)[: codes.max(initial=-1) + 1])
 
 
 def whole_counts(
@@ -303,23 +296,17 @@ def whole_counts(
 
 
 def real_numbers(values: pd.Series[Any]) -> NDArray[np.float64]:
-    """Return numbers of any type as floats, NaN where an entry is none."""
-    entries = to_numbers(values)
-    if entries.dtype.kind == "c":
-        return np.full(len(entries), np.nan)
-    return np.asarray(entries.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def to_numbers(values: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as numbers, missing where an entry is none.
+    """Return numbers of any type as floats, NaN where an entry is none.
 
     Whole numbers of Python's beyond all floats, which pandas does not take, come as infinite.
     """
     try:
-        return pd.to_numeric(values, errors="coerce")
+        entries = pd.to_numeric(values, errors="coerce")
     except OverflowError:
-        pass
-    return pd.to_numeric(values.map(_within_floats), errors="coerce")
+        entries = pd.to_numeric(values.map(_within_floats), errors="coerce")
+    if entries.dtype.kind == "c":
+        return np.full(len(entries), np.nan)
+    return np.asarray(entries.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _within_floats(entry: object) -> object:
@@ -342,10 +329,10 @@ def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
     values = series.to_native()
     if not isinstance(values, pd.Series):
         entries = series.to_numpy()
-        values = pd.Series(entries if entries.ndim == 1 else list(entries))
+        values = pd.Series(entries if entries.ndim == 1 else list(entries), name=series.name)
     if numeric and values.dtype != np.int64:
-        values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    return Key(*factorize(values, series.name))
+        values = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan), name=series.name)
+    return key_of(values)
 
 
 def distinct_codes(

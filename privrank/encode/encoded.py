@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.ranks import Missing
+from privrank.plans.nullmodel import Missing
 from privrank.release.survey import Design, Sample
 
 __all__ = ["Encoded", "EncodedGroups", "EncodedSample", "Rows", "answers_by_person", "sum_by"]

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.encode.frames import check_name, with_respondent_column
+from privrank.encode.frames import check_name, check_present, with_respondent_column
 from privrank.privacy.budget import Unit
 
 __all__ = ["Units", "check_owned", "declared_codes", "open_rows", "units_of"]
@@ -40,10 +40,9 @@ def open_rows(frame: object, respondent: object, name: str) -> tuple[object, cou
     if isinstance(frame, pd.DataFrame) and not all(isinstance(c, str) for c in frame.columns):
         frame = frame.set_axis([str(label) for label in frame.columns], axis=1)
     view = counting.open_frame(frame, name)
-    if respondent is not None and respondent not in counting.column_names(view):
-        raise ValueError(
-            f"{name} has no column {respondent!r}: name the right one with respondent=."
-        )
+    if respondent is not None:
+        names = counting.column_names(view)
+        check_present([respondent], names, name, "name the right one with respondent=")
     return frame, view
 
 
@@ -113,9 +112,9 @@ def units_of(
     return Units(len(respondent.values), max_rows, respondent.codes)
 
 
-def check_owned(respondent: counting.Key, column: str | None) -> None:
-    """Refuse rows without a respondent."""
-    if (respondent.codes < 0).any():
+def check_owned(owner: counting.Key, column: str | None, what: str = "respondent") -> None:
+    """Refuse rows whose respondent, or other owner, is missing."""
+    if (owner.codes < 0).any():
         raise ValueError(
-            f"column {column!r} must name the respondent of every row: fill in the missing entries."
+            f"column {column!r} must name the {what} of every row: fill in the missing entries."
         )

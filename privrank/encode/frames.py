@@ -11,16 +11,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
-from privrank.util.checks import check_items, undeclared
+from privrank.util.checks import UNSTATED, check_items, undeclared
 
 __all__ = [
     "COUNT",
     "DECLARED",
     "ORDER_FROM",
     "PAIRS_FROM",
-    "UNSTATED",
     "check_name",
     "check_named",
+    "check_present",
     "check_rows",
     "check_stated",
     "comparisons_call",
@@ -56,19 +56,6 @@ def marks_of(frame: object, columns: Sequence[str]) -> set[str]:
     """Return which of `ORDER_FROM` and `PAIRS_FROM` a frame with these columns has, either way."""
     attrs = frame.attrs if isinstance(frame, pd.DataFrame) else {}
     return {name for name in (ORDER_FROM, PAIRS_FROM) if name in columns or name in attrs}
-
-
-class _Unstated:
-    """The default of an argument that has to be stated."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        """Say so in the signature."""
-        return "<to be stated>"
-
-
-UNSTATED: Any = _Unstated()
 
 
 def with_respondent_column(frame: object, respondent: object) -> object:
@@ -108,10 +95,15 @@ def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:
     """Return the columns of data; refuse a formula that names others."""
     present = counting.column_names(counting.open_frame(data, "data"))
-    for name in columns:
-        if name not in present:
-            raise ValueError(f"data has no column {name!r}: the formula names columns of data.")
+    check_present(columns, present, "data", "the formula names columns of data")
     return present
+
+
+def check_present(names: Sequence[Any], present: Sequence[Any], frame: str, remedy: str) -> None:
+    """Refuse names that no column has; given what messages call the frame, and what to do."""
+    for name in names:
+        if name not in present:
+            raise ValueError(f"{frame} has no column {name!r}: {remedy}.")
 
 
 def declared_items(

@@ -13,26 +13,25 @@ from numpy.typing import NDArray
 from privrank.encode import counting
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.encode.encoding import check_owned, declared_codes, open_rows
-from privrank.encode.frames import check_name, check_named
-from privrank.encode.ranks import as_declared
+from privrank.encode.frames import check_named
 from privrank.encode.samples import (
     encode_choices,
     encode_columns,
     encode_counts,
     encode_rankings,
     enough,
+)
+from privrank.hypotheses.nullmodel import NullModel
+from privrank.plans.nullmodel import (
+    answers_behind,
+    as_declared,
+    check_paired,
     formula_options,
     refuse_partial,
 )
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.plans.nullmodel import answers_behind
 from privrank.release.survey import FEWEST_UNITS, Sample
 from privrank.util.arrays import orders_of
-from privrank.util.checks import (
-    check_flag,
-    check_items,
-    undeclared,
-)
+from privrank.util.checks import check_items, undeclared
 from privrank.util.formula import parse
 
 __all__ = [
@@ -60,48 +59,23 @@ def encode_samples(
 ) -> EncodedGroups:
     """Validate one frame of rankings, or one Series of choices, per sample.
 
-    Parameters
-    ----------
-    samples : sequence of data frames or Series
-        The samples.
-    names : sequence of str
-        Their names.
-    items, respondent, max_rows
-        As for :func:`privrank.encode.samples.encode_rankings`; `items` are the categories of
-        choices.
-    ties, missing
-        The words of a test (:data:`privrank.encode.ranks.Ties`).
-    secret : bool
-        Whether who is in which sample is protected, so that no sample can be too small.
-    paired : bool
-        Whether the samples are of the same respondents.
-
-    Raises
-    ------
-    ValueError, TypeError
-        One sentence.
+    Given the samples, their names and the arguments of :class:`privrank.ClosenessTest`; `secret` is
+    whether who is in which sample is protected, so that no sample can be too small.
     """
     shared, gaps = as_declared(ties, missing)
-    if respondent is not None:
-        check_name(respondent, "respondent")
-    check_paired(paired, secret, respondent, len(samples), max_rows)
     series = [counting.column_of(sample, "choice") for sample in samples]
     chosen = all(each is not None for each in series)
+    if chosen and respondent is not None and not paired:
+        raise ValueError(
+            "respondent= needs a frame: use from_formula('choice ~ group', data, respondent=...)."
+        )
+    samples = series if chosen else samples
+    place = _matched(samples, respondent, max_rows, secret, paired)
     if chosen:
-        samples = series
-    place = partners(samples, str(respondent)) if paired else None
-    if chosen:
-        if respondent is not None and not paired:
-            raise ValueError(
-                "respondent= needs a frame: use from_formula('choice ~ group', data, "
-                "respondent=...)."
-            )
         refuse_partial(shared, gaps)
         asked: dict[str, Any] = {"categories": items, "word": "items", "respondent": respondent}
         parts = [encode_choices(each, "choice", least=0, **asked) for each in samples]
         return _joined(parts, names, secret, place)
-    if respondent is not None and not paired:
-        _refuse_shared(samples, respondent)
     unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": 0}
     unit |= {"ties": shared, "missing": gaps}
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
@@ -182,10 +156,8 @@ def groups_of_formula(
     owner = [] if respondent is None else [respondent]
     table = counting.collect(view, list(dict.fromkeys([*wanted, *owner])))
     blocks = _blocks(table, group, levels, secret)
-    check_paired(paired, secret, respondent, len(blocks), options.get("max_rows", 1))
-    place = partners(list(blocks.values()), str(respondent)) if paired else None
-    if respondent is not None and not paired:
-        _refuse_shared(list(blocks.values()), respondent)
+    rows = options.get("max_rows", 1)
+    place = _matched(list(blocks.values()), respondent, rows, secret, paired)
     parts = [encode_columns(block, parsed.left, least=0, **options) for block in blocks.values()]
     return _joined(parts, list(blocks), secret, place, group)
 
@@ -219,10 +191,18 @@ def _respondents(sample: object, respondent: str) -> counting.Key:
     return counting.key_of(counting.collect(view, [respondent])[respondent])
 
 
-def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
-    """Refuse respondents in more than one sample: a permutation would tear them apart."""
+def _matched(
+    samples: Sequence[object], respondent: Any, max_rows: object, secret: bool, paired: bool
+) -> IntArray | None:
+    """Return the partners of paired respondents; of separate ones, refuse any that are shared.
+
+    A permutation would tear apart a respondent in two samples.
+    """
+    check_paired(paired, secret, respondent, len(samples), max_rows)
+    if paired:
+        return partners(samples, respondent)
     seen: set[Any] = set()
-    for sample in samples:
+    for sample in samples if respondent is not None else ():
         here = set(_respondents(sample, respondent).values)
         if here & seen:
             raise ValueError(
@@ -230,34 +210,7 @@ def _refuse_shared(samples: Sequence[object], respondent: str) -> None:
                 f"{respondent!r} is in two: compare separate respondents."
             )
         seen |= here
-
-
-def check_paired(
-    paired: object, secret: bool, respondent: object, groups: int, max_rows: object
-) -> None:
-    """Refuse what pairs cannot go with; it concerns arguments alone."""
-    if not check_flag("paired", paired):
-        return
-    if secret:
-        raise ValueError(
-            "paired=True tells for everybody that they are in both samples: leave labels='private' "
-            "out."
-        )
-    if respondent is None:
-        raise ValueError(
-            "paired=True matches the rows of two samples by respondent: name the column, or the "
-            "index level, that identifies them with respondent=."
-        )
-    if groups != 2:
-        raise ValueError(
-            f"paired=True compares two samples of the same respondents, got {groups}: compare two "
-            f"at a time."
-        )
-    if max_rows != 1:
-        raise ValueError(
-            "paired=True takes one row per respondent in each sample: leave max_rows= out, and "
-            "give the row that shall count."
-        )
+    return None
 
 
 def partners(samples: Sequence[object], respondent: str) -> IntArray:

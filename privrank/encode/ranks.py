@@ -6,98 +6,18 @@ A message about ties or gaps ends in advice that depends on what the rankings ar
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode.frames import check_rows, numbers
-from privrank.util.checks import check_choice
+from privrank.plans.nullmodel import Missing, Purpose, rank_remedy
 
-__all__ = [
-    "Gaps",
-    "Missing",
-    "Purpose",
-    "Ties",
-    "as_declared",
-    "check_partial",
-    "check_ranks",
-    "count_orders",
-    "rank_cells",
-    "remedy",
-]
+__all__ = ["check_partial", "check_ranks", "count_orders", "rank_cells"]
 
 IntArray = NDArray[np.int64]
-
-Missing = Literal["bottom", "half"]
-"""How an item that a ranking leaves out is read: below all listed ones, or as half votes."""
-
-
-Ties = Literal["refuse", "complete"]
-Gaps = Literal["refuse", "bottom", "complete"]
-"""What a test does with shared ranks, and with items that have none."""
-
-
-Purpose = Literal["test", "closeness", "consensus"]
-"""A test against a null, a comparison of groups, or a consensus."""
-
-_RANDOM = {
-    "ties": "have them broken at random with ties='complete'",
-    "gaps": "have it completed at random with missing='bottom', below the listed items, or "
-    "missing='complete', anywhere",
-}
-
-_DRAWN = {
-    "ties": "have such items put in an order drawn from H0, with ties='complete'",
-    "gaps": "say what it means to be left out with missing='bottom', to be below the listed items, "
-    "or missing='complete', that the place is not known, and a place is drawn from H0",
-}
-
-_DECLARED = {
-    "ties": "declare that it may be so with PrivateRankAggregation(..., ties=True)",
-    "gaps": "say what it means to be left out with PrivateRankAggregation(..., missing='bottom'), "
-    "to be below the listed items, or missing='half', nothing",
-}
-
-
-_MEANT = (
-    "missing='bottom' that the item is below the listed ones, missing='complete' that its place is "
-    "not known and drawn from H0",
-    "missing='bottom' that the item is below all listed ones, missing='half' that it is not known, "
-    "half a vote for each order of a pair",
-)
-
-_SHARED = (
-    _DRAWN["ties"],
-    "declare them with ties=True, which counts half a vote for each order of two tied items",
-)
-
-
-def remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
-    """Return advice that keeps what is promised: the level of a test, or the votes of a consensus.
-
-    Notes
-    -----
-    **Validity.** Uniformly random orders are exact under a uniform null and under no other (the
-    notes of :func:`privrank.as_rankings`). Rankings of any null may be completed by draws from it,
-    given what was reported. Groups stay exchangeable whatever the completion, if both the rankings
-    and what is left out of them have the same distribution in all groups.
-    """
-    if purpose == "consensus":
-        return _DECLARED[fault]
-    if purpose == "closeness":
-        alike = f"where {fault} come about alike in all groups, and only there,"
-        return f"{alike} {_RANDOM[fault]}"
-    return _DRAWN[fault]
-
-
-def as_declared(ties: object, missing: object) -> tuple[bool, Missing | None]:
-    """Return what a test was told of shared ranks and missing items, as encoding takes it."""
-    check_choice("ties", ties, Ties)
-    check_choice("missing", missing, Gaps)
-    kinds: dict[object, Missing | None] = {"refuse": None, "bottom": "bottom", "complete": "half"}
-    return ties == "complete", kinds[missing]
 
 
 def rank_cells(table: pd.DataFrame) -> NDArray[Any]:
@@ -113,7 +33,7 @@ def check_ranks(cells: NDArray[Any], purpose: Purpose) -> IntArray:
     if cells.dtype.kind == "f" and np.isnan(cells).any():
         raise ValueError(
             f"every row of rankings must hold the ranks 1 to {m}, and at least one is incomplete: "
-            f"{remedy(purpose, 'gaps')}."
+            f"{rank_remedy(purpose, 'gaps')}."
         )
     if cells.min() < 1 or cells.max() > m:
         raise ValueError(
@@ -128,7 +48,7 @@ def check_ranks(cells: NDArray[Any], purpose: Purpose) -> IntArray:
     if not (whole and seen.all()):
         raise ValueError(
             f"every row of rankings must hold each of the ranks 1 to {m} once, and at least one "
-            f"has a tie: {remedy(purpose, 'ties')}."
+            f"has a tie: {rank_remedy(purpose, 'ties')}."
         )
     return ranks
 
@@ -144,7 +64,7 @@ def check_partial(
     if missing is None and gaps.any():
         raise ValueError(
             f"rankings must have no missing cell unless missing= says what one means: "
-            f"{_MEANT[purpose == 'consensus']}."
+            f"{rank_remedy(purpose, 'gaps')}."
         )
     codes = np.nan_to_num(2 * cells, nan=2.0, posinf=-1.0, neginf=-1.0)
     if not ((codes >= 2) & (codes <= 2 * m) & (codes % 1 == 0)).all():
@@ -160,7 +80,7 @@ def check_partial(
         if shared.any() or (codes % 2 != 0).any():
             raise ValueError(
                 f"rankings must have no shared ranks, and at least one does: "
-                f"{_SHARED[purpose == 'consensus']}."
+                f"{rank_remedy(purpose, 'ties')}."
             )
     return np.asarray(codes, dtype=np.int64)
 

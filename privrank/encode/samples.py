@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from privrank.encode import counting
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.encoding import Units, declared_codes, open_rows, units_of
-from privrank.encode.frames import check_named, check_rows, rankings_call
-from privrank.encode.ranks import (
+from privrank.encode.frames import check_named, check_present, check_rows, rankings_call
+from privrank.encode.ranks import check_partial, check_ranks, rank_cells
+from privrank.plans.nullmodel import (
     Missing,
     Purpose,
     as_declared,
-    check_partial,
-    check_ranks,
-    rank_cells,
+    formula_options,
+    refuse_partial,
 )
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
 from privrank.util.checks import (
@@ -47,8 +47,6 @@ __all__ = [
     "encode_data",
     "encode_rankings",
     "enough",
-    "formula_options",
-    "refuse_partial",
     "sample_of_formula",
 ]
 
@@ -70,32 +68,12 @@ def encode_rankings(
     purpose: Purpose = "test",
     least: int = FEWEST_UNITS,
 ) -> EncodedSample:
-    """Validate a rankings frame.
+    """Validate a rankings frame, or an array of plain ranks, shape (n, m), as simulations make it.
 
-    Parameters
-    ----------
-    frame : data frame or ndarray of shape (n, m)
-        One row per ranking; any frame narwhals supports, or plain ranks as simulations make them.
-    items : sequence of str or None
-        The item columns, or the names of an array's columns; None takes every column but the one
-        of the respondent.
-    respondent : str or None
-        The column, or pandas index level, that names the respondent of each row.
-    max_rows : int
-        Public bound on a respondent's rows.
-    ties : bool, default False
-        Whether items may share a rank.
-    missing : {"bottom", "half"}, optional
-        How a missing rank is read; by default none may be missing.
-    purpose : str
-        What the rankings are for, which decides what a message says about ties and missing items.
-    least : int
-        Fewest units; 0 for a group of several, where that is looked at later, if it is public.
-
-    Raises
-    ------
-    ValueError, TypeError
-        One sentence, for every way a frame can break the rules.
+    Given the arguments of :class:`privrank.PrivateRankAggregation`, and what the rankings are for,
+    which decides what a message says about ties and missing items. `least` are the fewest units: 0
+    for a group of several, where that is looked at later, if it is public. Every way a frame can
+    break the rules raises one sentence, of a ValueError or a TypeError.
     """
     bound = check_count("max_rows", max_rows)
     ties = check_flag("ties", ties)
@@ -103,12 +81,13 @@ def encode_rankings(
         check_choice("missing", missing, Missing)
     declared = None if items is None else tuple(str(label) for label in check_items(items))
     table = None
-    if _is_plain(frame) and respondent is None:
-        labels, given = _labels_of_array(frame, declared), frame
+    array = frame if isinstance(frame, np.ndarray) and frame.ndim == 2 else None
+    if array is not None and array.dtype.kind in "iuf" and respondent is None:
+        labels, given = _labels_of_array(array, declared), array  # numbers that need no table
         _check_labels(labels)
     else:
-        if isinstance(frame, np.ndarray) and frame.ndim == 2:
-            frame = pd.DataFrame(frame, columns=list(_labels_of_array(frame, declared)))
+        if array is not None:
+            frame = pd.DataFrame(array, columns=list(_labels_of_array(array, declared)))
         table, labels = _rank_columns(frame, declared, respondent)
         given = rank_cells(table[list(labels)])
     partial = ties or missing is not None
@@ -149,11 +128,6 @@ def _by_respondent(rows: IntArray, units: Units) -> tuple[IntArray, IntArray | N
     if units.person is None:
         return rows, None
     return rows[np.argsort(units.person, kind="stable")], np.bincount(units.person)
-
-
-def _is_plain(frame: object) -> TypeGuard[NDArray[Any]]:
-    """Return whether a frame is an array of numbers, which needs no table."""
-    return isinstance(frame, np.ndarray) and frame.ndim == 2 and frame.dtype.kind in "iuf"
 
 
 def _labels_of_array(ranks: NDArray[Any], items: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -233,34 +207,15 @@ def encode_choices(
 ) -> EncodedSample:
     """Validate a column of choices.
 
-    Parameters
-    ----------
-    frame : data frame
-        One row per choice; any frame narwhals supports.
-    column : str
-        The column that holds the chosen category.
-    categories : sequence of str or None
-        The declared categories; None takes those of a polars Enum, or False and True.
-    known : sequence of str or None
-        The categories where neither says them: those of a null hypothesis.
-    respondent, max_rows
-        As for :func:`encode_rankings`.
-    least : int
-        As for :func:`encode_rankings`.
-    word : str
-        The argument that declares categories.
-
-    Raises
-    ------
-    ValueError, TypeError
-        One sentence, for every way a frame can break the rules.
+    The categories are those of the call, by its argument `word`; else those of a polars Enum, or
+    False and True; else those `known` from a null hypothesis. All else as for
+    :func:`encode_rankings`.
     """
     bound = check_count("max_rows", max_rows)
     frame, view = open_rows(frame, respondent, "data")
     if not isinstance(column, str):
         raise TypeError(f"the column of choices must be a name, got {type(column).__name__}.")
-    if column not in counting.column_names(view):
-        raise ValueError(f"data has no column {column!r}: name the column of choices.")
+    check_present([column], counting.column_names(view), "data", "name the column of choices")
     own = counting.declared_values(frame, column)
     declared = next((given for given in (categories, own, known) if given is not None), None)
     if declared is None:
@@ -295,7 +250,7 @@ def encode_data(
 
     `items` are the item columns of rankings; `categories`, or else `items`, those of choices,
     `known` and `word` as for :func:`encode_choices`; `ties` and `missing` the words of a test
-    (:data:`privrank.encode.ranks.Ties`).
+    (:data:`privrank.plans.nullmodel.Ties`).
     """
     shared, gaps = as_declared(ties, missing)
     declared = items if categories is None else categories
@@ -350,21 +305,10 @@ def _of_lists(data: object, declared: object) -> object:
 def encode_counts(
     counts: object, categories: object, *, least: int = FEWEST_UNITS
 ) -> EncodedSample:
-    """Validate counts by category; one counted choice is the unit.
+    """Validate how often each declared category was chosen; one counted choice is the unit.
 
-    Parameters
-    ----------
-    counts : mapping, pandas Series or sequence of int
-        How often each category was chosen.
-    categories : sequence of str
-        The declared categories: what was counted may list just those that were chosen.
-    least : int
-        As for :func:`encode_rankings`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        One sentence, if these are not counts of distinct categories.
+    What was counted may list just the categories that were chosen. `least` as for
+    :func:`encode_rankings`.
     """
     values: Sequence[Any]
     if categories is None:
@@ -410,8 +354,6 @@ def sample_of_formula(
     formula: object,
     data: object,
     arguments: Mapping[str, Any],
-    ties: bool = False,
-    missing: Missing | None = None,
     purpose: Purpose = "test",
     known: object = None,
 ) -> EncodedSample:
@@ -425,8 +367,6 @@ def sample_of_formula(
             f"formula must have '~ 1' on its right, got {formula!r}: to compare groups use "
             f"ClosenessTest."
         )
-    if purpose == "consensus":
-        arguments = {**arguments, "ties": ties, "missing": missing}
     options = formula_options(parsed.left, arguments, set(), purpose)
     if len(parsed.left) == 1:
         options["known"] = known
@@ -440,32 +380,3 @@ def encode_columns(frame: object, left: Sequence[str], **options: Any) -> Encode
     if len(left) > 1:
         return encode_rankings(frame, items=left, **options)
     return encode_choices(frame, left[0], **options)
-
-
-def refuse_partial(ties: bool, missing: Missing | None) -> None:
-    """Refuse what is said of shared ranks and missing items where there are choices."""
-    if ties or missing is not None:
-        raise ValueError("ties= and missing= are for rankings: leave them out for choices.")
-
-
-def formula_options(
-    left: Sequence[str], arguments: Mapping[str, Any], more: set[str], purpose: Purpose
-) -> dict[str, Any]:
-    """Return the arguments beside formula and data as :func:`encode_columns` takes them.
-
-    Refuses all but `more`, those of the unit, and those of rankings or of choices, whichever the
-    `left` side names.
-    """
-    given = {"ties": "refuse", "missing": "refuse", **arguments}
-    ties, missing = given.pop("ties"), given.pop("missing")
-    if purpose != "consensus":
-        ties, missing = as_declared(ties, missing)
-    known = {"respondent", "max_rows", *more} | ({"categories"} if len(left) == 1 else set())
-    if not given.keys() <= known:
-        raise TypeError(
-            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
-        )
-    if len(left) > 1:
-        return {**given, "ties": ties, "missing": missing, "purpose": purpose}
-    refuse_partial(ties, missing)
-    return given

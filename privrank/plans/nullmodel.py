@@ -1,10 +1,14 @@
-"""A user's null hypothesis, as public numbers: validated against the sample it is about."""
+"""What a call declares about rankings or choices, before a row of them is read.
+
+Its null hypothesis, as public numbers validated against the sample it is about; and what shared
+ranks, missing items and pairs of samples mean.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,15 +17,69 @@ from numpy.typing import NDArray
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.release.survey import FEWEST_UNITS, Sample
-from privrank.util.checks import as_list, as_numbers, check_count, is_number, quoted
+from privrank.util.checks import (
+    as_list,
+    as_numbers,
+    check_choice,
+    check_count,
+    check_flag,
+    is_number,
+    quoted,
+)
 
-__all__ = ["answers_behind", "null_categories", "read_null"]
+__all__ = [
+    "Gaps",
+    "Missing",
+    "Purpose",
+    "Ties",
+    "answers_behind",
+    "as_declared",
+    "check_paired",
+    "formula_options",
+    "null_categories",
+    "rank_remedy",
+    "read_null",
+    "refuse_partial",
+]
 
 MOST_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
 
 TOTAL = 1e-9
 """Probabilities may miss a sum of one by this much, and are divided by their sum."""
+
+
+Missing = Literal["bottom", "half"]
+"""How an item that a ranking leaves out is read: below all listed ones, or as half votes."""
+
+Ties = Literal["refuse", "complete"]
+Gaps = Literal["refuse", "bottom", "complete"]
+"""What a test does with shared ranks, and with items that have none."""
+
+Purpose = Literal["test", "closeness", "consensus"]
+"""A test against a null, a comparison of groups, or a consensus."""
+
+_ALIKE = "come about alike in all groups, and only there, have"
+
+_REMEDIES = {
+    "test": {
+        "ties": "have such items put in an order drawn from H0, with ties='complete'",
+        "gaps": "say what it means to be left out with missing='bottom', to be below the listed "
+        "items, or missing='complete', that the place is not known, and a place is drawn from H0",
+    },
+    "closeness": {
+        "ties": f"where ties {_ALIKE} them broken at random with ties='complete'",
+        "gaps": f"where gaps {_ALIKE} such rankings completed at random with missing='bottom', "
+        "below the listed items, or missing='complete', anywhere",
+    },
+    "consensus": {
+        "ties": "declare that it may be so with PrivateRankAggregation(..., ties=True), which "
+        "counts half a vote for each order of two tied items",
+        "gaps": "say what it means to be left out with PrivateRankAggregation(..., "
+        "missing='bottom'), to be below the listed items, or missing='half', that the place is not "
+        "known, which counts half a vote for each order of a pair",
+    },
+}
 
 
 def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullModel:
@@ -202,3 +260,81 @@ def answers_behind(
     left = number - int(counts.sum())
     counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
     return counts
+
+
+def rank_remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
+    """Return advice that keeps what is promised: the level of a test, or the votes of a consensus.
+
+    Notes
+    -----
+    **Validity.** Uniformly random orders are exact under a uniform null and under no other (the
+    notes of :func:`privrank.as_rankings`). Rankings of any null may be completed by draws from it,
+    given what was reported. Groups stay exchangeable whatever the completion, if both the rankings
+    and what is left out of them have the same distribution in all groups.
+    """
+    return _REMEDIES[purpose][fault]
+
+
+def as_declared(ties: object, missing: object) -> tuple[bool, Missing | None]:
+    """Return what a test was told of shared ranks and missing items, as encoding takes it."""
+    check_choice("ties", ties, Ties)
+    check_choice("missing", missing, Gaps)
+    kinds: dict[object, Missing | None] = {"refuse": None, "bottom": "bottom", "complete": "half"}
+    return ties == "complete", kinds[missing]
+
+
+def refuse_partial(ties: bool, missing: Missing | None) -> None:
+    """Refuse what is said of shared ranks and missing items where there are choices."""
+    if ties or missing is not None:
+        raise ValueError("ties= and missing= are for rankings: leave them out for choices.")
+
+
+def formula_options(
+    left: Sequence[str], arguments: Mapping[str, Any], more: set[str], purpose: Purpose
+) -> dict[str, Any]:
+    """Return the arguments beside formula and data as encoding takes them.
+
+    Refuses all but `more`, those of the unit, and those of rankings or of choices, whichever the
+    `left` side names.
+    """
+    given = {"ties": "refuse", "missing": "refuse", **arguments}
+    ties, missing = given.pop("ties"), given.pop("missing")
+    if purpose != "consensus":
+        ties, missing = as_declared(ties, missing)
+    known = {"respondent", "max_rows", *more} | ({"categories"} if len(left) == 1 else set())
+    if not given.keys() <= known:
+        raise TypeError(
+            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
+        )
+    if len(left) > 1:
+        return {**given, "ties": ties, "missing": missing, "purpose": purpose}
+    refuse_partial(ties, missing)
+    return given
+
+
+def check_paired(
+    paired: object, secret: bool, respondent: object, groups: int, max_rows: object
+) -> None:
+    """Refuse what pairs cannot go with; it concerns arguments alone."""
+    if not check_flag("paired", paired):
+        return
+    if secret:
+        raise ValueError(
+            "paired=True tells for everybody that they are in both samples: leave labels='private' "
+            "out."
+        )
+    if respondent is None:
+        raise ValueError(
+            "paired=True matches the rows of two samples by respondent: name the column, or the "
+            "index level, that identifies them with respondent=."
+        )
+    if groups != 2:
+        raise ValueError(
+            f"paired=True compares two samples of the same respondents, got {groups}: compare two "
+            f"at a time."
+        )
+    if max_rows != 1:
+        raise ValueError(
+            "paired=True takes one row per respondent in each sample: leave max_rows= out, and "
+            "give the row that shall count."
+        )

@@ -10,6 +10,7 @@ import math
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeGuard, get_args
 
@@ -17,12 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "UNSTATED",
+    "Codes",
     "PrivrankWarning",
     "as_array",
     "as_list",
     "as_numbers",
     "check_alpha",
     "check_choice",
+    "check_codes",
     "check_count",
     "check_delta",
     "check_effect_epsilon",
@@ -44,6 +48,19 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 
 LARGEST_COUNT = 2**53
 """Beyond it double precision does not tell whole numbers apart."""
+
+
+class _Unstated:
+    """The default of an argument that has to be stated."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Say so in the signature."""
+        return "<to be stated>"
+
+
+UNSTATED: Any = _Unstated()
 
 
 class PrivrankWarning(UserWarning):
@@ -271,6 +288,57 @@ def check_tolerance(tolerance: object) -> None:
             f"tolerance must be a total variation distance strictly between 0 and 1, "
             f"got {quoted(tolerance)}."
         )
+
+
+_CONVENTION = {"first": 1, "second": -1, "tie": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """What each answer to a pair means, whether others are names of items, and the rule of that."""
+
+    meaning: Mapping[Any, float]
+    by_name: bool
+    rule: str
+    remedy: str
+
+
+def check_codes(codes: object) -> Codes:
+    """Return what answers mean by `codes`; None is 1, -1 and 0."""
+    given = _CONVENTION if codes is None else codes
+    if (
+        not isinstance(given, Mapping)
+        or not given.keys() <= _CONVENTION.keys()
+        or (("first" in given) != ("second" in given))
+    ):
+        raise ValueError(
+            "codes must be a mapping {'first': answer, 'second': answer, 'tie': answer}, without "
+            "'tie' if there are none, and without 'first' and 'second' if an answer is the name "
+            "of the item preferred."
+        )
+    answers = [
+        (answer, float(_CONVENTION[word]))
+        for word, value in given.items()
+        for answer in (value if isinstance(value, list | tuple | set) else [value])
+    ]
+    fit = all(isinstance(answer, str | bool | np.bool_ | Real) for answer, _ in answers)
+    if not fit or len(dict(answers)) < len(answers) or any(x != x for x, _ in answers):
+        raise ValueError(
+            "codes must be distinct texts or numbers: a missing value always means that there is "
+            "no answer, and needs no code."
+        )
+    by_name = "first" not in given
+    rule, remedy = "answers that codes= declares", "list all answers in codes=, texts as texts"
+    if by_name:
+        rule = f"the names of the pair's items (codes= has no 'first' and 'second'), {rule}"
+        remedy = (
+            "strip other words from the cells, as with frame.replace('^I prefer ', '', "
+            "regex=True), list other answers in codes="
+        )
+    elif codes is None:
+        rule = "1 (first item preferred), -1 (second item preferred), 0 (tie)"
+        remedy = "declare other answers with codes={'first': ..., 'second': ..., 'tie': ...}"
+    return Codes(dict(answers), by_name, rule, remedy)
 
 
 def undeclared(what: str, remedy: str) -> ValueError:

@@ -970,7 +970,7 @@ def test_no_cell_is_read_and_nothing_spent_before_the_unit_is_stated(made, monke
     def read(*_):
         raise AssertionError("a cell was read")
 
-    for reader in ("tally", "numeric_columns", "collect", "factorize"):
+    for reader in ("tally", "numeric_columns", "collect", "key_of"):
         monkeypatch.setattr(f"privrank.encode.counting.{reader}", read)
     budget = pr.Budget(epsilon=1.0)
     words = ["respondent= must be stated"]

@@ -26,11 +26,11 @@ from privrank import btl, closeness, identity, privacy, uniformity
 from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
-from privrank.encode import comparisons, counting, ranks
+from privrank.encode import counting
 from privrank.encode.encoded import Encoded
 from privrank.plans import aggregation as rankplan
+from privrank.plans import choice, dependence, nullmodel
 from privrank.plans import comparisons as plan
-from privrank.plans import dependence
 from privrank.privacy import noise
 from privrank.release import survey as design
 from privrank.release.survey import PairCounts
@@ -274,7 +274,7 @@ def chosen(name, models):
 
 
 TESTS = (pr.UniformityTest, pr.IdentityTest, pr.ClosenessTest)
-PARTIAL = (("ties", ranks.Ties), ("missing", ranks.Gaps))
+PARTIAL = (("ties", nullmodel.Ties), ("missing", nullmodel.Gaps))
 PAIRED = (pr.PrivateBTL, pr.PrivateTopK)
 OPTIONS = [
     ("method", plan.Method, PAIRED[:1]),
@@ -286,7 +286,7 @@ OPTIONS = [
     ("design", design.DesignKind, PAIRED[1:]),
     ("excess", design.Excess, PAIRED[:1]),
     ("excess", design.Excess, PAIRED[1:]),
-    ("pair_counts", comparisons.PairCountChoice, PAIRED[:1]),
+    ("pair_counts", choice.PairCountChoice, PAIRED[:1]),
     ("method", rankplan.AggregationMethod, (pr.PrivateRankAggregation,)),
     ("target", intervals.Target, (pr.PrivateRankAggregation,)),
     ("method", uniformity.UniformityMethod, (pr.UniformityTest,)),

@@ -14,9 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
+from privrank.encode.encoding import check_owned
 from privrank.encode.frames import (
     COUNT,
     check_name,
+    check_present,
     check_rows,
     declared_items,
     with_respondent_column,
@@ -26,7 +28,6 @@ __all__ = [
     "ItemRows",
     "Names",
     "check_numeric",
-    "check_present",
     "collect_wide",
     "item_codes",
     "only_for",
@@ -76,19 +77,19 @@ def read_rows(
     }
     for role, name in columns.items():
         check_name(name, role)
-    owners = [columns[role] for role in ("respondent", "ranking") if role in columns]
-    for name in owners:
+    owners = {role: columns[role] for role in ("respondent", "ranking") if role in columns}
+    for name in owners.values():
         frame = with_respondent_column(frame, name)
     view = counting.open_frame(frame, "frame")
     present = counting.column_names(view)
     for role, name in columns.items():
-        check_present([name], present, role, otherwise)
+        check_present([name], present, "frame", f"name the right one with {role}={otherwise}")
     if len(set(columns.values())) < len(columns):
         raise ValueError(f"{'=, '.join(columns)}= must name different columns.")
     labels = declared_items(frame, list(named.values()), items)
     table = counting.collect(view, list(columns.values())).reset_index(drop=True)
     check_rows(len(table))
-    codes = tuple(item_codes(table[name], labels, name) for name in named.values())
+    codes = tuple(item_codes(table[name], labels) for name in named.values())
     for name, code in zip(named.values(), codes, strict=True):
         if (code < 0).any():
             raise ValueError(
@@ -96,8 +97,8 @@ def read_rows(
                 f"leave such rows out; a question without an answer has a missing outcome or rank "
                 f"in form='long'."
             )
-    for name in owners:
-        _check_owner(table[name], name)
+    for role, name in owners.items():
+        check_owned(counting.key_of(table[name]), name, role)
     by_role = {role: table[name] for role, name in columns.items()}
     return ItemRows(by_role, labels, codes, present)
 
@@ -109,7 +110,7 @@ def open_wide(frame: object, respondent: str | None) -> tuple[counting.Frame, li
     if respondent is not None:
         check_name(respondent, "respondent")
         if not (isinstance(frame, pd.DataFrame) and respondent in frame.index.names):
-            check_present([respondent], columns, "respondent")
+            check_present([respondent], columns, "frame", "name the right one with respondent=")
     return view, [name for name in columns if respondent is None or name != respondent]
 
 
@@ -128,7 +129,7 @@ def collect_wide(
     equal rows that nothing uses are refused, as a row is one respondent's.
     """
     present = counting.column_names(view)
-    check_present(columns, [*present, respondent], role)
+    check_present(columns, [*present, respondent], "frame", f"name the right one with {role}=")
     if COUNT in present and COUNT not in [*(columns if declared else ()), respondent]:
         raise ValueError(
             f"frame has a column {COUNT!r} that nothing uses: if a row stands for so many "
@@ -146,20 +147,21 @@ def collect_wide(
     check_rows(len(table))
     index = pd.Index(table[respondent], name=respondent) if own else table.index
     if respondent is not None:
-        _check_owner(index.get_level_values(respondent).to_series(), respondent)
+        owner = index.get_level_values(respondent).to_series()
+        check_owned(counting.key_of(owner), respondent)
     return table, index
 
 
-def item_codes(names: pd.Series[Any], labels: Names, column: Any, remedy: str = "") -> IntArray:
+def item_codes(names: pd.Series[Any], labels: Names, remedy: str = "") -> IntArray:
     """Return the position of each name in `labels`, -1 where it is missing.
 
     Given also what else can be done about other names.
     """
-    key = counting.Key(*counting.factorize(names, column))
+    key = counting.key_of(names)
     places = key.among(labels)
     if (places[key.codes >= 0] < 0).any():
         raise ValueError(
-            f"column {column!r} must hold declared items only: at least one name is not in "
+            f"column {names.name!r} must hold declared items only: at least one name is not in "
             f"items=, as the column's own distinct values compared with items= will show{remedy}."
         )
     return places
@@ -168,17 +170,6 @@ def item_codes(names: pd.Series[Any], labels: Names, column: Any, remedy: str = 
 def repeated(column: object) -> str:
     """Return the call that repeats a row as often as a column says."""
     return f"frame.loc[frame.index.repeat(frame[{column!r}])].drop(columns={column!r})"
-
-
-def check_present(
-    names: Sequence[Any], present: Sequence[Any], role: str, otherwise: str = ""
-) -> None:
-    """Refuse names that no column of the frame has; `role` is the argument that gave them."""
-    for name in names:
-        if name not in present:
-            raise ValueError(
-                f"frame has no column {name!r}: name the right one with {role}={otherwise}."
-            )
 
 
 def check_numeric(view: counting.Frame, columns: Sequence[Any], what: str, remedy: str) -> None:
@@ -200,12 +191,3 @@ def only_for(form: str, arguments: Mapping[str, tuple[object, Sequence[str]]]) -
                 f"{name}= belongs to form={' or '.join(map(repr, homes))}: leave it out, or name "
                 f"that form."
             )
-
-
-def _check_owner(values: pd.Series[Any], name: str) -> None:
-    """Refuse respondents, or other owners of rows, that are missing or cannot be told apart."""
-    if values.isna().any():
-        raise ValueError(
-            f"column {name!r} must say in every row whose it is: fill in the missing entries."
-        )
-    counting.factorize(values, name)  # takes their hash, without which nothing tells them apart

@@ -5,9 +5,6 @@ Messages name arguments, columns and rules, never a cell's value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,8 @@ from numpy.typing import NDArray
 from privrank.encode import counting
 from privrank.encode.forms.opening import ItemRows, Names, collect_wide, open_wide, read_rows
 from privrank.encode.frames import COUNT, DECLARED, comparisons_call
-from privrank.util.checks import check_items
+from privrank.util.checks import Codes, check_codes, check_items
+from privrank.util.formula import pairs_of_columns
 
 __all__ = [
     "answered",
@@ -30,9 +28,6 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-Pair = tuple[Any, Any]
-
-_CONVENTION = {"first": 1, "second": -1, "tie": 0}
 
 
 def _compared(
@@ -89,7 +84,7 @@ def read_wide(
 ) -> pd.DataFrame:
     """Read one row per respondent and one column per pair."""
     view, others = open_wide(frame, respondent)
-    asked, labels = _pair_columns(others, items, pairs, sep)
+    asked, labels = pairs_of_columns(others, items, pairs, sep)
     table, index = collect_wide(view, list(asked), respondent, "pairs")
     place = {label: k for k, label in enumerate(labels)}
     first, second = np.array([[place[a], place[b]] for a, b in asked.values()]).T
@@ -99,7 +94,7 @@ def read_wide(
             "or in both orders: leave one out of pairs=, or use distinct_pairs=False if they are "
             "questions of their own."
         )
-    meaning = _check_codes(codes)
+    meaning = check_codes(codes)
     outcome = [
         _outcomes(table[name], meaning, int(a), int(b), labels)
         for name, a, b in zip(asked, first, second, strict=True)
@@ -111,7 +106,7 @@ def read_long(
     frame: object, items: object, named: dict[str, str], roles: dict[str, Any], codes: object
 ) -> pd.DataFrame:
     """Read one row per comparison, with an answer in codes that are declared."""
-    meaning = _check_codes(codes)
+    meaning = check_codes(codes)
     rows = _read_pairs(frame, items, named, roles)
     first, second = rows.codes
     answer = _outcomes(rows.columns["outcome"], meaning, first, second, rows.labels)
@@ -130,9 +125,9 @@ def read_decided(
     rows = _read_pairs(frame, items, named, roles)
     low, high, outcome = _in_order(*rows.codes)
     if (tied := rows.columns.get("ties")) is not None:
-        codes, values = counting.factorize(tied, tied.name)
-        flags = [{0: 1.0, 1: 0.0}.get(value, np.nan) for value in values.tolist()]
-        decided = np.array([*flags, np.nan])[codes]
+        key = counting.key_of(tied)
+        flags = [{0: 1.0, 1: 0.0}.get(value, np.nan) for value in key.values.tolist()]
+        decided = np.array([*flags, np.nan])[key.codes]
         if np.isnan(decided).any():
             raise ValueError(
                 f"column {tied.name!r} must say of every row whether it is a tie, with True or "
@@ -276,133 +271,16 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
     return counts.astype(np.int64), labels
 
 
-def _pair_columns(
-    others: Sequence[Any], items: object, pairs: object, sep: object
-) -> tuple[dict[Any, Pair], Names]:
-    """Return which column asks for which pair, and the items."""
-    if (pairs is None) == (sep is None):
-        raise ValueError(
-            "form='wide' must be told which column asks for which pair, in one way: with "
-            "pairs={'column': (item, item), ...}, or with sep= if the columns are named by two "
-            "items and what stands between them."
-        )
-    declared = None if items is None else check_items(items)
-    asked = _mapped(pairs) if sep is None else _separated(others, declared, sep)
-    met = tuple(dict.fromkeys(item for pair in asked.values() for item in pair))
-    labels = check_items(met) if declared is None else declared
-    if not set(met) <= set(labels):
-        raise ValueError("pairs must name declared items only: list all of them in items=[...].")
-    return asked, labels
-
-
-def _mapped(pairs: object) -> dict[Any, Pair]:
-    if (
-        not isinstance(pairs, Mapping)
-        or not pairs
-        or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs.values())
-        or not all(isinstance(item, Hashable) for pair in pairs.values() for item in pair)
-        or any(first == second for first, second in pairs.values())
-    ):
-        raise ValueError(
-            "pairs must be a mapping {'column': (item, item), ...} with two different items for "
-            "each column."
-        )
-    return {name: (first, second) for name, (first, second) in pairs.items()}
-
-
-def _separated(others: Sequence[Any], declared: Names | None, sep: object) -> dict[Any, Pair]:
-    """Return the pairs that names of columns spell."""
-    if not isinstance(sep, str) or not (sep or declared):
-        raise ValueError(
-            "sep must be the text between two names of items in the name of a column; it may be "
-            "empty only if items=[...] says what the names are."
-        )
-    known = None if declared is None else {str(label): label for label in declared}
-    found: dict[Any, Pair] = {}
-    for column in others:
-        if not isinstance(column, str):
-            continue
-        cuts = range(1, len(column) - len(sep))
-        splits = [(column[:k], column[k + len(sep) :]) for k in cuts if column[k:].startswith(sep)]
-        if known is not None:
-            splits = [(known[a], known[b]) for a, b in splits if a in known and b in known]
-        if len(splits) > 1 or any(a == b for a, b in splits):
-            raise ValueError(
-                f"column {column!r} must name two different items around sep= in one way only: say "
-                f"what it asks for with pairs=, or list the items in items=[...]."
-            )
-        if known is not None and sep and sep in column and not splits:
-            raise ValueError(
-                f"column {column!r} must name two of items= around sep={sep!r}, or not contain it: "
-                f"check the names in items=, and rename a column that asks for no pair."
-            )
-        if splits:
-            found[column] = splits[0]
-    if not found:
-        raise ValueError(
-            f"form='wide' found no column whose name is two items with {sep!r} between them: check "
-            f"sep= and items=, or say which column asks for which pair with pairs=."
-        )
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Codes:
-    """What each answer means, whether others are names of items, and the rule that this makes."""
-
-    meaning: Mapping[Any, float]
-    by_name: bool
-    rule: str
-    remedy: str
-
-
-def _check_codes(codes: object) -> _Codes:
-    given = _CONVENTION if codes is None else codes
-    if (
-        not isinstance(given, Mapping)
-        or not given.keys() <= _CONVENTION.keys()
-        or (("first" in given) != ("second" in given))
-    ):
-        raise ValueError(
-            "codes must be a mapping {'first': answer, 'second': answer, 'tie': answer}, without "
-            "'tie' if there are none, and without 'first' and 'second' if an answer is the name "
-            "of the item preferred."
-        )
-    answers = [
-        (answer, float(_CONVENTION[word]))
-        for word, value in given.items()
-        for answer in (value if isinstance(value, list | tuple | set) else [value])
-    ]
-    fit = all(isinstance(answer, str | bool | np.bool_ | Real) for answer, _ in answers)
-    if not fit or len(dict(answers)) < len(answers) or any(x != x for x, _ in answers):
-        raise ValueError(
-            "codes must be distinct texts or numbers: a missing value always means that there is "
-            "no answer, and needs no code."
-        )
-    by_name = "first" not in given
-    rule, remedy = "answers that codes= declares", "list all answers in codes=, texts as texts"
-    if by_name:
-        rule = f"the names of the pair's items (codes= has no 'first' and 'second'), {rule}"
-        remedy = (
-            "strip other words from the cells, as with frame.replace('^I prefer ', '', "
-            "regex=True), list other answers in codes="
-        )
-    elif codes is None:
-        rule = "1 (first item preferred), -1 (second item preferred), 0 (tie)"
-        remedy = "declare other answers with codes={'first': ..., 'second': ..., 'tie': ...}"
-    return _Codes(dict(answers), by_name, rule, remedy)
-
-
 def _outcomes(
     values: pd.Series[Any],
-    codes: _Codes,
+    codes: Codes,
     first: IntArray | int,
     second: IntArray | int,
     labels: Names,
 ) -> FloatArray:
     """Return the outcomes that a column's answers mean, NaN where one is missing."""
-    place, distinct = counting.factorize(values, values.name)
-    answers = distinct.tolist()
+    key = counting.key_of(values)
+    answers, place = key.values.tolist(), key.codes
     outcome = np.array([*(codes.meaning.get(answer, np.inf) for answer in answers), np.nan])[place]
     if codes.by_name:
         position = {label: k for k, label in enumerate(labels)}

@@ -17,13 +17,12 @@ from privrank.encode import counting
 from privrank.encode.forms.opening import (
     Names,
     check_numeric,
-    check_present,
     collect_wide,
     item_codes,
     open_wide,
     read_rows,
 )
-from privrank.encode.frames import check_name, declared_items, numbers
+from privrank.encode.frames import check_name, check_present, declared_items, numbers
 from privrank.util.checks import as_list, check_items
 
 __all__ = ["Ranked", "Rules", "ranks_of", "read_columns", "read_long", "read_orders"]
@@ -38,14 +37,9 @@ Ranked = tuple[FloatArray, Names, pd.Index]
 class Rules:
     """What is declared of ties and missing items, and in which words it is declared.
 
-    Parameters
-    ----------
-    ties : bool
-        Whether items may share a rank.
-    missing : str
-        ``"refuse"``, ``"bottom"``, or another word for "nothing is known of their places".
-    untied, tied, unknown : str
-        The arguments that refuse ties, that allow them, and that declare missing items unknown.
+    `missing` is "refuse", "bottom", or another word for "nothing is known of their places". The
+    last three are the arguments that refuse ties, that allow them, and that declare missing items
+    unknown.
     """
 
     ties: bool
@@ -172,8 +166,8 @@ def read_long(
     identity = [rows.columns[role] for role in ("respondent", "ranking") if role in rows.columns]
     code = np.zeros(len(place), dtype=np.int64)
     for column in identity:  # codes number the rankings by first appearance
-        own, distinct = counting.factorize(column, column.name)
-        code, _ = pd.factorize(code * len(distinct) + own)
+        own = counting.key_of(column)
+        code, _ = pd.factorize(code * len(own.values) + own.codes)
     values = numbers(rows.columns["rank"])
     rules.check_ranks(values, rank, len(labels))
     if pd.DataFrame({"ranking": code, "item": place}).duplicated().any():
@@ -220,7 +214,7 @@ def _read_places(frame: object, items: object, respondent: str | None, places: o
     ranks = np.full((len(table), len(labels)), np.nan)
     text = f", or name it with order={columns[0]!r} if it holds texts such as 'a > b = c'"
     for place, name in enumerate(columns, start=1):
-        codes = item_codes(table[name], labels, name, text * (len(columns) == 1))
+        codes = item_codes(table[name], labels, text * (len(columns) == 1))
         row = np.flatnonzero(codes >= 0)
         if not np.isnan(ranks[row, codes[row]]).all():
             raise ValueError(
@@ -240,7 +234,7 @@ def _check_places(places: object, present: Sequence[Any], respondent: str | None
         )
     if not all(isinstance(name, Hashable) for name in names):
         raise TypeError("places must be column names: at least one cannot be a name.")
-    check_present(names, [*present, respondent], "places")
+    check_present(names, [*present, respondent], "frame", "name the right one with places=")
     if len(set(names)) < len(names):
         raise ValueError("places must be distinct: the same column is listed twice.")
     return names
@@ -263,10 +257,10 @@ def _read_texts(frame: object, items: object, respondent: str | None, order: str
             "items must have names without > and =, which separate items in a text order: rename "
             "such an item, and in the orders too."
         )
-    codes, texts = counting.factorize(table[order], order)
+    key = counting.key_of(table[order])
     missing = np.full(len(labels), np.nan)
     known = []
-    for text in texts:
+    for text in key.values:
         if not isinstance(text, str):
             raise TypeError(
                 f"column {order!r} must hold texts such as 'a > b = c', best first: use places= "
@@ -285,4 +279,4 @@ def _read_texts(frame: object, items: object, respondent: str | None, order: str
             f"items= and comes once: in at least one order a name is empty, repeated or not among "
             f"them."
         )
-    return np.array([*known, missing])[codes], labels, index
+    return np.array([*known, missing])[key.codes], labels, index
