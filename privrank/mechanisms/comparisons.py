@@ -23,7 +23,6 @@ from privrank.mechanisms.dependence import pair_moments, round_directions, round
 from privrank.mechanisms.objective import draw_worths
 from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.mechanisms.tallies import bounded, met, second_moments, statistic, units, wins_met
-from privrank.plans.calibration import Perturbation
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation
 from privrank.release.connected import check_connected
@@ -37,7 +36,7 @@ from privrank.release.names import (
     WINS,
     WORTHS,
 )
-from privrank.release.plan import Plan
+from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design
 

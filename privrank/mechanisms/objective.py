@@ -16,8 +16,9 @@ from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import draw
 from privrank.mechanisms.tallies import met, net_wins, wins_met
-from privrank.plans.calibration import NEAREST, OUTPUT_STEP, Perturbation
+from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.noise import draw_cells
+from privrank.release.plan import Perturbation
 
 __all__ = ["certified_worths", "draw_worths"]
 

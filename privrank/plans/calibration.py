@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from privrank.release.names import (
     WINS,
     WORTHS,
 )
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.plan import QUIET, PartPlan, Perturbation, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.solvers import bracket
@@ -38,7 +38,6 @@ from privrank.util.solvers import bracket
 __all__ = [
     "NEAREST",
     "OUTPUT_STEP",
-    "Perturbation",
     "check_perturbation",
     "objective_scale",
     "perturbation",
@@ -54,41 +53,6 @@ NEAREST = 2.0**-7
 _LARGEST = 2**61
 """Statistics stay below this, which leaves room for noise in 64 bits."""
 
-
-@dataclass(frozen=True, slots=True)
-class Perturbation:
-    """Public numbers of one objective perturbation."""
-
-    gamma: float
-    scale: float
-    cell: float
-    tolerance: float
-    sensitivity: int
-    law: DiscreteLaplace
-    epsilon: float
-
-    @property
-    def part(self) -> PartPlan:
-        """The worths that are published, with the noise of the output."""
-        return PartPlan(self.law, self.sensitivity, self.epsilon, OUTPUT_STEP)
-
-    @property
-    def settings(self) -> dict[str, Setting]:
-        """The numbers of the objective."""
-        return {
-            "gamma": self.gamma,
-            "lambda": self.scale,
-            "cell": self.cell,
-            "tolerance": self.tolerance,
-        }
-
-    @classmethod
-    def of(cls, plan: Plan) -> Perturbation:
-        """Read the numbers back from a plan."""
-        names, part = ("gamma", "lambda", "cell", "tolerance"), plan.parts[WORTHS]
-        assert isinstance(part.noise, DiscreteLaplace)
-        gamma, scale, cell, tolerance = (plan.number(name) for name in names)
-        return cls(gamma, scale, cell, tolerance, part.sensitivity, part.noise, part.epsilon)
 
 
 def objective_scale(
@@ -129,7 +93,7 @@ def perturbation(
     bounds = loss_bounds(link)
     spent = epsilons[WORTHS] + epsilons[OUTPUT]
     if math.isinf(spent):
-        return Perturbation(gamma, 0.0, 0.0, 0.0, 0, DiscreteLaplace(0.0), spent)
+        return Perturbation(gamma, 0.0, 0.0, 0.0, 0, DiscreteLaplace(0.0), spent, OUTPUT_STEP)
     m = len(design.items)
     scale = objective_scale(design.reach, gamma, epsilons[WORTHS], bounds)
     if math.isinf(scale):
@@ -152,7 +116,7 @@ def perturbation(
     beta = tolerance + 0.5 * math.sqrt(m) * cell
     sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
     law = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
-    return Perturbation(gamma, scale, cell, tolerance, sensitivity, law, spent)
+    return Perturbation(gamma, scale, cell, tolerance, sensitivity, law, spent, OUTPUT_STEP)
 
 
 def check_perturbation(release: Release) -> None:

@@ -27,7 +27,6 @@ from privrank.hypotheses.publicnoise import simulated
 from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.mechanisms.objective import certified_worths
 from privrank.mechanisms.spend import draw
-from privrank.plans.calibration import Perturbation
 from privrank.plans.dependence import STEPS
 from privrank.release.connected import groups_of
 from privrank.release.names import (
@@ -42,7 +41,7 @@ from privrank.release.names import (
     WINS,
     WORTHS,
 )
-from privrank.release.plan import Plan
+from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 from privrank.util.solvers import pseudo_inverse

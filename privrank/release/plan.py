@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.release.names import WORTHS
 
-__all__ = ["equivalent_variance", "QUIET", "Noise", "PartPlan", "Plan", "Setting"]
+__all__ = ["equivalent_variance", "QUIET", "Noise", "PartPlan", "Perturbation", "Plan", "Setting"]
 
 Noise = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise | ZeroSumLaplace
 
@@ -92,3 +93,41 @@ class Plan:
     def number(self, name: str) -> float:
         """Return a setting that is a number."""
         return float(self.settings[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """Public numbers of one objective perturbation, which the settings of its plan hold."""
+
+    gamma: float
+    scale: float
+    cell: float
+    tolerance: float
+    sensitivity: int
+    law: DiscreteLaplace
+    epsilon: float
+    step: float
+
+    @property
+    def part(self) -> PartPlan:
+        """The worths that are published, with the noise of the output."""
+        return PartPlan(self.law, self.sensitivity, self.epsilon, self.step)
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """The numbers of the objective."""
+        return {
+            "gamma": self.gamma,
+            "lambda": self.scale,
+            "cell": self.cell,
+            "tolerance": self.tolerance,
+        }
+
+    @classmethod
+    def of(cls, plan: Plan) -> Perturbation:
+        """Read the numbers back from a plan."""
+        names, part = ("gamma", "lambda", "cell", "tolerance"), plan.parts[WORTHS]
+        assert isinstance(part.noise, DiscreteLaplace)
+        gamma, scale, cell, tolerance = (plan.number(name) for name in names)
+        noise, moved = part.noise, part.sensitivity
+        return cls(gamma, scale, cell, tolerance, moved, noise, part.epsilon, part.step)
