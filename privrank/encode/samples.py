@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privrank.encode import counting
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.encoding import Units, declared_codes, open_rows, units_of
-from privrank.encode.frames import check_named, check_present, check_rows, rankings_call
+from privrank.encode.frames import check_name, check_named, check_present, check_rows, rankings_call
 from privrank.encode.ranks import check_partial, check_ranks, rank_cells
 from privrank.plans.nullmodel import (
     Missing,
@@ -143,6 +143,8 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the columns of a rankings frame that are read, and the names of the items."""
+    if respondent is not None:
+        check_name(respondent, "respondent")
     if declared is None and isinstance(frame, pd.DataFrame):
         check_names("columns", [name for name in frame.columns if name != respondent])
     frame, view = open_rows(frame, respondent, "rankings")
