@@ -82,9 +82,10 @@ def released(
 
     Notes
     -----
-    **Privacy.** `drawn` alone sees the data, and it is called after the budget was reserved. Its
-    noise is that of the plan, so that its values have the guarantee that is proved of the plan. The
-    rest of a release is the plan itself, public facts and what is computed from the values.
+    **Privacy.** `drawn` and the `then` that it returns alone see the data, and they are called
+    after the budget was reserved. Their noise is that of the plan, so that their values together
+    have the guarantee that is proved of the plan. The rest of a release is the plan itself, public
+    facts and what is computed from the values.
     """
     spend(budget, plan, survey, rng)
     found = drawn()
@@ -158,7 +159,7 @@ def draw(part: PartPlan, exact: IntArray, rng: np.random.Generator | None) -> In
 
     Notes
     -----
-    **Privacy.** The noise is calibrated to `part.sensitivity`, on the lattice of
+    **Privacy.** The noise is that of the plan, where its proof is, on the lattice of
     `part.fineness` steps in one of the exact statistic; nothing else of the statistic is used. A
     part without noise of its own, such as an order found in noisy numbers, is not drawn.
     """

@@ -204,7 +204,7 @@ class PermutohedronNoise:
     with g a fixed generic direction. x in B_k and d in K give x + d + t g in k K + K = (k + 1) K.
     The totals are multiplied by L, the fineness, so that one ranking moves them by L d, which is
     L steps: the loss is at most L (rate + 2^-26). All is integer arithmetic; nothing is
-    idealised. A public fair coin turns the noise round, which makes it symmetric.
+    idealised. A fair coin turns the noise round, which makes it symmetric.
 
     **Counting.** K is tiled by the translates, one for each spanning tree T of the complete graph,
     of the sum of the segments [-1, 1] v_f, f in T (the regular tiling of a zonotope for generic

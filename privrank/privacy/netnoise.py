@@ -255,6 +255,14 @@ def cell_noise(
     """Return the noise of the cells of a win matrix, by l1 or l2 sensitivity.
 
     Steps are those of the matrix, half wins if `ties`, divided by the fineness.
+
+    Notes
+    -----
+    **Privacy.** Discrete Laplace noise of scale l1 / epsilon is epsilon-private for a statistic
+    that one unit moves by l1 (:class:`privrank.privacy.noise.DiscreteLaplace`); Gaussian noise has
+    the delta of :func:`privrank.privacy.gaussian.integer_delta` at the distance l2, in at most
+    twice as many coordinates as a table has cells: a unit that moves to another group changes two.
+    The distances are those of `reach`.
     """
     l1 = reach.win_matrix_l1(ties=ties)
     if math.isinf(epsilon):

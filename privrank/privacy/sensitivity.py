@@ -94,8 +94,11 @@ class Reach:
 
     Notes
     -----
-    **Privacy.** Each property states the supremum over neighbours; all are confirmed by
-    exhaustive enumeration for 3 to 5 items in ``tests/privacy/test_sensitivity.py``.
+    **Privacy.** Each property states the supremum over neighbours, or a bound on it where it says
+    so. They are compared with all neighbours of small surveys of 3 to 5 items: in
+    ``tests/privacy/test_sensitivity.py``, those of permutohedra and win matrices in
+    ``tests/privacy/test_netnoise.py``, second moments in ``tests/mechanisms/test_dependence.py``,
+    those of groups and of naming order in ``tests/doors/test_covariates.py``.
     """
 
     items: int
@@ -120,10 +123,12 @@ class Reach:
     def _star(self, edges: int) -> int:
         """Return max |sum of `edges` distinct oriented edges|^2 (an upper bound in between).
 
-        A star has edges^2 + edges. A transitive round robin has net m-1, m-3, ..., 1-m, whose
-        squares sum to m (m^2 - 1) / 3, and no tournament exceeds it. For m - 1 < edges < pairs the
-        smaller of the two and of m * edges bounds the maximum: |B s|^2 <= |BB'| |s|^2, and the
-        Laplacian BB' of a graph on m items has norm at most m.
+        A star has e^2 + e for e edges, and no graph more: nets are at most degrees, whose squares
+        sum to deg u + deg v over the edges (u, v), at most e + 1 each. A transitive round robin has
+        net m-1, m-3, ..., 1-m, whose squares sum to m (m^2 - 1) / 3; no tournament exceeds it, nor
+        does a part of one, whose net is a mean of those of tournaments. For m - 1 < e < pairs the
+        smaller of the two and of m e bounds the maximum: |B s|^2 <= |BB'| |s|^2, and the Laplacian
+        BB' of a graph on m items has norm at most m.
         """
         edges = min(edges, self.pairs)
         m = self.items
