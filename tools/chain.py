@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import sys
 import tempfile
 import tokenize
@@ -119,10 +120,8 @@ def table(parts: dict[str, dict[str, int]]) -> str:
 
 def stated(page: str) -> dict[str, tuple[int, int]]:
     """Return lines and modules by row of the table in a page."""
-    rows = (line.strip("|").split("|") for line in page.splitlines() if line.startswith("| "))
-    cells = [[cell.strip().replace(",", "") for cell in row] for row in rows]
-    numbers = [row for row in cells if len(row) == 3 and all(cell.isdigit() for cell in row[1:])]
-    return {what: (int(lines), int(modules)) for what, lines, modules in numbers}
+    rows = [re.fullmatch(r"\| (.+) \| ([\d,]+) \| (\d+) \|", line) for line in page.splitlines()]
+    return {row[1]: (int(row[2].replace(",", "")), int(row[3])) for row in rows if row}
 
 
 def main() -> None:

@@ -182,8 +182,8 @@ def _read_pairs(table: object, labels: tuple[Any, ...]) -> PairCounts:
     first, second = (index.get_indexer(pd.Index(table[name])) for name in ("item1", "item2"))
     try:
         numbers = pd.to_numeric(table["count"], errors="coerce")
-    except OverflowError:  # of whole numbers beyond all floats
-        raise ValueError(f"{rule}.") from None
+    except OverflowError:  # of whole numbers beyond all floats, which the message must not quote
+        numbers = pd.Series(dtype=object)
     if not is_numeric_dtype(numbers) or is_complex_dtype(numbers):
         raise ValueError(f"{rule}.")
     count = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
