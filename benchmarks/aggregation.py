@@ -138,15 +138,15 @@ def alone(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
     noise = rng.normal(size=(18, 18))
     yield "exact Kemeny order, a random matrix of 18 items", seconds(lambda: kemeny(noise), 5), 0.5
     for m in (10, 100):
-        n, law = 5000, CubeNoise.calibrate(m * (m - 1) // 2, 1, 1.0)
+        n, distribution = 5000, CubeNoise.calibrate(m * (m - 1) // 2, 1, 1.0)
         counts = pair_counts(pr.Mallows(m, 0.95).rvs(n, rng))
         upper = np.triu_indices(m, 1)
 
-        def private(counts=counts, law=law, upper=upper, m=m, n=n) -> None:
+        def private(counts=counts, distribution=distribution, upper=upper, m=m, n=n) -> None:
             pairs = np.full((m, m), 0.5)
-            pairs[upper] = law.draw(counts[upper], None) / n
+            pairs[upper] = distribution.draw(counts[upper], None) / n
             pairs.T[upper] = 1.0 - pairs[upper]
-            consensus_of("EB-Kemeny", pairs, law.variance / n**2, tuple(range(m)))
+            consensus_of("EB-Kemeny", pairs, distribution.variance / n**2, tuple(range(m)))
 
         yield f"secure cube noise and shrunken Kemeny order, {m} items", seconds(private, 5), 0.2
     borda = PermutohedronNoise.calibrate(100, 1.0)

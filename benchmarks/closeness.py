@@ -96,9 +96,9 @@ def main() -> None:
     rng = np.random.default_rng(7)
 
     first, second = (pr.Mallows(100, phi).rvs(1000, rng) for phi in (0.99, 0.985))
-    law = rng.dirichlet(np.ones(720))
-    counts = np.array([rng.multinomial(10**6, law) for _ in range(2)])
-    five = np.array([rng.multinomial(10**6, law) for _ in range(5)])
+    distribution = rng.dirichlet(np.ones(720))
+    counts = np.array([rng.multinomial(10**6, distribution) for _ in range(2)])
+    five = np.array([rng.multinomial(10**6, distribution) for _ in range(5)])
     alone = [
         ("2 x 1,000 rankings of 100 items", 2, lambda: of_rankings(first, second, 999)),
         ("2 x 1,000,000 choices of 720, default", 1, lambda: of_choices(counts, "default")),

@@ -112,7 +112,7 @@ class PrivateBTL:
     Notes
     -----
     **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are
-    proved in :class:`privrank.privacy.sensitivity.Reach`; the guarantee is proved in
+    proved in :class:`privrank.privacy.sensitivity.UnitSensitivity`; the guarantee is proved in
     :func:`privrank.mechanisms.release_comparisons`. Everything in the result is computed from that
     release and public facts. Method ``"counts"`` releases the same counts under every link; method
     ``"objective"`` perturbs the log-likelihood of links whose log-loss has bounded slopes (A1), and
@@ -207,11 +207,11 @@ class PrivateBTL:
         -----
         **Privacy.** Covariates cut the units into groups by their declared levels, and net wins are
         released by group and item. A unit is in one group, so this costs no more noise than one
-        group does (:attr:`privrank.privacy.sensitivity.Reach.net_l1`). A numeric covariate, scaled
-        to [-1, 1] by its bounds, multiplies net wins once more, and the noise with the number of
-        such sums. Under a public design it is public who has which covariates; under a private one
-        the sizes of the groups are released with noise, and so are the pair counts of all groups
-        together unless they are declared: each has a share of epsilon.
+        group does (:attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`). A numeric
+        covariate, scaled to [-1, 1] by its bounds, multiplies net wins once more, and the noise
+        with the number of such sums. Under a public design it is public who has which covariates;
+        under a private one the sizes of the groups are released with noise, and so are the pair
+        counts of all groups together unless they are declared: each has a share of epsilon.
         """
         model = cls.__new__(cls)
         model._link = find(arguments.pop("link", "logit"))

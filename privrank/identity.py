@@ -366,7 +366,7 @@ class IdentityTest:
             asked, sample, partial(total_variation, sample.nobs, p), epsilon, effect_epsilon
         )
         # public, and computed before anything is spent: that may be interrupted
-        law = null_for(asked, draws, alpha)
+        distribution = null_for(asked, draws, alpha)
         plan = plan_sample(sample, asked, epsilon, delta, effect, "IdentityTest", method, settings)
         reduction = partial(asz18.random_reduction, p) if method == "goldreich" else None
         complete = self._null.tabulated() if self._encoded.missing == "half" else self._null
@@ -374,7 +374,7 @@ class IdentityTest:
         release = release_sample(self._encoded, asked, plan, **how, budget=budget, rng=rng)
         with kept(release, "IdentityTest.from_release(error.release, null)"):
             null = self._null.to_record()
-            return infer(release, null=null, alpha=alpha, draws=draws, law=law)
+            return infer(release, null=null, alpha=alpha, draws=draws, distribution=distribution)
 
     @staticmethod
     def from_release(
@@ -514,11 +514,11 @@ def infer(
     alpha: float = 0.05,
     draws: int = FULL,
     found: Mapping[str, Any] | None = None,
-    law: Null | None = None,
+    distribution: Null | None = None,
 ) -> RankTestResult:
     """Compute the test from a release and the record of its null hypothesis: nothing is spent.
 
-    Given what was `found` from this release before, or the null distribution `law` of its
+    Given what was `found` from this release before, or the null distribution `distribution` of its
     statistic, does not compute them again.
     """
     check_release(release)
@@ -529,7 +529,7 @@ def infer(
     if asked is None or asked.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, and this one is of another model.")
     return read_test(
-        law,
+        distribution,
         release=release,
         test="IdentityTest",
         method=plan.method,

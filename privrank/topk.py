@@ -74,10 +74,10 @@ class PrivateTopK:
     Notes
     -----
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
-    reversal, a respondent by :attr:`privrank.privacy.sensitivity.Reach.net_l1`, with bounds in
-    other norms beside it; noise calibrated to them (:func:`privrank.privacy.netnoise.net_noise`)
-    protects the whole vector, so the order, the set and every interval are post-processing,
-    whatever k is.
+    reversal, a respondent by :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`, with
+    bounds in other norms beside it; noise calibrated to them
+    (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector, so the order, the set
+    and every interval are post-processing, whatever k is.
 
     References
     ----------

@@ -311,14 +311,14 @@ class UniformityTest:
             effect_epsilon,
         )
         # public, and computed before anything is spent: that may be interrupted
-        law = null_for(asked, draws, alpha)
+        distribution = null_for(asked, draws, alpha)
         plan = plan_sample(
             sample, asked, epsilon, delta, effect, "UniformityTest", method, constants
         )
         given: dict[str, Any] = {"null": NullModel(), "effect": effect}
         release = release_sample(self._encoded, asked, plan, **given, budget=budget, rng=rng)
         with kept(release, "UniformityTest.from_release(error.release)"):
-            return infer(release, alpha=alpha, draws=draws, law=law)
+            return infer(release, alpha=alpha, draws=draws, distribution=distribution)
 
     @staticmethod
     def from_reports(
@@ -402,11 +402,11 @@ def infer(
     alpha: float = 0.05,
     draws: int = FULL,
     found: Mapping[str, Any] | None = None,
-    law: Null | None = None,
+    distribution: Null | None = None,
 ) -> RankTestResult:
     """Compute the test from a release: post-processing, nothing is spent.
 
-    Given what was `found` from this release before, or the null distribution `law` of its
+    Given what was `found` from this release before, or the null distribution `distribution` of its
     statistic, does not compute them again.
     """
     if release.local:
@@ -416,7 +416,7 @@ def infer(
     if asked is None or asked.name != release.mechanism:
         raise ValueError("release must be of a UniformityTest, and this one is of another model.")
     return read_test(
-        law,
+        distribution,
         release=release,
         test="UniformityTest",
         method=release.plan.method,

@@ -33,15 +33,15 @@ CENTRED = (PermutohedronNoise, ZeroSumLaplace)
 VOLUMES = {"quiet": 1.0, "loud": 20.0}
 
 
-def drawn(law, values, rng, *, exact, volume):
-    """A vector of this law's shape and size, the same for all `values`."""
-    if law.variance == 0.0:
-        return exact(law, values, rng)
-    steps = np.resize(PATTERN, np.shape(values)) * np.sqrt(law.variance) * volume
-    if isinstance(law, CENTRED):
+def drawn(distribution, values, rng, *, exact, volume):
+    """A vector of this distribution's shape and size, the same for all `values`."""
+    if distribution.variance == 0.0:
+        return exact(distribution, values, rng)
+    steps = np.resize(PATTERN, np.shape(values)) * np.sqrt(distribution.variance) * volume
+    if isinstance(distribution, CENTRED):
         steps -= steps.mean()
     whole = np.rint(np.clip(steps, -(2.0**50), 2.0**50)).astype(np.int64)
-    if isinstance(law, CENTRED):
+    if isinstance(distribution, CENTRED):
         whole[-1] -= whole.sum()
     return whole
 
@@ -112,7 +112,7 @@ SECRET = {
 }
 
 
-def laws():
+def distributions():
     """The distributions of noise that a release can name."""
     return tuple(release._NOISES.values())
 
@@ -129,12 +129,12 @@ def replace_everywhere(patch, function, other):
 def hold_still(patch, volume="quiet"):
     """Replace the noise of the package by constants until the monkeypatch is undone."""
     size = VOLUMES[volume]
-    for law in laws():
+    for distribution in distributions():
 
-        def draw(self, values, rng, exact=law.draw):
+        def draw(self, values, rng, exact=distribution.draw):
             return drawn(self, np.asarray(values), rng, exact=exact, volume=size)
 
-        patch.setattr(law, "draw", draw)
+        patch.setattr(distribution, "draw", draw)
     for name, constant in SOURCES.items():
         chosen = partial(constant, volume=size) if constant is bit else constant
         replace_everywhere(patch, getattr(noise, name), chosen)

@@ -17,7 +17,7 @@ import pyarrow as pa
 ITEMS = ("north", "east", "south", "west")
 PAIRS = tuple(itertools.combinations(ITEMS, 2))
 ROWS, PEOPLE = 40, 12
-LEVELS = {"gender": ["F", "M", "X"], "study": ["arts", "law"]}
+LEVELS = {"gender": ["F", "M", "X"], "study": ["arts", "distribution"]}
 CATEGORIES = ("red", "green", "blue", "none")
 
 

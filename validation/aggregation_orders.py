@@ -95,40 +95,40 @@ def sushi() -> np.ndarray:
     return pd.read_csv(Path(os.environ["PRIVRANK_SURVEYS"]) / "sushi.csv").to_numpy()
 
 
-def drawn(rng: np.random.Generator, law: str, value: float, m: int, n: int):
+def drawn(rng: np.random.Generator, distribution: str, value: float, m: int, n: int):
     """Return rankings with their items in the true order, and the level of each item in it."""
     up = np.arange(1, m + 1)
-    if law == "sushi":
+    if distribution == "sushi":
         return sushi(), up
-    if law in ("one ahead", "clumps"):
-        levels = (up > 1).astype(int) if law == "one ahead" else (up - 1) * 3 // m
+    if distribution in ("one ahead", "clumps"):
+        levels = (up > 1).astype(int) if distribution == "one ahead" else (up - 1) * 3 // m
         scores = -value * levels + rng.gumbel(size=(n, m))
         return np.argsort(np.argsort(-scores, axis=1), axis=1) + 1, levels
-    if law == "two ends":
+    if distribution == "two ends":
         inner = rng.permuted(np.tile(up[1:-1], (n, 1)), axis=1)
         first = np.where(rng.random((n, 1)) < value, 1, m)
         return np.hstack((first, inner, m + 1 - first)), np.zeros(m)
-    ranks = pr.Mallows(m, 0.5 if law == "two camps" else value).rvs(n, rng)
-    if law == "two camps":
+    ranks = pr.Mallows(m, 0.5 if distribution == "two camps" else value).rvs(n, rng)
+    if distribution == "two camps":
         ranks = np.where(rng.random((n, 1)) < value, ranks, m + 1 - ranks)
         return ranks, up if value > 0.5 else np.zeros(m)
-    if law == "shared ranks":  # three classes of items, whose members share a rank
+    if distribution == "shared ranks":  # three classes of items, whose members share a rank
         ranks = (ranks - 1) * 3 // m + 1
-    if law == "best ten":
+    if distribution == "best ten":
         return np.where(ranks <= LISTED, ranks, np.nan), up
     return ranks, up if value < 1.0 else np.zeros(m)
 
 
-def model_of(law: str, ranks: np.ndarray) -> pr.PrivateRankAggregation:
-    missing = "bottom" if law == "best ten" else None
-    return pr.PrivateRankAggregation(ranks, ties=law == "shared ranks", missing=missing)
+def model_of(distribution: str, ranks: np.ndarray) -> pr.PrivateRankAggregation:
+    missing = "bottom" if distribution == "best ten" else None
+    return pr.PrivateRankAggregation(ranks, ties=distribution == "shared ranks", missing=missing)
 
 
-def orders(rng: np.random.Generator, law: str, value: float, m: int, n: int) -> list[dict]:
+def orders(rng: np.random.Generator, distribution: str, value: float, m: int, n: int) -> list[dict]:
     """Return the excess of every rival on one data set, for several draws of the noise."""
-    ranks, _ = drawn(rng, law, value, m, n)
-    steps, n = (2 if law == "best ten" else 1), len(ranks)
-    if law == "best ten":
+    ranks, _ = drawn(rng, distribution, value, m, n)
+    steps, n = (2 if distribution == "best ten" else 1), len(ranks)
+    if distribution == "best ten":
         counts = half_votes(
             np.where(np.isnan(ranks), 2 * m + 2, 2 * np.nan_to_num(ranks)).astype(int)
         )
@@ -155,12 +155,12 @@ def noisy_orders(rng, counts, m: int, n: int, steps: int) -> dict:
     totals = counts.sum(axis=0) + n * steps
     for epsilon in EPSILONS:
         for noise, delta in (("cube", 0.0), ("Gaussian", DELTA)):
-            law = planned(m, n, steps, "kemeny", epsilon, delta).parts[PAIRS].noise
-            if delta and type(law).__name__ == "CubeNoise":  # it is the smaller noise here
+            distribution = planned(m, n, steps, "kemeny", epsilon, delta).parts[PAIRS].noise
+            if delta and type(distribution).__name__ == "CubeNoise":  # it is the smaller noise here
                 continue
-            pairs = pair_matrix(law.draw(counts[upper], rng) / (n * steps))
+            pairs = pair_matrix(distribution.draw(counts[upper], rng) / (n * steps))
             for rule in ("EB-Kemeny", "Borda", *(["Kemeny"] if m <= EXACT else [])):
-                variance = law.variance / (n * steps) ** 2
+                variance = distribution.variance / (n * steps) ** 2
                 out[epsilon, f"{noise} pairs, {rule}"] = consensus_of(
                     rule, pairs, variance, tie
                 ).order
@@ -185,12 +185,12 @@ def chosen(m: int, n: int, steps: int, epsilon: float, delta: float) -> str:
     return f"{noise[type(plan.parts[name].noise).__name__]} {kind}, {plan.method}"
 
 
-def compared(law: str, value: float, m: int, n: int, found: list[list[dict]]):
+def compared(distribution: str, value: float, m: int, n: int, found: list[list[dict]]):
     """Return the rows of one cell, and of those rivals that lose clearly less than `auto`."""
     means = [{k: float(np.mean([one[k] for one in draws])) for k in draws[0]} for draws in found]
     rows, losses, excesses = [], [], {}
     for delta, epsilon in product((0.0, DELTA), EPSILONS):
-        name = chosen(m, n, 2 if law == "best ten" else 1, epsilon, delta)
+        name = chosen(m, n, 2 if distribution == "best ten" else 1, epsilon, delta)
         own = np.array([one[epsilon, name] for one in means])
         rivals = {
             k[1]: np.array([one[k] for one in means])
@@ -200,7 +200,7 @@ def compared(law: str, value: float, m: int, n: int, found: list[list[dict]]):
         rival = min(rivals, key=lambda k: rivals[k].mean())
         gap, error = mean_and_error(own - rivals[rival])
         row = {
-            "model": f"{law} {value:g}",
+            "model": f"{distribution} {value:g}",
             "items": m,
             "rankings": n,
             "epsilon": epsilon,
@@ -222,17 +222,17 @@ def compared(law: str, value: float, m: int, n: int, found: list[list[dict]]):
             gap, error = mean_and_error(excesses[f, g] - excesses[e, d])
             if gap > 2 * error + 0.005:
                 risen.append(
-                    {"model": f"{law} {value:g}", "items": m, "rankings": n}
+                    {"model": f"{distribution} {value:g}", "items": m, "rankings": n}
                     | {"from": f"epsilon {e:g}, delta {d:g}", "to": f"epsilon {f:g}, delta {g:g}"}
                     | {"rise": f"{gap:+.4f} ({error:.4f})"}
                 )
     return rows, losses, risen
 
 
-def ranks(rng: np.random.Generator, law: str, value: float, m: int, n: int) -> dict:
+def ranks(rng: np.random.Generator, distribution: str, value: float, m: int, n: int) -> dict:
     """Return, for every release and target, if all intervals hold and the share of known pairs."""
-    data, level = drawn(rng, law, value, m, n)
-    model, out = model_of(law, data), {}
+    data, level = drawn(rng, distribution, value, m, n)
+    model, out = model_of(distribution, data), {}
     first = 1 + (level[None, :] < level[:, None]).sum(axis=1)
     last = m - (level[None, :] > level[:, None]).sum(axis=1)
     for name, (epsilon, delta, releases) in RELEASES.items():
@@ -252,18 +252,24 @@ def ranks(rng: np.random.Generator, law: str, value: float, m: int, n: int) -> d
 
 def order_tables(replicates: int) -> None:
     started, rows, losses, risen = time.time(), [], [], []
-    cells = [(m, n, share, law) for m, n, share, laws in SIZES for law in laws]
+    cells = [
+        (m, n, share, distribution)
+        for m, n, share, distributions in SIZES
+        for distribution in distributions
+    ]
     if "PRIVRANK_SURVEYS" in os.environ:
         cells.append((10, 5000, 4, ("sushi", 0.0)))
     cells += LATER
-    for number, (m, n, share, law) in enumerate(cells):
-        if law[0] == "best ten" and m <= LISTED:
+    for number, (m, n, share, distribution) in enumerate(cells):
+        if distribution[0] == "best ten" and m <= LISTED:
             continue
         count = max(round(share * replicates), 5)
-        found = replicate(orders, count, *law, m, n, cell=5200 + number)
-        for table, part in zip((rows, losses, risen), compared(*law, m, n, found), strict=True):
+        found = replicate(orders, count, *distribution, m, n, cell=5200 + number)
+        for table, part in zip(
+            (rows, losses, risen), compared(*distribution, m, n, found), strict=True
+        ):
             table.extend(part)
-        print(f"{law} {m} {n}: {(time.time() - started) / 60:.1f} minutes", flush=True)
+        print(f"{distribution} {m} {n}: {(time.time() - started) / 60:.1f} minutes", flush=True)
     title = "Rank aggregation: excess of `auto` beside its best rival, percent of pairs"
     write("aggregation_orders", title, COMMAND, rows, started)
     nothing = [{"model": "none"}]
@@ -275,12 +281,17 @@ def order_tables(replicates: int) -> None:
 
 def rank_tables(replicates: int) -> None:
     started, rows = time.time(), []
-    for number, ((m, n), law) in enumerate(product(COVERED_SIZES, COVERED)):
-        if law[0] == "best ten" and m <= LISTED:
+    for number, ((m, n), distribution) in enumerate(product(COVERED_SIZES, COVERED)):
+        if distribution[0] == "best ten" and m <= LISTED:
             continue
         count = 5 * replicates if m * n > 10_000 else 20 * replicates
-        found = replicate(ranks, count, *law, m, n, cell=5400 + number)
-        row = {"model": f"{law[0]} {law[1]:g}", "items": m, "rankings": n, "surveys": count}
+        found = replicate(ranks, count, *distribution, m, n, cell=5400 + number)
+        row = {
+            "model": f"{distribution[0]} {distribution[1]:g}",
+            "items": m,
+            "rankings": n,
+            "surveys": count,
+        }
         for name in found[0]:
             held, known = np.mean([one[name] for one in found], axis=0)
             row[name] = f"{held:.3f} / {known:.2f}"

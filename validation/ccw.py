@@ -16,7 +16,7 @@ from study import OUT
 from privrank.bradley_terry.fit import fit_ridge
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
-from privrank.privacy.sensitivity import Reach, objective_loss
+from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 from privrank.release.survey import PairCounts
 
 SMALL_RIDGE = "CCW estimate, ridge 1/epsilon"
@@ -71,7 +71,7 @@ def estimate(
     target = 0.5 * tally.net - rng.laplace(0.0, scale, items)
     loss = EdgeLoss.matching(LOGISTIC_SCORE, tally.pairs.count)
     theta = fit_ridge(target, ItemContrasts(tally.pairs, items), ridge, loss).point
-    reach = Reach(items, 1, True, "replace")
+    reach = UnitSensitivity(items, 1, True, "replace")
     spent = np.inf if np.isinf(epsilon) else objective_loss(reach, scale, ridge)
     return theta - theta.mean(), spent
 

@@ -42,7 +42,7 @@ from ccw import (
 )
 
 import privrank as pr
-from privrank.privacy.sensitivity import Reach, objective_loss
+from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 
 EPSILONS = (0.5, 1.0, 2.5, 5.0)
 SHARES = (0.2, 0.4, 0.6, 0.8)
@@ -147,7 +147,7 @@ def judge(survey: str, out: np.ndarray) -> list[dict]:
     everything, items = answers(survey)
     people = everything["respondent"].nunique()
     their_ridge = 2.0 * np.sqrt(len(items) * np.log(len(items)) / people)
-    reach = Reach(len(items), 1, True, "replace")
+    reach = UnitSensitivity(len(items), 1, True, "replace")
     rows = []
     for place, epsilon in enumerate(EPSILONS):
         for method, asked in TARGETS[survey].items():

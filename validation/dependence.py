@@ -45,7 +45,7 @@ from respondents import (
 )
 
 import privrank as pr
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 
 COMMAND = "python validation/dependence.py"
 DELTA = 1e-6
@@ -110,7 +110,7 @@ class Cell:
         """Return the standard errors of differences with all of epsilon spent on net wins."""
         settings = dict(self.fit)
         adjacency = "outcome" if self.design == "public" else "replace"
-        reach = Reach(self.items, self.questions.rows(self.items), True, adjacency)
+        reach = UnitSensitivity(self.items, self.questions.rows(self.items), True, adjacency)
         noise = score_noise(
             reach, self.epsilon, settings.get("delta", 0.0), settings.get("noise", "")
         )

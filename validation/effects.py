@@ -60,16 +60,16 @@ def coverage(name: str, k: int, n: int, epsilon: float, theta: float) -> list[di
     """Coverage with the noise integrated out: both ends rise in the released number."""
     p = null_of(name, k)
     asked = total_variation(n, tuple(p))
-    law = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
+    distribution = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
     ends: dict[int, tuple[float, float]] = {}
 
     def interval(noisy: int) -> tuple[float, float]:
         if noisy not in ends:
             scale = {"step": asked.step, "sensitivity": asked.sensitivity}
-            ends[noisy] = interval_from(noisy, n, tuple(p), law, ALPHA, **scale)
+            ends[noisy] = interval_from(noisy, n, tuple(p), distribution, ALPHA, **scale)
         return ends[noisy]
 
-    far, top = round(30 * law.scale) + 1, round(1.0 / asked.step)
+    far, top = round(30 * distribution.scale) + 1, round(1.0 / asked.step)
     last = boundary(lambda noisy: interval(noisy)[0] <= theta, -far, top + far)
     first = boundary(lambda noisy: interval(noisy)[1] < theta, -far, top + far) + 1
     rows = []
@@ -77,7 +77,7 @@ def coverage(name: str, k: int, n: int, epsilon: float, theta: float) -> list[di
         rng = np.random.default_rng([SEED, k, n, round(100 * theta), len(kind)])
         counts = rng.multinomial(n, cells, SAMPLES)
         values = np.array([asked.value(row, ()) for row in counts])
-        above, below = law.tail(last + 1 - values), 1.0 - law.tail(first - values)
+        above, below = distribution.tail(last + 1 - values), 1.0 - distribution.tail(first - values)
         middle = [round(float(value)) for value in np.quantile(values, (0.1, 0.3, 0.5, 0.7, 0.9))]
         width = float(np.mean([high - low for low, high in map(interval, middle)]))
         error = float((above + below).std(ddof=1)) / SAMPLES**0.5

@@ -60,9 +60,9 @@ def rejections_of(sample: Sample, null: NullModel, epsilon: float, methods: tupl
     for spent in (epsilon, math.inf):
         for method in methods:
             asked = ask(null, sample, xi=spent, method=method)
-            law = DiscreteLaplace.calibrate(asked.sensitivity, spent)
-            threshold = asked.null(1_999).threshold(ALPHA, law)
-            found[method, spent] = chance(asked, law, threshold)
+            distribution = DiscreteLaplace.calibrate(asked.sensitivity, spent)
+            threshold = asked.null(1_999).threshold(ALPHA, distribution)
+            found[method, spent] = chance(asked, distribution, threshold)
     return found
 
 

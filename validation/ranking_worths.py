@@ -45,7 +45,7 @@ from respondents import Questions, Truth, logit, score_noise, truth
 from scipy.stats import norm
 
 import privrank as pr
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 
 COMMAND = "python validation/ranking_worths.py"
 
@@ -95,7 +95,7 @@ class Cell:
     def errors(self) -> np.ndarray:
         """Return the standard errors of differences with all of epsilon spent on net wins."""
         adjacency = "outcome" if self.design == "public" else "replace"
-        reach = Reach(self.items, self.people.rows, True, adjacency)
+        reach = UnitSensitivity(self.items, self.people.rows, True, adjacency)
         return self.true.errors(self.nobs, score_noise(reach, self.epsilon))
 
 

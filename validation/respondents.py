@@ -19,7 +19,7 @@ import pandas as pd
 
 import privrank as pr
 from privrank.privacy.netnoise import equivalent_variance, noise_choices
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 
 STRENGTH, CAMPS, PERSONAL, NEAR = 2.0, 1.2, 0.8, 0.1
 ASKED = 49
@@ -259,7 +259,9 @@ class Truth:
         return np.sqrt(np.diag(by @ total @ by.T))
 
 
-def score_noise(reach: Reach, epsilon: float, delta: float = 0.0, name: str = "") -> float:
+def score_noise(
+    reach: UnitSensitivity, epsilon: float, delta: float = 0.0, name: str = ""
+) -> float:
     """Return the variance of the noise of scores with all of epsilon spent on net wins.
 
     By the distribution of a name, or the best.
@@ -268,7 +270,7 @@ def score_noise(reach: Reach, epsilon: float, delta: float = 0.0, name: str = ""
         return 0.0
     choices = noise_choices(reach, epsilon, delta)
     best = next(choice for choice in choices if name in ("", choice.name))
-    return 0.25 * equivalent_variance(best.law, reach.items) / best.fineness**2
+    return 0.25 * equivalent_variance(best.distribution, reach.items) / best.fineness**2
 
 
 def differences(items: int) -> np.ndarray:

@@ -63,12 +63,12 @@ def rows_of(m: int, n: int, replicates: int, cell: int) -> list[dict]:
     asked = tests(m, n)
     rejections, tables = {}, {}
     for (method, epsilon), test in asked.items():
-        law, threshold = DiscreteLaplace(0.0), None
+        distribution, threshold = DiscreteLaplace(0.0), None
         if isinstance(test, Statistic):
-            law = DiscreteLaplace.calibrate(test.sensitivity, epsilon)
+            distribution = DiscreteLaplace.calibrate(test.sensitivity, epsilon)
             null = test.null(usual_draws("rankings", n, m))
-            threshold, tables[method, epsilon] = null.threshold(ALPHA, law), null.draws
-        rejections[method, epsilon] = chance(test, law, threshold)
+            threshold, tables[method, epsilon] = null.threshold(ALPHA, distribution), null.draws
+        rejections[method, epsilon] = chance(test, distribution, threshold)
     found = replicate(chances, replicates, m, n, rejections, cell=cell)
     rows = []
     for method, epsilon in asked:
@@ -94,8 +94,10 @@ def fresh_pvalue(rng: np.random.Generator, test: Statistic, n: int, m: int) -> f
     """Return a p-value under H0 from a null table of its own."""
     value = test.simulated or test.value
     drawn = np.array([value(uniform_rankings(rng, n, m), ()) for _ in range(100)])
-    law = DiscreteLaplace.calibrate(test.sensitivity, 1.0)
-    return Null.of_draws(drawn[1:]).pvalue(int(drawn[0] + law.simulate(1, rng)[0]), law)
+    distribution = DiscreteLaplace.calibrate(test.sensitivity, 1.0)
+    return Null.of_draws(drawn[1:]).pvalue(
+        int(drawn[0] + distribution.simulate(1, rng)[0]), distribution
+    )
 
 
 def holm(rows: list[dict]) -> int:

@@ -50,11 +50,11 @@ def rejections_of(m: int, n: int) -> dict:
                 asked, _ = ask(method, sample, xi=xi, alpha=ALPHA, tolerance=None)
             except ValueError:
                 continue
-            law, threshold = DiscreteLaplace(0.0), None
+            distribution, threshold = DiscreteLaplace(0.0), None
             if isinstance(asked, Statistic):
-                law = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
-                threshold = asked.null(wanted_draws(None, sample)).threshold(ALPHA, law)
-            found[method, epsilon] = chance(asked, law, threshold)
+                distribution = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
+                threshold = asked.null(wanted_draws(None, sample)).threshold(ALPHA, distribution)
+            found[method, epsilon] = chance(asked, distribution, threshold)
     return found
 
 

@@ -190,7 +190,7 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     added = added + linear.information(equations.edge_variance(zero))
     weights = linear.inverse(scores + added)
     generator = public_generator("homogeneity", m, release.design.nobs)
-    noise = equations.item_step * public_noise(equations.item_law, m, draws)
+    noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     noise = noise + edge_noise(equations, zero, draws, generator)
     noise = noise @ linear.identity
     nulls = [scores]

@@ -144,12 +144,12 @@ def single_contrasts(
     """
     if DEPENDENCE not in release.parts or LARGEST in release.found:
         return None
-    law = release.parts[DEPENDENCE].law
-    assert law is not None
+    distribution = release.parts[DEPENDENCE].distribution
+    assert distribution is not None
     return SecondMoments(
         second_moments(equations, release, b),
         independent_scores(equations, release, b),
-        _unit(release) ** 2 * law.variance / 16.0,
+        _unit(release) ** 2 * distribution.variance / 16.0,
         np.eye(equations.items),
     )
 
@@ -318,5 +318,5 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
     if not len(equations.group_answers):
         return np.array([float(design.nobs)])
     sure = equations.group_answers - errors * np.sqrt(equations.group_variance)
-    sure = np.maximum(sure, 0.0) / design.reach.effective_rows
+    sure = np.maximum(sure, 0.0) / design.sensitivity.effective_rows
     return np.asarray(np.clip(design.nobs - sure.sum() + sure, 1.0, design.nobs))

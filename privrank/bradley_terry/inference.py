@@ -17,7 +17,7 @@ from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.publicnoise import simulated
-from privrank.privacy.netnoise import NetLaw
+from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import LARGEST, MOMENTS, NET
 from privrank.release.release import Release
@@ -157,19 +157,19 @@ def _draw_noise(
     out.
     """
     m, weights = equations.items, equations.weights
-    step, law = equations.item_step, equations.item_law
+    step, distribution = equations.item_step, equations.item_distribution
     if equations.covariates is None:
-        noise = np.asarray(step * simulated(law, (draws, m), generator), dtype=np.float64)
+        noise = np.asarray(step * simulated(distribution, (draws, m), generator), dtype=np.float64)
         return noise + edge_noise(equations, b, draws, generator)
     basis = equations.basis
     table = np.zeros((draws, weights.shape[1], basis.shape[1]))
     for row in weights:
         # one group's noise at a time, so that memory does not grow with their number
-        scores = step * simulated(law, (draws, m), generator) @ basis
+        scores = step * simulated(distribution, (draws, m), generator) @ basis
         table += row[None, :, None] * scores[:, None, :]
     noise = table.reshape(draws, -1)
     if equations.ordered:
-        first = equations.order_step * equations.order_law.simulate((draws, 1), generator)
+        first = equations.order_step * equations.order_distribution.simulate((draws, 1), generator)
         noise = np.column_stack((noise, first))
     return np.asarray(noise)
 
@@ -185,23 +185,25 @@ def edge_noise(
     Of many items it is taken as normal.
     """
     pairs = equations.pairs
-    if equations.edge_law.scale == 0 and equations.count_variance == 0:
+    if equations.edge_distribution.scale == 0 and equations.count_variance == 0:
         return np.zeros((1, equations.items))
     if equations.items > MOST_SIMULATED_ITEMS:
         linear = ItemContrasts(pairs, equations.items)
         root = square_root(linear.information(equations.edge_variance(b)))
         return np.asarray(generator.standard_normal((draws, equations.items)) @ root.T)
-    drawn = _pair_draws(equations.edge_law, (draws, len(pairs.first)), generator)
+    drawn = _pair_draws(equations.edge_distribution, (draws, len(pairs.first)), generator)
     return _by_item(equations, b, pairs, *drawn)
 
 
 def _pair_draws(
-    law: DiscreteLaplace | DiscreteGaussian, size: tuple[int, int], generator: np.random.Generator
+    distribution: DiscreteLaplace | DiscreteGaussian,
+    size: tuple[int, int],
+    generator: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Return draws for each pair: half differences of the noise of two cells, and normal ones."""
     halves = np.zeros((1, 1))
-    if law.scale > 0:
-        first, second = law.simulate((2, *size), generator)
+    if distribution.scale > 0:
+        first, second = distribution.simulate((2, *size), generator)
         halves = 0.5 * (first - second)
     return halves, generator.standard_normal(size)
 
@@ -232,25 +234,25 @@ def _noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -
     ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
     edges = np.lexsort(ends[::-1])
     moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
-    noise = equations.item_step * public_noise(equations.item_law, m, draws)
-    if equations.edge_law.scale > 0 or equations.count_variance > 0:
-        drawn = _public_pairs(equations.edge_law, m, len(edges), draws)
+    noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
+    if equations.edge_distribution.scale > 0 or equations.count_variance > 0:
+        drawn = _public_pairs(equations.edge_distribution, m, len(edges), draws)
         noise = noise + _by_item(equations, worths[order], moved, *drawn)
     return np.asarray(noise[:, place])
 
 
 @lru_cache(maxsize=4)
-def public_noise(law: NetLaw, items: int, draws: int) -> FloatArray:
+def public_noise(distribution: NetDistribution, items: int, draws: int) -> FloatArray:
     """Return public draws of noise, shape (draws, items), kept for the next test."""
     generator = public_generator("errors of worths", items)
-    return own(np.asarray(simulated(law, (draws, items), generator)), np.float64)
+    return own(np.asarray(simulated(distribution, (draws, items), generator)), np.float64)
 
 
 @lru_cache(maxsize=1)
 def _public_pairs(
-    law: DiscreteLaplace | DiscreteGaussian, items: int, pairs: int, draws: int
+    distribution: DiscreteLaplace | DiscreteGaussian, items: int, pairs: int, draws: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return public draws for each pair (:func:`_pair_draws`), kept for the next test."""
     generator = public_generator("errors of pairs", items)
-    halves, normal = _pair_draws(law, (draws, pairs), generator)
+    halves, normal = _pair_draws(distribution, (draws, pairs), generator)
     return own(halves, np.float64), own(normal, np.float64)

@@ -31,7 +31,7 @@ from privrank.bradley_terry.linear import (
 )
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import LOGIT
-from privrank.privacy.netnoise import NetLaw
+from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.connected import parts_of
 from privrank.release.names import (
@@ -92,12 +92,12 @@ class ScoreEquations:
         How the scores depend on the worths.
     covariates : Covariates or None
         The model matrix.
-    item_law, item_step : Distribution, float
+    item_distribution, item_step : Distribution, float
         Noise of each row of scores by item, in steps of `item_step`.
-    edge_law, edge_step : DiscreteLaplace or DiscreteGaussian, float
+    edge_distribution, edge_step : DiscreteLaplace or DiscreteGaussian, float
         Noise of each cell of the win matrix, zero unless the matrix was released; half the
         difference of a pair's two cells enters its two scores with opposite signs.
-    order_law, order_step : DiscreteLaplace, float
+    order_distribution, order_step : DiscreteLaplace, float
         Noise of the score of an order effect.
     surplus : ndarray
         By how much the comparisons of each edge are larger than released; empty if they are not.
@@ -129,11 +129,11 @@ class ScoreEquations:
     linear: LinearPredictor
     function: ScoreFunction
     covariates: Covariates | None = None
-    item_law: NetLaw = _NO_NOISE
+    item_distribution: NetDistribution = _NO_NOISE
     item_step: float = 1.0
-    edge_law: DiscreteLaplace | DiscreteGaussian = _NO_NOISE
+    edge_distribution: DiscreteLaplace | DiscreteGaussian = _NO_NOISE
     edge_step: float = 1.0
-    order_law: DiscreteLaplace = _NO_NOISE
+    order_distribution: DiscreteLaplace = _NO_NOISE
     order_step: float = 1.0
     surplus: FloatArray = field(default_factory=lambda: np.zeros(0))
     count_variance: float = 0.0
@@ -196,26 +196,26 @@ class ScoreEquations:
     @property
     def item_variance(self) -> float:
         """Variance of independent noise on the scores that does the same to their differences."""
-        return self.item_step**2 * equivalent_variance(self.item_law, self.items)
+        return self.item_step**2 * equivalent_variance(self.item_distribution, self.items)
 
     @property
     def order_variance(self) -> float:
         """Variance of the noise of the order effect's score."""
-        return self.order_step**2 * self.order_law.variance
+        return self.order_step**2 * self.order_distribution.variance
 
     def edge_variance(self, b: FloatArray) -> FloatArray:
         """Return the variance of the noise each pair puts into its two scores, opposite in sign.
 
         An error in a pair count moves the expected wins by its product with F - 1/2.
         """
-        cells = 0.5 * self.edge_step**2 * self.edge_law.variance
+        cells = 0.5 * self.edge_step**2 * self.edge_distribution.variance
         mean = self.function.mean(self.linear.predict(b))
         return np.asarray(cells + self.count_variance * mean**2)
 
     @property
     def mean_edge_variance(self) -> float:
         """Mean over worths of the function's spread of :meth:`edge_variance`."""
-        cells = 0.5 * self.edge_step**2 * self.edge_law.variance
+        cells = 0.5 * self.edge_step**2 * self.edge_distribution.variance
         return float(cells + self.count_variance * self.fitted.mean_square)
 
     def spread(self, t: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
@@ -243,15 +243,20 @@ class ScoreEquations:
         noise = np.asarray(np.kron(self.item_variance * gram, self.basis.T @ self.basis))
         if self.ordered:
             noise = bordered(noise, self.order_variance)
-        if self.covariates is None and (self.edge_law.scale > 0 or self.count_variance > 0):
+        if self.covariates is None and (
+            self.edge_distribution.scale > 0 or self.count_variance > 0
+        ):
             noise = noise + self.linear.information(self.edge_variance(b))
         return noise
 
     @property
     def noisy(self) -> bool:
         """Whether noise was added to what is released, beside any responses."""
-        laws = (self.item_law, self.edge_law, self.order_law)
-        return any(law.variance > 0 for law in laws) or self.count_variance > 0
+        distributions = (self.item_distribution, self.edge_distribution, self.order_distribution)
+        return (
+            any(distribution.variance > 0 for distribution in distributions)
+            or self.count_variance > 0
+        )
 
     @property
     def released_count(self) -> FloatArray:
@@ -487,7 +492,7 @@ def score_equations(release: Release) -> ScoreEquations:
             pairs,
             linear,
             function,
-            item_law=_net_law(part),
+            item_distribution=_net_distribution(part),
             item_step=0.5 * part.step,
             surplus=counts.surplus,
             count_variance=counts.variance,
@@ -505,7 +510,7 @@ def score_equations(release: Release) -> ScoreEquations:
         pairs,
         linear,
         function,
-        item_law=DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP),
+        item_distribution=DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP),
         item_step=SIMULATION_STEP,
         surplus=counts.surplus,
         count_variance=counts.variance,
@@ -538,7 +543,7 @@ def _of_wins(release: Release) -> ScoreEquations:
             covariates=design.covariates,
             answers=None if exact else (wins[0], wins[1]),
         )
-    if not isinstance(part.law, DiscreteLaplace | DiscreteGaussian):
+    if not isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian):
         raise ValueError("release must have discrete Laplace or Gaussian noise on its win matrix.")
     # a count is the sum of a pair's two cells
     counts = unbiased(design, wins.sum(axis=0), 2.0 * part.noise_variance)
@@ -549,7 +554,7 @@ def _of_wins(release: Release) -> ScoreEquations:
         counts.pairs,
         linear,
         function,
-        edge_law=part.law,
+        edge_distribution=part.distribution,
         edge_step=part.step,
         surplus=counts.surplus,
         count_variance=counts.variance,
@@ -569,10 +574,10 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     facts["known"] = identified(release.design, facts.get("member"))
     if facts["known"] is None:
         facts["member"] = None
-    order_law, order_step = _NO_NOISE, 1.0
+    order_distribution, order_step = _NO_NOISE, 1.0
     if covariates.ordered:
         named = release.parts[ORDER_EFFECT]
-        order_law, order_step = named.laplace, 0.5 * named.step
+        order_distribution, order_step = named.laplace, 0.5 * named.step
         score = np.append(score, order_step * named.values[0])
     return ScoreEquations(
         items=m,
@@ -580,9 +585,9 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
         linear=linear,
         function=ScoreFunction(release.link),
         covariates=covariates,
-        item_law=_net_law(part),
+        item_distribution=_net_distribution(part),
         item_step=0.5 * part.step,
-        order_law=order_law,
+        order_distribution=order_distribution,
         order_step=order_step,
         # which pairs each group has compared is known for all groups together at most
         random_pairs=pairs.origin == "equal" or covariates.cells > 1 and pairs.origin != "observed",
@@ -590,8 +595,8 @@ def _of_groups(release: Release, covariates: Covariates) -> ScoreEquations:
     )
 
 
-def _net_law(part: Part) -> NetLaw:
+def _net_distribution(part: Part) -> NetDistribution:
     """Return the distribution of noise on net wins, or refuse another."""
-    if not isinstance(part.law, NetLaw):
+    if not isinstance(part.distribution, NetDistribution):
         raise ValueError("release must have noise that is drawn for net wins.")
-    return part.law
+    return part.distribution

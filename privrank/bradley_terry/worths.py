@@ -54,7 +54,7 @@ class Worths:
         return self.inference.equations.projected(self.table)
 
     @cached_property
-    def law(self) -> NoisyErrors:
+    def distribution(self) -> NoisyErrors:
         """Errors of the coefficients."""
         return self.inference.noisy_errors()
 
@@ -84,7 +84,7 @@ class Worths:
             return intervals(self.inference, self.table[first] - self.table[second], alpha)
         # without a row of weights for every pair, of which many items have too many
         away = self.values[first] - self.values[second]
-        quantile = from_normal(-ndtri(np.array(alpha / 2)), self.law.df)
+        quantile = from_normal(-ndtri(np.array(alpha / 2)), self.distribution.df)
         half = quantile * np.where(self.together, self.contrast_errors[first, second], np.nan)
         return away - half, away + half
 
@@ -96,7 +96,7 @@ class Worths:
             return pvalues(self.inference, self.table[first] - self.table[second])
         away = np.abs(self.values[first] - self.values[second])
         size = away / np.maximum(self.contrast_errors[first, second], 1e-150)
-        found = 2.0 * ndtr(-to_normal(size, self.law.df))
+        found = 2.0 * ndtr(-to_normal(size, self.distribution.df))
         return np.asarray(np.where(self.together, found, np.nan))
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:

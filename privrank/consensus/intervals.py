@@ -18,8 +18,8 @@ from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtri, xlog
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.publicnoise import cube_half_width, half_width, simulated
 from privrank.hypotheses.tails import (
-    BordaLaw,
-    PairLaw,
+    BordaDistribution,
+    PairDistribution,
     difference_tail,
     permutohedra,
 )
@@ -91,7 +91,7 @@ def binomial_lower(
 
 def fraction_interval(
     fractions: FloatArray,
-    law: PairLaw,
+    distribution: PairDistribution,
     step: float,
     units: int,
     alpha: float,
@@ -117,14 +117,16 @@ def fraction_interval(
     with several rankings has a mean that varies less than p (1 - p), which errs on the wide side.
     """
     w = np.clip(fractions, 0.0, 1.0)
-    noise = step * half_width(law, alpha, coordinates)
+    noise = step * half_width(distribution, alpha, coordinates)
     if target == "sample":
         noise += 0.5 * step
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
     each = -math.expm1(math.log1p(-alpha) / coordinates)
     spread = float(ndtri(0.5 * each)) ** 2 / units
-    if isinstance(law, CubeNoise):
-        both = step * cube_half_width(law, alpha, coordinates, 0.5 / math.sqrt(units) / step)
+    if isinstance(distribution, CubeNoise):
+        both = step * cube_half_width(
+            distribution, alpha, coordinates, 0.5 / math.sqrt(units) / step
+        )
         noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
     return _within(w, noise, spread)
 
@@ -165,7 +167,9 @@ def score_interval(
 
 
 @lru_cache(maxsize=64)
-def score_half_width(law: BordaLaw, items: int, alpha: float, pairs: bool) -> float:
+def score_half_width(
+    distribution: BordaDistribution, items: int, alpha: float, pairs: bool
+) -> float:
     """Return the h, in lattice steps, that the noise in one Borda total exceeds with `alpha`.
 
     The noise is in the pair counts, of which a total sums m - 1, or (not `pairs`) in the totals.
@@ -179,22 +183,22 @@ def score_half_width(law: BordaLaw, items: int, alpha: float, pairs: bool) -> fl
     leaves its ends inside.
     """
     summed = items - 1 if pairs else 1
-    if law.variance == 0:
+    if distribution.variance == 0:
         return 0.0
     if items > _NORMAL:
-        return -float(ndtri(0.5 * alpha)) * math.sqrt(summed * law.variance)
+        return -float(ndtri(0.5 * alpha)) * math.sqrt(summed * distribution.variance)
     rng = public_generator("noise in Borda totals", items)
-    if isinstance(law, PermutohedronNoise):
+    if isinstance(distribution, PermutohedronNoise):
         points = permutohedra(items)
-        noise = (rng.gamma(items, size=points.shape) * points / law.rate).ravel()
+        noise = (rng.gamma(items, size=points.shape) * points / distribution.rate).ravel()
     else:
-        noise = simulated(law, (_SUMS, summed), rng).sum(axis=1)
+        noise = simulated(distribution, (_SUMS, summed), rng).sum(axis=1)
     return float(np.quantile(np.abs(noise), 1.0 - alpha, method="higher")) + 0.5
 
 
 @lru_cache(maxsize=64)
 def rank_threshold(
-    law: BordaLaw,
+    distribution: BordaDistribution,
     step: float,
     items: int,
     units: int,
@@ -235,9 +239,9 @@ def rank_threshold(
     **Noise.** Its tails are :func:`privrank.hypotheses.tails.difference_tail`'s.
     """
     if target == "sample":
-        if law.variance == 0:
+        if distribution.variance == 0:
             return 0.0
-        ranges = _noise_ranges(law, items, pairs)
+        ranges = _noise_ranges(distribution, items, pairs)
         return float(np.quantile(ranges, 1.0 - alpha, method="higher")) * step / units
     # where there are many distances, each counts as the next of some
     apart = np.unique(np.ceil(np.linspace(1, items - 1, _DISTANCES)))
@@ -248,7 +252,9 @@ def rank_threshold(
     def allowed(t: float) -> bool:
         # means of n units that are d or -d come in steps of 2 d / n
         inner = np.maximum(t - apart / units, 0.0)
-        tails = difference_tail(law, step / units, items, pairs, inner, apart / math.sqrt(units))
+        tails = difference_tail(
+            distribution, step / units, items, pairs, inner, apart / math.sqrt(units)
+        )
         slopes = np.maximum.accumulate(np.diff(tails) / np.diff(squares))
         convex = tails[0] + np.append(0.0, np.cumsum(slopes * np.diff(squares)))
         return float(count @ convex) <= alpha
@@ -259,20 +265,20 @@ def rank_threshold(
     return bracket(lambda t: not allowed(t), low, high, 60, relative=1e-4)[1]
 
 
-def _noise_ranges(law: BordaLaw, items: int, pairs: bool) -> FloatArray:
+def _noise_ranges(distribution: BordaDistribution, items: int, pairs: bool) -> FloatArray:
     """Return public draws of the range of the noise in the Borda totals, in lattice steps."""
-    if isinstance(law, DiscreteGaussian):
+    if isinstance(distribution, DiscreteGaussian):
         # centred, the row sums of independent noise are m^(1/2) times independent numbers
-        return _normal_ranges(items) * math.sqrt(law.variance * (items if pairs else 1))
-    if isinstance(law, PermutohedronNoise):
-        return _body_ranges(items) / law.rate
-    assert isinstance(law, CubeNoise | DiscreteLaplace)
+        return _normal_ranges(items) * math.sqrt(distribution.variance * (items if pairs else 1))
+    if isinstance(distribution, PermutohedronNoise):
+        return _body_ranges(items) / distribution.rate
+    assert isinstance(distribution, CubeNoise | DiscreteLaplace)
     first, second = np.triu_indices(items, 1)
     rng = public_generator("ranges of row sums", items)
     found, block = [], max(1, _BLOCK // items**2)
     for size in _blocks(items**2, block):
         table = np.zeros((size, items, items))
-        table[:, first, second] = simulated(law, (size, len(first)), rng)
+        table[:, first, second] = simulated(distribution, (size, len(first)), rng)
         found.append(np.ptp(table.sum(axis=2) - table.sum(axis=1), axis=1))
     return np.concatenate(found)
 

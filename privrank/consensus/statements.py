@@ -25,7 +25,7 @@ from privrank.consensus.intervals import (
     score_interval,
 )
 from privrank.consensus.orders import pair_matrix, pair_table
-from privrank.hypotheses.tails import BordaLaw
+from privrank.hypotheses.tails import BordaDistribution
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import CONCERNED, COVARIANCE, PAIR_COUNTS, PAIRS, SCORES, TOTALS
@@ -60,7 +60,7 @@ class NoisyVotes:
         Noisy fractions of units that place row before column; None where totals were released.
     """
 
-    noise: BordaLaw
+    noise: BordaDistribution
     step: float
     units: int
     scores: FloatArray
@@ -311,7 +311,7 @@ def statements_of(release: Release) -> Statements | None:
     if PAIRS not in parts and TOTALS not in parts:
         return None
     part = parts[PAIRS] if PAIRS in parts else parts[TOTALS]
-    noise, values = part.law, np.asarray(part.values * (part.step / n), dtype=np.float64)
+    noise, values = part.distribution, np.asarray(part.values * (part.step / n), dtype=np.float64)
     assert isinstance(noise, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
     if PAIRS not in parts:
         return NoisyVotes(noise, part.step, n, m - values, None)

@@ -12,7 +12,7 @@ from privrank.consensus.intervals import Target
 from privrank.consensus.statements import RandomReports, Statements
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.publicnoise import simulated
-from privrank.hypotheses.tails import BordaLaw
+from privrank.hypotheses.tails import BordaDistribution
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import own
 
@@ -106,7 +106,7 @@ def score_source(stated: Statements, target: Target) -> Source:
     )
 
 
-def _shape(noise: BordaLaw) -> BordaLaw:
+def _shape(noise: BordaDistribution) -> BordaDistribution:
     """Return a distribution of this shape, the same for K-norm noise of Borda totals of any size.
 
     Draws of it take seconds where items are many, and all sites can share them.
@@ -117,7 +117,7 @@ def _shape(noise: BordaLaw) -> BordaLaw:
 
 
 @lru_cache(maxsize=16)
-def _draws(noise: BordaLaw, summed: int) -> FloatArray:
+def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
     """Return public draws of the noise of one number, the sum of so many, whatever their scale."""
     generator = public_generator("pooled votes", summed)
     if isinstance(noise, PermutohedronNoise):

@@ -148,17 +148,19 @@ def _characteristic(m: int, theta: float, t: FloatArray) -> ComplexArray:
     if truncated > _DIRECT and math.hypot(theta, float(t[-1])) < _SLOW:
         u = np.append(theta - 1j * t, theta).astype(np.complex128)
         excess = _excess(truncated, u)
-        law = np.exp(excess[:-1] - excess[-1])
+        distribution = np.exp(excess[:-1] - excess[-1])
     else:
         j = np.arange(1, truncated + 1)
         tanh = math.tanh(theta / 2)
         shrink = tanh / np.tanh(j * theta / 2) if theta > 0 else 1.0 / j
         half = t[:, None] / 2
         above = tanh * np.cos(j * half) - 1j * shrink * np.sin(j * half)
-        law = np.prod(above / (tanh * np.cos(half) - 1j * np.sin(half)), axis=1)
+        distribution = np.prod(above / (tanh * np.cos(half) - 1j * np.sin(half)), axis=1)
     if truncated < m:  # (1 - phi) / (1 - phi exp(i t)) each
-        law = law * np.exp((truncated - m) * np.log1p(-np.expm1(1j * t) / math.expm1(theta)))
-    return np.asarray(law)
+        distribution = distribution * np.exp(
+            (truncated - m) * np.log1p(-np.expm1(1j * t) / math.expm1(theta))
+        )
+    return np.asarray(distribution)
 
 
 def _frequency_limit(m: int, theta: float, copies: int = 1) -> float:
@@ -224,12 +226,12 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
         t = t[t <= limit]
         if not t.size:
             break
-        law = _characteristic(m, theta, t)
+        distribution = _characteristic(m, theta, t)
         for first in range(0, len(y), _PIECE):
             piece = slice(first, first + _PIECE)
-            turned = law * np.exp(-1j * np.outer(y[piece], t))
+            turned = distribution * np.exp(-1j * np.outer(y[piece], t))
             total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
-        if limit <= math.pi / m and abs(law[-1]) < math.exp(_NEGLIGIBLE):
+        if limit <= math.pi / m and abs(distribution[-1]) < math.exp(_NEGLIGIBLE):
             break
     out[inside] = np.clip(0.5 - total / points, 0.0, 1.0)
     return out
@@ -258,13 +260,15 @@ def uniform_sum(m: int, copies: int, origin: int, cell: int) -> tuple[IntArray, 
     points = int(next_fast_len(count, real=True))
     t = np.arange(points // 2 + 1, dtype=np.float64) * (2 * math.pi / (points * cell))
     t = t[t <= _frequency_limit(m, 0.0, copies)]
-    law = np.ones(len(t), dtype=np.complex128)
+    distribution = np.ones(len(t), dtype=np.complex128)
     for start in range(1, len(t), _BLOCK):
         piece = slice(start, start + _BLOCK)
-        law[piece] = _characteristic(m, 0.0, t[piece]) ** copies
+        distribution[piece] = _characteristic(m, 0.0, t[piece]) ** copies
     shift = origin + first * cell + (cell - 1) / 2 - top / 2
-    law *= np.exp(1j * t * shift) * np.sinc(cell * t / (2 * math.pi)) / np.sinc(t / (2 * math.pi))
-    weights = np.maximum(irfft(law, points)[:count], 0.0)
+    distribution *= (
+        np.exp(1j * t * shift) * np.sinc(cell * t / (2 * math.pi)) / np.sinc(t / (2 * math.pi))
+    )
+    weights = np.maximum(irfft(distribution, points)[:count], 0.0)
     return np.arange(first, first + count), weights / weights.sum()
 
 

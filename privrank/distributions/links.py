@@ -399,7 +399,7 @@ def _checked(link: Link) -> Forms:
             raise ValueError(f"{constant} must be a positive number, got {quoted(bound)}.")
     with np.errstate(all="ignore"):
         scale, edge = _span(link)
-        _check_law(link, scale, edge)
+        _check_distribution(link, scale, edge)
     # a fit sees no other arguments than the checks did, so that it can raise or warn of none
     cdf, pdf, slope = (partial(_within, f, edge) for f in (link.cdf, link.pdf, link.slope))
     return Forms(
@@ -453,7 +453,7 @@ def _span(link: Link) -> tuple[float, float]:
     return scale, _tail(partial(_evaluate, link.cdf), LEAST_TAIL, 1e4 * scale)
 
 
-def _check_law(link: Link, scale: float, edge: float) -> None:
+def _check_distribution(link: Link, scale: float, edge: float) -> None:
     """Refuse a link that breaks a condition somewhere on a grid, or whose functions disagree."""
     grid = np.linspace(0.0, min(60.0 * scale, edge), 24_001)
     grid = np.unique(np.concatenate((grid, np.linspace(0.0, edge, 24_001))))

@@ -180,13 +180,13 @@ def bradley_terry(
     times = check_count("repeats", repeats)
     if not is_number(share) or not 0 < share <= 1:
         raise ValueError(f"share must be a probability in (0, 1], got {quoted(share)}.")
-    law = find(link)
+    distribution = find(link)
     source = generator(rng)
     first, second = np.triu_indices(len(values), 1)
     first, second = np.repeat(first, times), np.repeat(second, times)
     # drawn for share = 1 too, so that a study's stream does not depend on its settings
     kept = source.random(len(first)) < share
     first, second = first[kept], second[kept]
-    chance = law.probability(values[first] - values[second])
+    chance = distribution.probability(values[first] - values[second])
     outcome = np.where(source.random(len(first)) < chance, 1, -1)
     return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})

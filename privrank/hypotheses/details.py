@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privrank.hypotheses.tails import DetailLaw, noisy_quantiles
+from privrank.hypotheses.tails import DetailDistribution, noisy_quantiles
 
 __all__ = ["Contrast", "contrasts", "half_widths"]
 
@@ -52,7 +52,11 @@ def contrasts(groups: int) -> tuple[Contrast, ...]:
 
 
 def half_widths(
-    totals: FloatArray, sizes: FloatArray, law: DetailLaw, step: float, alpha: float
+    totals: FloatArray,
+    sizes: FloatArray,
+    distribution: DetailDistribution,
+    step: float,
+    alpha: float,
 ) -> FloatArray:
     """Return half widths of intervals around the noisy differences of mean scores, all at once.
 
@@ -62,7 +66,7 @@ def half_widths(
         Noisy sums of scores between 0 and 1, by group and item.
     sizes : ndarray of float64, shape (G,)
         Numbers of units.
-    law : DetailLaw
+    distribution : DetailDistribution
         Distribution of the noise in each group's totals.
     step : float
         Size of a lattice step of the noise in scores.
@@ -93,7 +97,7 @@ def half_widths(
     asked = contrasts(len(sizes))
     level = alpha / (len(asked) * totals.shape[1])
     z = -float(ndtri(0.5 * level))
-    unsure = 2.0 * step * math.sqrt(law.variance)
+    unsure = 2.0 * step * math.sqrt(distribution.variance)
     ends = [
         (np.clip(totals + shift, 0.0, sizes[:, None]) + 0.5 * z * z) / (sizes[:, None] + z * z)
         for shift in (-unsure, unsure)
@@ -104,5 +108,7 @@ def half_widths(
     for contrast in asked:
         weights = contrast.weights(sizes)
         sds = np.sqrt(weights**2 @ variances)
-        found.append(noisy_quantiles(sds, step * np.abs(weights[weights != 0]), law, level))
+        found.append(
+            noisy_quantiles(sds, step * np.abs(weights[weights != 0]), distribution, level)
+        )
     return np.array(found)

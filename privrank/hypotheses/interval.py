@@ -45,7 +45,7 @@ _SPREAD = (0.3, 0.5, 0.7, 0.85, 1.15, 1.4, 1.8, 2.5)
 
 
 def tv_interval(
-    noisy: int, n: int, k: int, law: DiscreteLaplace, alpha: float
+    noisy: int, n: int, k: int, distribution: DiscreteLaplace, alpha: float
 ) -> tuple[float, float]:
     """Return a 1 - alpha confidence interval for the total variation distance from 1 / k.
 
@@ -55,7 +55,7 @@ def tv_interval(
         Released value of `total_variation(n, k)`.
     n, k : int
         Numbers of choices and of categories, both at least 2.
-    law : DiscreteLaplace
+    distribution : DiscreteLaplace
         Distribution of the noise in `noisy`.
     alpha : float
         Probability that the interval may miss, shared evenly by both sides.
@@ -85,12 +85,12 @@ def tv_interval(
     most = 1 - 1 / k
 
     def above(tau: float) -> bool:
-        return _mass(_largest(k, tau), noisy, n, law, upper=True) > alpha / 2
+        return _mass(_largest(k, tau), noisy, n, distribution, upper=True) > alpha / 2
 
     def below(tau: float, size: int) -> bool:
         if tau > 1 - size / k:
             return False
-        return _mass(_two_level(k, tau, size), noisy, n, law, upper=False) > alpha / 2
+        return _mass(_two_level(k, tau, size), noisy, n, distribution, upper=False) > alpha / 2
 
     low, _ = _boundary(lambda tau: not above(tau), 0.0, most)
     _, high = _boundary(lambda tau: below(tau, least_mean(n, k, tau)[0]), 0.0, most)
@@ -105,7 +105,7 @@ def interval_from(
     noisy: int,
     n: int,
     p: Probabilities,
-    law: DiscreteLaplace,
+    distribution: DiscreteLaplace,
     alpha: float,
     *,
     step: float,
@@ -121,7 +121,7 @@ def interval_from(
         Number of choices.
     p : tuple of float
         Null probabilities; for equal ones the interval is `tv_interval`, for two exact.
-    law : DiscreteLaplace
+    distribution : DiscreteLaplace
         Distribution of the noise in `noisy`.
     alpha : float
         Probability that the interval may miss, shared evenly by both sides.
@@ -151,14 +151,14 @@ def interval_from(
     bounding the deviations of S and of L apart.
     """
     if len(p) == 2 and n <= _EXACT:
-        return _of_two(noisy, n, p, law, alpha, step)
+        return _of_two(noisy, n, p, distribution, alpha, step)
     if is_uniform(p):
-        return tv_interval(noisy, n, len(p), law, alpha)
-    reach = math.ceil(law.scale * 40) + 1  # the noise beyond has a probability below 1e-17
+        return tv_interval(noisy, n, len(p), distribution, alpha)
+    reach = math.ceil(distribution.scale * 40) + 1  # the noise beyond has a probability below 1e-17
     width = -(-(2 * reach + 1) // _BINS)
     edges = np.arange(-reach, reach + width + 1, width)
     # the noise of a bin is taken as its largest, which makes the bound larger
-    weights, noise = -np.diff(law.tail(edges)), edges[1:] - 1
+    weights, noise = -np.diff(distribution.tail(edges)), edges[1:] - 1
     spread = math.sqrt(n / 2) * sensitivity
 
     def unlikely(u: float) -> bool:
@@ -174,7 +174,7 @@ def interval_from(
 
 
 def _of_two(
-    noisy: int, n: int, p: Probabilities, law: DiscreteLaplace, alpha: float, step: float
+    noisy: int, n: int, p: Probabilities, distribution: DiscreteLaplace, alpha: float, step: float
 ) -> tuple[float, float]:
     """Return the interval for two categories, whose counts are binomial.
 
@@ -185,7 +185,10 @@ def _of_two(
     """
     counts, first, most = np.arange(n + 1), p[0] / (p[0] + p[1]), max(p) / (p[0] + p[1])
     values = np.floor(np.abs(counts / n - first) / step).astype(np.int64)
-    above, below = law.tail(noisy - 1 - values), 1.0 - law.tail(noisy + 2 - values)
+    above, below = (
+        distribution.tail(noisy - 1 - values),
+        1.0 - distribution.tail(noisy + 2 - values),
+    )
 
     def kept(tau: float, tail: FloatArray) -> bool:
         cells = {first + tau, first - tau}
@@ -244,13 +247,17 @@ def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[
     return bracket(holds, low, high, _HALVINGS)
 
 
-def _mass(cells: FloatArray, noisy: int, n: int, law: DiscreteLaplace, *, upper: bool) -> float:
+def _mass(
+    cells: FloatArray, noisy: int, n: int, distribution: DiscreteLaplace, *, upper: bool
+) -> float:
     """Return a high estimate of P(statistic + noise >= noisy), or of that of <=."""
     k = len(cells)
     samples = min(max(_CELLS // k, _FEWEST), _MOST)
     rng = public_generator("total variation interval", n, k)
     values = np.maximum(k * rng.multinomial(n, cells, samples) - n, 0).sum(axis=1)
-    tail = law.tail(noisy - values) if upper else 1.0 - law.tail(noisy + 1 - values)
+    tail = (
+        distribution.tail(noisy - values) if upper else 1.0 - distribution.tail(noisy + 1 - values)
+    )
     error = float(tail.std()) / math.sqrt(samples)
     return (1.0 + float(tail.sum())) / (1.0 + samples) + 2.0 * error
 

@@ -59,7 +59,7 @@ class Null:
         values, place = np.unique(function(self.values), return_inverse=True)
         return Null(values, np.bincount(place, self.weights).astype(np.float64), self.draws)
 
-    def pvalue(self, observed: int, law: DiscreteLaplace, lot: float = -0.5) -> float:
+    def pvalue(self, observed: int, distribution: DiscreteLaplace, lot: float = -0.5) -> float:
         """Return the p-value of a statistic that was released with noise of this distribution.
 
         Notes
@@ -75,13 +75,13 @@ class Null:
         its grid or larger because the N + 1 noisy statistics are exchangeable; so tests by it keep
         their level on average over tables, and it varies less.
         """
-        tail = min(float(self.weights @ law.tail(observed - self.values)), 1.0)
+        tail = min(float(self.weights @ distribution.tail(observed - self.values)), 1.0)
         if self.draws is None:
-            beyond = float(self.weights @ law.tail(observed + 1 - self.values))
+            beyond = float(self.weights @ distribution.tail(observed + 1 - self.values))
             return tail - (0.5 + lot) * max(tail - beyond, 0.0)
         return (1.0 + self.draws * tail) / (1.0 + self.draws)
 
-    def bins(self, law: DiscreteLaplace, most: int = 60) -> tuple[IntArray, FloatArray]:
+    def bins(self, distribution: DiscreteLaplace, most: int = 60) -> tuple[IntArray, FloatArray]:
         """Return edges and probabilities of at most `most` bins of the noisy statistic.
 
         The bins hold all but a probability of about 10^-4; every edge is a whole number, and a bin
@@ -89,26 +89,28 @@ class Null:
         """
         # a threshold of level a is the least value with a tail of at most a
         exact = Null(self.values, self.weights)
-        low, high = (exact.threshold(a, law) for a in (1.0 - 5e-5, 5e-5))
+        low, high = (exact.threshold(a, distribution) for a in (1.0 - 5e-5, 5e-5))
         low = int(self.values[0]) if low is None else low
         high = int(self.values[-1]) + 1 if high is None else max(high, low + 1)
         step = -(-(high - low) // most)
         edges = np.arange(low, high + step, step, dtype=np.int64)
-        tails = np.array([self.weights @ law.tail(edge - self.values) for edge in edges])
+        tails = np.array([self.weights @ distribution.tail(edge - self.values) for edge in edges])
         return edges, -np.diff(tails)
 
-    def threshold(self, alpha: float, law: DiscreteLaplace, lot: float = -0.5) -> int | None:
+    def threshold(
+        self, alpha: float, distribution: DiscreteLaplace, lot: float = -0.5
+    ) -> int | None:
         """Return the least noisy statistic that is rejected at level alpha, None if none is.
 
         The `lot` is that of the p-value.
         """
-        reach = math.ceil(law.scale * (math.log(1.0 / alpha) + 40.0)) + 1
+        reach = math.ceil(distribution.scale * (math.log(1.0 / alpha) + 40.0)) + 1
         low, high = int(self.values[0]) - reach, int(self.values[-1]) + reach
-        if self.pvalue(high, law, lot) > alpha:
+        if self.pvalue(high, distribution, lot) > alpha:
             return None
         values = range(low + 1, high + 1)
         rejected = bisect_left(
-            values, True, key=lambda value: self.pvalue(value, law, lot) <= alpha
+            values, True, key=lambda value: self.pvalue(value, distribution, lot) <= alpha
         )
         return values[rejected]
 

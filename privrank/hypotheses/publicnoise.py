@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri
 
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
-from privrank.privacy.netnoise import NetLaw, ZeroSumLaplace
+from privrank.privacy.netnoise import NetDistribution, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 
 __all__ = [
-    "BodyLaw",
+    "BodyDistribution",
     "body_points",
     "body_scale",
     "cube_half_width",
@@ -38,7 +38,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-BodyLaw = ZeroSumLaplace | PermutohedronNoise
+BodyDistribution = ZeroSumLaplace | PermutohedronNoise
 
 _RADII = 4000
 """Radii over which the distribution of a coordinate is summed up."""
@@ -48,30 +48,32 @@ _CELLS = 2**22
 
 
 def simulated(
-    law: NetLaw | CubeNoise, size: tuple[int, int], rng: np.random.Generator
+    distribution: NetDistribution | CubeNoise, size: tuple[int, int], rng: np.random.Generator
 ) -> NDArray[Any]:
     """Return noise alone, shape (draws, coordinates), in lattice steps."""
-    if isinstance(law, BodyLaw):
-        stretch = body_scale(law) * rng.gamma(law.items, size=(size[0], 1))
-        return np.asarray(stretch * body_points(law, size[0], rng))
-    if not isinstance(law, CubeNoise):
-        return law.simulate(size, rng)
-    if law.radius is None:
+    if isinstance(distribution, BodyDistribution):
+        stretch = body_scale(distribution) * rng.gamma(distribution.items, size=(size[0], 1))
+        return np.asarray(stretch * body_points(distribution, size[0], rng))
+    if not isinstance(distribution, CubeNoise):
+        return distribution.simulate(size, rng)
+    if distribution.radius is None:
         return np.zeros(size)
-    radii, mass = cube_radii(law)
+    radii, mass = cube_radii(distribution)
     radius = radii[np.searchsorted(mass.cumsum()[:-1], rng.random(size[0]))]
     return np.rint(rng.uniform(-0.5, 0.5, size) * (2.0 * radius[:, None] + 1.0))
 
 
-def body_scale(law: BodyLaw) -> float:
+def body_scale(distribution: BodyDistribution) -> float:
     """Return the scale of the Gamma(m) variable that stretches a point of the body."""
-    return law.scale if isinstance(law, ZeroSumLaplace) else 1.0 / law.rate
+    return (
+        distribution.scale if isinstance(distribution, ZeroSumLaplace) else 1.0 / distribution.rate
+    )
 
 
-def body_points(law: BodyLaw, draws: int, rng: np.random.Generator) -> FloatArray:
+def body_points(distribution: BodyDistribution, draws: int, rng: np.random.Generator) -> FloatArray:
     """Return uniform points of a distribution's body, shape (draws, m)."""
-    points = _diamond if isinstance(law, ZeroSumLaplace) else _permutohedron
-    return points(law.items, draws, rng)
+    points = _diamond if isinstance(distribution, ZeroSumLaplace) else _permutohedron
+    return points(distribution.items, draws, rng)
 
 
 def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
@@ -107,26 +109,28 @@ def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
 
 
 def half_width(
-    law: DiscreteLaplace | DiscreteGaussian | CubeNoise, alpha: float, coordinates: int = 1
+    distribution: DiscreteLaplace | DiscreteGaussian | CubeNoise, alpha: float, coordinates: int = 1
 ) -> float:
     """Return the least h, in lattice steps, that any coordinate exceeds with at most `alpha`.
 
     So many `coordinates` are looked at. Gaussian noise by the normal distribution, which has the
     probability of k in k - 1/2 to k + 1/2.
     """
-    if isinstance(law, CubeNoise):
-        return cube_half_width(law, alpha, coordinates)
+    if isinstance(distribution, CubeNoise):
+        return cube_half_width(distribution, alpha, coordinates)
     each = -math.expm1(math.log1p(-alpha) / coordinates)
-    if isinstance(law, DiscreteGaussian):
-        return float(max(math.ceil(-law.scale * ndtri(0.5 * each) - 0.5), 0))
-    if law.scale == 0:
+    if isinstance(distribution, DiscreteGaussian):
+        return float(max(math.ceil(-distribution.scale * ndtri(0.5 * each) - 0.5), 0))
+    if distribution.scale == 0:
         return 0.0
     # P(|noise| > h) = 2 q^(h + 1) / (1 + q)
-    outside = math.log(0.5 * each * (1.0 + math.exp(-1.0 / law.scale)))
-    return float(max(math.ceil(-law.scale * outside - 1.0), 0))
+    outside = math.log(0.5 * each * (1.0 + math.exp(-1.0 / distribution.scale)))
+    return float(max(math.ceil(-distribution.scale * outside - 1.0), 0))
 
 
-def cube_half_width(law: CubeNoise, alpha: float, coordinates: int = 1, blur: float = 0.0) -> float:
+def cube_half_width(
+    distribution: CubeNoise, alpha: float, coordinates: int = 1, blur: float = 0.0
+) -> float:
     """Return the h that any coordinate of the noise exceeds with at most `alpha`.
 
     So many `coordinates` are looked at, with independent normal errors of standard deviation
@@ -138,9 +142,9 @@ def cube_half_width(law: CubeNoise, alpha: float, coordinates: int = 1, blur: fl
     each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform distribution on
     [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) + phi(x).
     """
-    if law.radius is None:
+    if distribution.radius is None:
         return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
-    radii, mass = cube_radii(law)
+    radii, mass = cube_radii(distribution)
     wide = radii + 0.5
 
     def integral(x: FloatArray) -> FloatArray:
@@ -160,23 +164,27 @@ def cube_half_width(law: CubeNoise, alpha: float, coordinates: int = 1, blur: fl
     return unit * bisect_left(steps, True, key=lambda h: outside(h * unit) <= alpha)
 
 
-def radii_up_to(law: Radius, reach: float) -> tuple[FloatArray, FloatArray]:
+def radii_up_to(distribution: Radius, reach: float) -> tuple[FloatArray, FloatArray]:
     """Return the radii up to `reach` with their probabilities; the rest is not listed."""
-    beyond = np.arange(1, max(math.ceil(reach) - law.low - len(law.weights) + 1, 0) + 1)
-    q = math.exp(-1.0 / law.scale)
-    mass = np.concatenate((law.weights, law.tail * (1.0 - q) * q ** (beyond - 1.0)))
-    total = float(law.weights.sum(dtype=np.float64)) + law.tail
-    return law.low + np.arange(len(mass), dtype=np.float64), mass / total
+    beyond = np.arange(
+        1, max(math.ceil(reach) - distribution.low - len(distribution.weights) + 1, 0) + 1
+    )
+    q = math.exp(-1.0 / distribution.scale)
+    mass = np.concatenate(
+        (distribution.weights, distribution.tail * (1.0 - q) * q ** (beyond - 1.0))
+    )
+    total = float(distribution.weights.sum(dtype=np.float64)) + distribution.tail
+    return distribution.low + np.arange(len(mass), dtype=np.float64), mass / total
 
 
-def cube_radii(law: CubeNoise) -> tuple[FloatArray, FloatArray]:
+def cube_radii(distribution: CubeNoise) -> tuple[FloatArray, FloatArray]:
     """Return the radii with their probabilities; where there are many, means of runs of them.
 
     Their spread within a run is small beside their mean. A share below e^-40 is not listed.
     """
-    assert law.radius is not None
-    last = law.radius.low + len(law.radius.weights)
-    radii, mass = radii_up_to(law.radius, last + math.ceil(40 * law.radius.scale))
+    assert distribution.radius is not None
+    last = distribution.radius.low + len(distribution.radius.weights)
+    radii, mass = radii_up_to(distribution.radius, last + math.ceil(40 * distribution.radius.scale))
     if len(radii) > _RADII:
         start = np.arange(0, len(radii), len(radii) // _RADII)
         mean, mass = np.add.reduceat(radii * mass, start), np.add.reduceat(mass, start)

@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, gammaincc, gammainccinv, ndtr
 
 from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import BodyLaw, body_points, body_scale, cube_radii
+from privrank.hypotheses.publicnoise import BodyDistribution, body_points, body_scale, cube_radii
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import NetLaw
+from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.solvers import bracket
 
 __all__ = [
-    "BordaLaw",
-    "DetailLaw",
-    "PairLaw",
+    "BordaDistribution",
+    "DetailDistribution",
+    "PairDistribution",
     "difference_tail",
     "difference_variance",
     "mixture_tail",
@@ -43,9 +43,9 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-DetailLaw = DiscreteLaplace | BodyLaw
-PairLaw = DiscreteLaplace | DiscreteGaussian | CubeNoise
-BordaLaw = PairLaw | PermutohedronNoise
+DetailDistribution = DiscreteLaplace | BodyDistribution
+PairDistribution = DiscreteLaplace | DiscreteGaussian | CubeNoise
+BordaDistribution = PairDistribution | PermutohedronNoise
 
 _SPAN = 1e-4
 """Least relative half distance of two squared scales in a divided difference."""
@@ -169,13 +169,13 @@ def normal_laplace_tail(
 
 
 @lru_cache(maxsize=8)
-def public_points(law: BodyLaw, draws: int, name: str) -> FloatArray:
+def public_points(distribution: BodyDistribution, draws: int, name: str) -> FloatArray:
     """Return public uniform points of a distribution's body, shape (draws, m), by a name."""
-    return body_points(law, draws, public_generator(name, law.items))
+    return body_points(distribution, draws, public_generator(name, distribution.items))
 
 
 def noisy_tail(
-    law: NetLaw,
+    distribution: NetDistribution,
     x: FloatArray,
     sd: FloatArray,
     first: FloatArray,
@@ -191,16 +191,16 @@ def noisy_tail(
     form. The noise of a vector that sums to zero is a mixture of sizes (:func:`_sizes`).
     """
     x, sd, first = np.broadcast_arrays(x, sd, first)
-    if isinstance(law, DiscreteLaplace):
+    if isinstance(distribution, DiscreteLaplace):
         present = [first] if second is None else [first, np.broadcast_to(second, x.shape)]
-        return normal_laplace_tail(x, sd, tuple(law.scale * scale for scale in present))
-    if isinstance(law, DiscreteGaussian):
+        return normal_laplace_tail(x, sd, tuple(distribution.scale * scale for scale in present))
+    if isinstance(distribution, DiscreteGaussian):
         lengths = first**2 + (0.0 if second is None else np.square(second))
-        return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + law.variance * lengths)))
+        return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + distribution.variance * lengths)))
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
     ratio = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel() / a
     known, which = _told_apart(ratio)
-    tables = [_sizes(law, float(each)) for each in known]
+    tables = [_sizes(distribution, float(each)) for each in known]
     sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
     share = -np.diff(_beyond(), append=0.0)
     out = np.empty(x.size)
@@ -232,7 +232,7 @@ def _beyond() -> FloatArray:
 
 
 @lru_cache(maxsize=4 * _RATIOS)
-def _sizes(law: BodyLaw, ratio: float) -> tuple[FloatArray, FloatArray]:
+def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, FloatArray]:
     """Return sizes of N_1 - ratio N_2 for two entries of a draw, and their standard deviations.
 
     Notes
@@ -244,13 +244,13 @@ def _sizes(law: BodyLaw, ratio: float) -> tuple[FloatArray, FloatArray]:
     quantiles at the probabilities of :func:`_beyond`, so close that no tail is off by more than a
     few per cent, bound the sizes; each stands for a uniform variable between two of them.
     """
-    pairs, m = law.items // 2, law.items
-    points = public_points(law, math.ceil(_PAIRS / pairs), "noise bodies")[:, : 2 * pairs]
+    pairs, m = distribution.items // 2, distribution.items
+    points = public_points(distribution, math.ceil(_PAIRS / pairs), "noise bodies")[:, : 2 * pairs]
     sizes = np.sort(np.abs(points[:, ::2] - ratio * points[:, 1::2]).ravel())
     left = np.ceil(len(sizes) * 2.0 ** (-np.arange(4.0 * math.log2(len(sizes)) + 1.0) / 4.0))
     starts = np.unique(len(sizes) - left.astype(np.int64))
     count = np.diff(starts, append=len(sizes))
-    scale = body_scale(law) * np.sqrt(np.add.reduceat(sizes**2, starts) / count)
+    scale = body_scale(distribution) * np.sqrt(np.add.reduceat(sizes**2, starts) / count)
     t = np.linspace(0.0, scale.max() * gammainccinv(m, 1e-16), _GRID)
     tail = gammaincc(m, t[:, None] / scale) @ (count / len(sizes))
     log_tail = np.log(np.maximum(tail, 1e-300))
@@ -259,7 +259,7 @@ def _sizes(law: BodyLaw, ratio: float) -> tuple[FloatArray, FloatArray]:
 
 
 def noisy_quantiles(
-    sds: FloatArray, weights: FloatArray, law: DetailLaw, level: float
+    sds: FloatArray, weights: FloatArray, distribution: DetailDistribution, level: float
 ) -> FloatArray:
     """Return the x with P(|Z + sum_j w_j N_j| > x) = level, for each standard deviation of Z.
 
@@ -276,7 +276,7 @@ def noisy_quantiles(
     the quantile is convex and computed at a few values; lines between them lie less than 1e-3
     above.
     """
-    noise = float((weights**2).sum()) * law.variance
+    noise = float((weights**2).sum()) * distribution.variance
     sds = np.maximum(sds, _LEAST * np.sqrt(sds**2 + noise))
     known = np.unique(sds)
     if len(known) > _DEVIATIONS:
@@ -286,7 +286,7 @@ def noisy_quantiles(
     k = np.arange(1, math.ceil(_FARTHEST / (known.min() * step)) + 1)
     phi = np.exp(-0.5 * np.square(known[:, None] * (k * step)))
     for weight in np.unique(weights):
-        phi *= _transform(law, weight * step * k) ** int((weights == weight).sum())
+        phi *= _transform(distribution, weight * step * k) ** int((weights == weight).sum())
 
     def exceeded(size: FloatArray) -> NDArray[np.bool_]:
         waves = np.sin(np.outer(size * step, k)) / k
@@ -297,31 +297,33 @@ def noisy_quantiles(
     return np.asarray(np.interp(sds, known, high))
 
 
-def _transform(law: DetailLaw, t: FloatArray) -> FloatArray:
+def _transform(distribution: DetailDistribution, t: FloatArray) -> FloatArray:
     """Return the characteristic function of one entry of the noise, in lattice steps.
 
     Noise on a body is a Gamma(m) radius of scale s times an entry u of a uniform point, from a
     public sample: the mean over u of the real part of (1 - i t s u)^-m.
     """
-    if law.variance == 0:
+    if distribution.variance == 0:
         return np.ones_like(t)
-    if isinstance(law, DiscreteLaplace):
-        return np.asarray(1.0 / (1.0 + np.square(law.scale * t)))
-    angle = np.multiply.outer(t, body_scale(law) * _entries(law))
-    size = np.exp(-0.5 * law.items * np.log1p(np.square(angle)))
-    return np.asarray((size * np.cos(law.items * np.arctan(angle))).mean(axis=1))
+    if isinstance(distribution, DiscreteLaplace):
+        return np.asarray(1.0 / (1.0 + np.square(distribution.scale * t)))
+    angle = np.multiply.outer(t, body_scale(distribution) * _entries(distribution))
+    size = np.exp(-0.5 * distribution.items * np.log1p(np.square(angle)))
+    return np.asarray((size * np.cos(distribution.items * np.arctan(angle))).mean(axis=1))
 
 
 @lru_cache(maxsize=8)
-def _entries(law: BodyLaw) -> FloatArray:
+def _entries(distribution: BodyDistribution) -> FloatArray:
     """Return sizes of entries of points of a distribution's body, root mean squares of groups."""
-    points = public_points(law, math.ceil(_ENTRIES / law.items), "bodies of details")
+    points = public_points(
+        distribution, math.ceil(_ENTRIES / distribution.items), "bodies of details"
+    )
     entries = np.sort(np.abs(points).ravel())
     even = entries[: len(entries) // _GROUPS * _GROUPS].reshape(_GROUPS, -1)
     return np.asarray(np.sqrt(np.square(even).mean(axis=1)))
 
 
-def difference_variance(law: BordaLaw, items: int, pairs: bool) -> float:
+def difference_variance(distribution: BordaDistribution, items: int, pairs: bool) -> float:
     """Return the variance of the noise in the difference of two Borda totals, in squared steps.
 
     The noise is in the pair counts, whose rows are summed up, or (not `pairs`) in the totals.
@@ -334,13 +336,18 @@ def difference_variance(law: BordaLaw, items: int, pairs: bool) -> float:
     the covariance -v / (m - 1).
     """
     if pairs:
-        return 2.0 * items * law.variance
-    alike = isinstance(law, PermutohedronNoise)
-    return 2.0 * law.variance * (items / (items - 1) if alike else 1.0)
+        return 2.0 * items * distribution.variance
+    alike = isinstance(distribution, PermutohedronNoise)
+    return 2.0 * distribution.variance * (items / (items - 1) if alike else 1.0)
 
 
 def difference_tail(
-    law: BordaLaw, step: float, items: int, pairs: bool, x: FloatArray, sd: FloatArray
+    distribution: BordaDistribution,
+    step: float,
+    items: int,
+    pairs: bool,
+    x: FloatArray,
+    sd: FloatArray,
 ) -> FloatArray:
     """Return P(|Z + noise| > x) for the noise in the difference of two Borda totals.
 
@@ -354,12 +361,12 @@ def difference_tail(
     the heavier tails. Laplace noise is a normal variable with a variance drawn from an exponential
     distribution.
     """
-    if isinstance(law, PermutohedronNoise):
+    if isinstance(distribution, PermutohedronNoise):
         sizes, share = _body_differences(items)
-        return mixture_tail(x, sd, step / law.rate * sizes, share)
-    noise, share = np.array([difference_variance(law, items, pairs)]), np.ones(1)
+        return mixture_tail(x, sd, step / distribution.rate * sizes, share)
+    noise, share = np.array([difference_variance(distribution, items, pairs)]), np.ones(1)
     if pairs:
-        noise, share = _row_variances(law, items)
+        noise, share = _row_variances(distribution, items)
     spread = np.sqrt(sd[:, None] ** 2 + step**2 * noise)
     return np.asarray(2.0 * ndtr(-x[:, None] / spread) @ share)
 
@@ -387,15 +394,15 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
     return np.outer(ends, radii).ravel(), mass.ravel()
 
 
-def _row_variances(law: BordaLaw, items: int) -> tuple[FloatArray, FloatArray]:
+def _row_variances(distribution: BordaDistribution, items: int) -> tuple[FloatArray, FloatArray]:
     """Return variances of the difference of two row sums of noise, with their probabilities."""
-    if isinstance(law, CubeNoise) and law.variance > 0:
-        radii, mass = cube_radii(law)
+    if isinstance(distribution, CubeNoise) and distribution.variance > 0:
+        radii, mass = cube_radii(distribution)
         return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
-    if isinstance(law, DiscreteLaplace) and law.variance > 0:
+    if isinstance(distribution, DiscreteLaplace) and distribution.variance > 0:
         rng = public_generator("Laplace variances", items)
         shared, others = rng.exponential(size=4000), np.zeros(4000)
         if items > 2:
             others = rng.gamma(2.0 * (items - 2), size=4000)
-        return law.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)
-    return np.array([difference_variance(law, items, True)]), np.ones(1)
+        return distribution.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)
+    return np.array([difference_variance(distribution, items, True)]), np.ones(1)

@@ -160,19 +160,19 @@ def distance_pmf(ratio: float, powers: FloatArray, weights: FloatArray) -> Float
     absolute error is a small multiple of the machine precision.
     """
     m = len(powers)
-    law = np.zeros(m * (m - 1) // 2 + 1)
-    before = np.zeros(len(law))
-    law[0] = 1.0
+    distribution = np.zeros(m * (m - 1) // 2 + 1)
+    before = np.zeros(len(distribution))
+    distribution[0] = 1.0
     for j in range(2, m + 1):
         top = j * (j - 1) // 2
-        before[: top + 1] = law[: top + 1]
+        before[: top + 1] = distribution[: top + 1]
         running = 0.0
         for k in range(top + 1):
             running = running * ratio + before[k]
             if k >= j:
                 running = max(running - powers[j - 1] * before[k - j], 0.0)
-            law[k] = running * weights[j - 1]
-    return law
+            distribution[k] = running * weights[j - 1]
+    return distribution
 
 
 @compiled

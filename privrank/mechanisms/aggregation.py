@@ -56,7 +56,7 @@ def release_aggregation(
     one order moves by at most L D. To the Borda totals, the sums of ranks, a unit adds L times a
     mean of rankings, a point of the permutohedron: they move by L times a point of K, twice the
     centred one (:class:`privrank.privacy.knorm.PermutohedronNoise`). These are the sensitivities of
-    one ranking (:class:`privrank.privacy.sensitivity.RankingReach`) times L, attained by a
+    one ranking (:class:`privrank.privacy.sensitivity.RankingSensitivity`) times L, attained by a
     respondent whose rankings are all reversed; the plan's distributions are calibrated to them.
 
     Partial rankings change nothing of this. The steps of a unit for all pairs are L times a point

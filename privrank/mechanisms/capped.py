@@ -347,19 +347,19 @@ def _theory(r: float, bias: float, upper: float) -> tuple[float, float, float]:
     height, w = norm._psi(t + t * t / (4 * bias))
     d = w * (1 + t / (2 * bias))
 
-    def law(c: float) -> FloatArray:
+    def distribution(c: float) -> FloatArray:
         # weights of the trapezoid rule in s, whose density is normal
         s = t - c * d
         return np.asarray(np.exp(-s * s / 2) * np.gradient(s) / math.sqrt(2 * math.pi))
 
     def excess(c: float) -> float:
-        return c * c * float(law(c) @ (d * d)) - r
+        return c * c * float(distribution(c) @ (d * d)) - r
 
     least, most = math.sqrt(r) / float(np.abs(d).max()), 1.999 * bias
     if least >= most or excess(most) <= 0:
         return 0.0, 0.0, math.inf
     c = zero(excess, least, most)
-    p = law(c)
+    p = distribution(c)
     q = 1 / (1 + np.exp(-np.linspace(-8, 8, 97)))[:, None]
     edge = float((r / q[:, 0] + (w / (1 - q * w)) @ p).min())
     e = height - c * c * d * d / (2 * c)

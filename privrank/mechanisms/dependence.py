@@ -75,7 +75,7 @@ def round_expected(design: Design, expected: FloatArray | None) -> Expected:
     m = len(design.items)
     if expected is None or not np.isfinite(expected).all():
         return Expected(np.zeros((m, m), dtype=np.int64))
-    room = 2.0**23 / (np.sqrt(design.nobs) * design.reach.effective_rows)
+    room = 2.0**23 / (np.sqrt(design.nobs) * design.sensitivity.effective_rows)
     steps = 2 ** int(np.clip(np.log2(room), 0, _FINEST - 3))
     return Expected(np.rint(steps * expected).astype(np.int64), steps)
 
@@ -116,7 +116,7 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
     two items, either way, times how far it can be from what is expected of it: no more than the
     `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
     """
-    rows = design.reach.effective_rows
+    rows = design.sensitivity.effective_rows
     room = 2**60 / max(design.nobs, 1)
     bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
     parts = found.weights, found.independent, found.explained
@@ -146,14 +146,14 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
 def _farthest(design: Design, weights: IntArray, expected: Expected) -> IntArray:
     """Return how far a respondent's answers can reach by contrast and kind, or a bound."""
     items, named = weights[:, :, :-1], np.abs(weights[:, :, -1])
-    m, rows = items.shape[2], design.reach.effective_rows
+    m, rows = items.shape[2], design.sensitivity.effective_rows
     widest = expected.farthest * (items.max(axis=2) - items.min(axis=2) + named)
     if not design.distinct_pairs:
         return np.asarray(rows * widest)
     if m > _MOST_SORTED or weights.size > _MOST_WEIGHTS:
         # the sum of all differences, by how often each weight is the larger one and the smaller
         order = np.sort(items, axis=2)
-        every = order @ (2 * np.arange(m) - (m - 1)) + design.reach.pairs * named
+        every = order @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
         every = expected.farthest * every
         return np.asarray(np.minimum(every, rows * widest))
     first, second = np.triu_indices(m, 1)
@@ -197,11 +197,12 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
 
     Notes
     -----
-    **Privacy.** :attr:`privrank.privacy.sensitivity.Reach.second_moments_l1`. With expected answers
-    taken off, which do not depend on the respondents but through what was released before, an
-    answer is at most c = `farthest` either way, so that sums of squares move by at most c^2 times
-    :attr:`privrank.privacy.sensitivity.Reach.convex_moments_l1` in l1. Multiplied by FINE / c^2
-    they move by FINE times it; rounding down adds less than 1 for each pair, and the sum is whole.
+    **Privacy.** :attr:`privrank.privacy.sensitivity.UnitSensitivity.second_moments_l1`. With
+    expected answers taken off, which do not depend on the respondents but through what was released
+    before, an answer is at most c = `farthest` either way, so that sums of squares move by at most
+    c^2 times :attr:`privrank.privacy.sensitivity.UnitSensitivity.convex_moments_l1` in l1.
+    Multiplied by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each
+    pair, and the sum is whole.
     """
     moments = _moments(encoded, expected).sum(axis=0)[:-1, :-1]
     first, second = np.triu_indices(len(moments), 1)

@@ -45,7 +45,7 @@ class _Model:
         return len(self.center)
 
     def sizes(self) -> tuple[int, ...]:
-        # relabelling the items changes no law, so the centre is no part of it
+        # relabelling the items changes no distribution, so the centre is no part of it
         return self.n, self.m, fingerprint([self.theta])
 
     def sample(self, rng: np.random.Generator) -> IntArray:

@@ -52,7 +52,7 @@ Sampler = Callable[[float, np.random.Generator], Any]
 
 def chance(
     asked: Statistic | RandomBit,
-    law: DiscreteLaplace,
+    distribution: DiscreteLaplace,
     threshold: int | None,
     boundary: float = 0.0,
 ) -> Chance:
@@ -69,26 +69,26 @@ def chance(
         if threshold is None:
             return 0.0
         away = threshold - value(data, order)
-        tail, wider = law.tail(np.array([away, away - 1])).tolist()
+        tail, wider = distribution.tail(np.array([away, away - 1])).tolist()
         return float(tail + boundary * (wider - tail))
 
     return reject
 
 
 def chance_of_level(
-    asked: Statistic | RandomBit, law: DiscreteLaplace, null: Null | None, alpha: float
+    asked: Statistic | RandomBit, distribution: DiscreteLaplace, null: Null | None, alpha: float
 ) -> Chance:
     """Return the same for a test at level `alpha`, given the null distribution of its statistic.
 
     Where a public random number decides at the boundary it is averaged over, too.
     """
     if null is None or isinstance(asked, RandomBit):
-        return chance(asked, law, None)
-    threshold, boundary = null.threshold(alpha, law), 0.0
-    if asked.randomised and law.scale > 0 and threshold is not None:
-        at, below = null.pvalue(threshold, law), null.pvalue(threshold - 1, law)
+        return chance(asked, distribution, None)
+    threshold, boundary = null.threshold(alpha, distribution), 0.0
+    if asked.randomised and distribution.scale > 0 and threshold is not None:
+        at, below = null.pvalue(threshold, distribution), null.pvalue(threshold - 1, distribution)
         boundary = (alpha - at) / (below - at)
-    return chance(asked, law, threshold, boundary)
+    return chance(asked, distribution, threshold, boundary)
 
 
 def all_of(one: Callable[[int], T], replicates: int, workers: Workers, label: str) -> list[T]:

@@ -24,7 +24,7 @@ from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.gaussian import lattice_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.sensitivity import RankingReach
+from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, RIVAL, SCORE, TOTALS
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
@@ -110,7 +110,7 @@ def plan_aggregation(
         raise ValueError(
             f"method={method!r} is for the non-private run, epsilon=numpy.inf: use method='auto'."
         )
-    pairs = RankingReach(m).pairs_l1
+    pairs = RankingSensitivity(m).pairs_l1
     kinds = PAIR_KINDS if releases == "pairs" and method == "auto" else _KINDS[method]
     kind = choose(kinds, predicted_excesses(sample, epsilon, delta, share))
     rule: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
@@ -126,8 +126,8 @@ def plan_aggregation(
         settings["score share"] = share
     rho = None
     if isinstance(part.noise, DiscreteGaussian):
-        reach = RankingReach(m)
-        moved = reach.pairs_l2 if main == PAIRS else part.fineness * reach.borda_l2
+        sensitivity = RankingSensitivity(m)
+        moved = sensitivity.pairs_l2 if main == PAIRS else part.fineness * sensitivity.borda_l2
         rho = 0.5 * (moved * steps / part.noise.scale) ** 2
         rho += 0.5 * epsilons.get(SCORE, 0.0) ** 2
     rule = rule if main == PAIRS else "Borda"
@@ -150,10 +150,10 @@ def plan_of(
 
 def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> PartPlan:
     """Return the pair counts or the Borda totals with their noise."""
-    pairs = RankingReach(m).pairs_l1
+    pairs = RankingSensitivity(m).pairs_l1
     if kind == "Gaussian totals":
         scale, fine = totals_scale(m, epsilon, delta, steps)
-        moved = fine * steps * RankingReach(m).borda_linf
+        moved = fine * steps * RankingSensitivity(m).borda_linf
         return PartPlan(DiscreteGaussian(scale), moved, epsilon, 1.0 / (fine * steps), fine)
     if kind == "K-norm totals":
         body = PermutohedronNoise.calibrate(m, epsilon, steps)
@@ -192,7 +192,7 @@ def _plan_plain(
             f"non-private run."
         )
     # the score costs nothing here
-    names = {PAIRS: steps, SCORE: RankingReach(m).pairs_l1 * steps}
+    names = {PAIRS: steps, SCORE: RankingSensitivity(m).pairs_l1 * steps}
     parts = {name: PartPlan(QUIET, moved, math.inf, 1.0 / steps) for name, moved in names.items()}
     parts[ORDER] = PartPlan(None, 0, 0.0)
     return plan_of(rules[method], math.inf, delta, parts, {"steps": steps, **declared})
@@ -220,9 +220,9 @@ def predicted_excess(release: Release) -> float | None:
         if name == PAIRS and release.plan.method != "EB-Kemeny":
             return 0.34 * math.sqrt(part.noise_variance) / sample.nobs
         assert isinstance(
-            part.law, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
+            part.distribution, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
         )
-        variance = difference_variance(part.law, len(sample.items), name == PAIRS)
+        variance = difference_variance(part.distribution, len(sample.items), name == PAIRS)
         return excess_of(part.step**2 * variance, sample)
     return None
 

@@ -19,7 +19,7 @@ from privrank.plans.dependence import FINE, STEPS
 from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import LOGISTIC, LossBounds, Reach, objective_loss
+from privrank.privacy.sensitivity import LOGISTIC, LossBounds, UnitSensitivity, objective_loss
 from privrank.release.names import (
     DEPENDENCE,
     GROUP_ANSWERS,
@@ -54,28 +54,27 @@ _LARGEST = 2**61
 """Statistics stay below this, which leaves room for noise in 64 bits."""
 
 
-
 def objective_scale(
-    reach: Reach, gamma: float, epsilon: float, bounds: LossBounds = LOGISTIC
+    sensitivity: UnitSensitivity, gamma: float, epsilon: float, bounds: LossBounds = LOGISTIC
 ) -> float:
     """Return the smallest noise scale lam at which `gamma` is `epsilon`-private, inf if none.
 
     Bisection on the decreasing map lam -> loss, keeping the private end, so that the returned
-    scale satisfies ``objective_loss(reach, lam, gamma, bounds) <= epsilon`` as computed.
+    scale satisfies ``objective_loss(sensitivity, lam, gamma, bounds) <= epsilon`` as computed.
     """
-    if reach.adjacency == "outcome" and not bounds.answers_curve:
-        scale = reach.slope_l1(bounds.slope, bounds.reversal) / epsilon
+    if sensitivity.adjacency == "outcome" and not bounds.answers_curve:
+        scale = sensitivity.slope_l1(bounds.slope, bounds.reversal) / epsilon
         return scale * (1 + 1e-12)
-    high = 4.0 * reach.rows * max(1.0, bounds.slope) / epsilon
+    high = 4.0 * sensitivity.rows * max(1.0, bounds.slope) / epsilon
     for _ in range(200):
-        if objective_loss(reach, high, gamma, bounds) <= epsilon:
+        if objective_loss(sensitivity, high, gamma, bounds) <= epsilon:
             break
         high *= 2.0
     else:
         return math.inf
 
     def short(scale: float) -> bool:
-        return not (scale > 0 and objective_loss(reach, scale, gamma, bounds) <= epsilon)
+        return not (scale > 0 and objective_loss(sensitivity, scale, gamma, bounds) <= epsilon)
 
     _, high = bracket(short, 0.0, high, 5000, relative=1e-12)
     return high * (1 + 1e-12)
@@ -95,13 +94,13 @@ def perturbation(
     if math.isinf(spent):
         return Perturbation(gamma, 0.0, 0.0, 0.0, 0, DiscreteLaplace(0.0), spent, OUTPUT_STEP)
     m = len(design.items)
-    scale = objective_scale(design.reach, gamma, epsilons[WORTHS], bounds)
+    scale = objective_scale(design.sensitivity, gamma, epsilons[WORTHS], bounds)
     if math.isinf(scale):
         raise ValueError(
             f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
             f"penalty='auto', a larger penalty or method='counts'."
         )
-    answers = design.nobs * design.reach.effective_rows
+    answers = design.nobs * design.sensitivity.effective_rows
     # slopes up to 1 are those of the logistic loss, and of the matching ones
     slope = max(1.0, bounds.slope)
     errors = m + link.exact.accuracy + (9.0 if bounds.answers_curve else 7.0)
@@ -115,8 +114,10 @@ def perturbation(
     cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
     beta = tolerance + 0.5 * math.sqrt(m) * cell
     sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
-    law = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
-    return Perturbation(gamma, scale, cell, tolerance, sensitivity, law, spent, OUTPUT_STEP)
+    distribution = DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT])
+    return Perturbation(
+        gamma, scale, cell, tolerance, sensitivity, distribution, spent, OUTPUT_STEP
+    )
 
 
 def check_perturbation(release: Release) -> None:
@@ -124,7 +125,7 @@ def check_perturbation(release: Release) -> None:
     found = Perturbation.of(release.plan)
     if math.isinf(found.epsilon):
         return
-    output = found.sensitivity / found.law.scale
+    output = found.sensitivity / found.distribution.scale
     shares = {WORTHS: found.epsilon - output, OUTPUT: output}
     asked = perturbation(release.design, found.gamma, shares, release.link)
     names = ("scale", "cell", "tolerance", "sensitivity")
@@ -161,7 +162,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     the main part is (its share of epsilon, delta)-private and the others are pure at their shares
     of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
     :func:`privrank.privacy.netnoise.count_noise`, other side parts discrete Laplace noise of scale
-    l1 sensitivity / share (:class:`privrank.privacy.sensitivity.Reach`,
+    l1 sensitivity / share (:class:`privrank.privacy.sensitivity.UnitSensitivity`,
     :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the distributions of net wins and of
     the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
     :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
@@ -180,7 +181,9 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     for name in sorted(epsilons.keys() - {WORTHS, OUTPUT}):
         noise = _noise(design, name, choice, epsilons[name], delta)
         step = _step(design, name, exact=math.isinf(epsilon)) / noise.fineness
-        parts[name] = PartPlan(noise.law, noise.sensitivity, epsilons[name], step, noise.fineness)
+        parts[name] = PartPlan(
+            noise.distribution, noise.sensitivity, epsilons[name], step, noise.fineness
+        )
         if name == main and noise.rho is not None:
             spent = noise.rho
     _check_range(design, parts)
@@ -203,26 +206,26 @@ def _noise(
     design: Design, name: str, choice: Choice, epsilon: float, delta: float
 ) -> NetNoise | CountNoise:
     """Return the noise of a part; side releases but pair counts have discrete Laplace noise."""
-    reach, law = design.reach, choice.noise
+    sensitivity, distribution = design.sensitivity, choice.noise
     if name == NET and design.covariates is not None and design.covariates.bounds:
         # who has which numbers is public then, and with it the largest sum of weights
-        steps = reach.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
+        steps = sensitivity.net_l1 * int(np.abs(design.covariates.basis).sum(axis=1).max())
         return NetNoise("laplace", DiscreteLaplace.calibrate(steps, epsilon), 1, steps)
     if name == NET:
-        return net_noise(reach, law, epsilon, delta)
+        return net_noise(sensitivity, distribution, epsilon, delta)
     if name == WINS:
-        return cell_noise(reach, law, epsilon, delta, ties=design.ties)
+        return cell_noise(sensitivity, distribution, epsilon, delta, ties=design.ties)
     if name == PAIR_COUNTS:
-        return count_noise(reach, epsilon)
-    moments = reach.second_moments_l1
+        return count_noise(sensitivity, epsilon)
+    moments = sensitivity.second_moments_l1
     if design.varied:
-        moments = FINE * reach.convex_moments_l1 + reach.pairs
-    sensitivity = {
+        moments = FINE * sensitivity.convex_moments_l1 + sensitivity.pairs
+    moved = {
         DEPENDENCE: STEPS if choice.form == "worst" else moments,
-        GROUP_ANSWERS: reach.group_answers_l1,
-        ORDER_EFFECT: reach.named_first_l1,
+        GROUP_ANSWERS: sensitivity.group_answers_l1,
+        ORDER_EFFECT: sensitivity.named_first_l1,
     }[name]
-    return NetNoise("laplace", DiscreteLaplace.calibrate(sensitivity, epsilon), 1, sensitivity)
+    return NetNoise("laplace", DiscreteLaplace.calibrate(moved, epsilon), 1, moved)
 
 
 def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
@@ -231,7 +234,7 @@ def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
     if facts is not None and facts.bounds:
         weight *= int(np.abs(facts.basis).sum(axis=1).max())
     finest = max((part.fineness for part in parts.values()), default=1)
-    if design.nobs * design.reach.effective_rows * weight * finest >= _LARGEST:
+    if design.nobs * design.sensitivity.effective_rows * weight * finest >= _LARGEST:
         raise ValueError(
             "counts= add up to more comparisons than exact whole numbers allow under this noise: "
             "use a smaller epsilon, noise='laplace' or fewer comparisons."

@@ -18,7 +18,7 @@ from pandas.api.types import is_complex_dtype, is_numeric_dtype
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import GROUP_ANSWERS, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
@@ -98,11 +98,11 @@ def deviation(noise: NetNoise, items: int) -> float:
 
     Only differences between items count.
     """
-    return math.sqrt(equivalent_variance(noise.law, items)) / noise.fineness
+    return math.sqrt(equivalent_variance(noise.distribution, items)) / noise.fineness
 
 
 def noise_choices(
-    reach: Reach, epsilon: float, delta: float, share: float = 1.0
+    sensitivity: UnitSensitivity, epsilon: float, delta: float, share: float = 1.0
 ) -> tuple[NetNoise, ...]:
     """Return the noise of every distribution that applies, the least harmful first.
 
@@ -110,16 +110,18 @@ def noise_choices(
     """
     found = []
     for name in get_args(NoiseName):
-        if reach.items > MOST_ITEMS.get(name, reach.items) or (name == "gaussian" and delta == 0):
+        if sensitivity.items > MOST_ITEMS.get(name, sensitivity.items) or (
+            name == "gaussian" and delta == 0
+        ):
             continue
         whole = epsilon if name == "gaussian" else pure_epsilon(epsilon, delta)
         try:
-            found.append(net_noise(reach, name, share * whole, delta))
+            found.append(net_noise(sensitivity, name, share * whole, delta))
         except ValueError:
-            # an epsilon so small that this law would not fit its integers
+            # an epsilon so small that this distribution would not fit its integers
             if name == "laplace":
                 raise
-    return tuple(sorted(found, key=lambda noise: deviation(noise, reach.items)))
+    return tuple(sorted(found, key=lambda noise: deviation(noise, sensitivity.items)))
 
 
 def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
@@ -157,7 +159,9 @@ def declared_pairs(
             )
         if choice == "release":
             return None
-        return PairCounts.equal(m, facts.nobs * facts.reach.effective_rows / facts.reach.pairs)
+        return PairCounts.equal(
+            m, facts.nobs * facts.sensitivity.effective_rows / facts.sensitivity.pairs
+        )
     return _read_pairs(pair_counts, labels)
 
 

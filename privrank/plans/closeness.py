@@ -13,7 +13,7 @@ from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import RankingReach
+from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
@@ -136,10 +136,11 @@ def plan_details(sample: Sample, epsilon: float, items: Sequence[int]) -> dict[s
 
     Within the group: a choice that is replaced lowers one count and raises another, by 1 each, l1
     norm 2 (1 where a single category is wanted); a replaced ranking adds the difference of two
-    permutations (:class:`privrank.privacy.sensitivity.RankingReach`), one step of K-norm noise.
-    Where all items are released the totals sum to a public number, n_g, or n_g m (m - 1) / 2, and
-    differences of neighbours to 0, so that noise that sums to zero applies. Totals of rankings with
-    K-norm noise need all items; those that were not asked for are left out of what is inferred.
+    permutations (:class:`privrank.privacy.sensitivity.RankingSensitivity`), one step of K-norm
+    noise. Where all items are released the totals sum to a public number, n_g, or n_g m (m - 1) /
+    2, and differences of neighbours to 0, so that noise that sums to zero applies. Totals of
+    rankings with K-norm noise need all items; those that were not asked for are left out of what is
+    inferred.
     """
     m, some = len(sample.items), len(items) < len(sample.items)
     moved = _l1(sample, len(items))
@@ -158,7 +159,7 @@ def plan_details(sample: Sample, epsilon: float, items: Sequence[int]) -> dict[s
 def _l1(sample: Sample, items: int) -> int:
     """Return how far one unit moves the totals of so many items of its group."""
     if sample.kind == "rankings":
-        return RankingReach(len(sample.items)).some_borda_l1(items)
+        return RankingSensitivity(len(sample.items)).some_borda_l1(items)
     return min(items, 2)
 
 

@@ -116,14 +116,14 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     """
     if not names:
         return {}
-    reach, m, epsilon = design.reach, len(design.items), FINE_EPSILON
-    square, least = ScoreFunction(LOGIT).mean_square, noise_choices(reach, epsilon, 0.0)[0]
+    sensitivity, m, epsilon = design.sensitivity, len(design.items), FINE_EPSILON
+    square, least = ScoreFunction(LOGIT).mean_square, noise_choices(sensitivity, epsilon, 0.0)[0]
     cells = 1 if design.covariates is None else design.covariates.cells
-    answers = DiscreteLaplace.calibrate(reach.group_answers_l1, epsilon)
+    answers = DiscreteLaplace.calibrate(sensitivity.group_answers_l1, epsilon)
     put = {
         NET: (0.5 * deviation(least, m)) ** 2,
-        PAIR_COUNTS: m * square * count_noise(reach, epsilon).law.variance / cells,
-        GROUP_ANSWERS: square * answers.variance / reach.pairs,
+        PAIR_COUNTS: m * square * count_noise(sensitivity, epsilon).distribution.variance / cells,
+        GROUP_ANSWERS: square * answers.variance / sensitivity.pairs,
     }
     root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
     return {name: room * root[name] / math.fsum(root.values()) for name in names}
@@ -159,12 +159,16 @@ def noises_left(
             )
         return ("laplace",)
     if mechanism == "win matrix":
-        laws: tuple[NoiseName, ...] = ("laplace",) if delta == 0 else ("laplace", "gaussian")
-        return tuple(law for law in laws if noise in ("auto", law))
+        distributions: tuple[NoiseName, ...] = (
+            ("laplace",) if delta == 0 else ("laplace", "gaussian")
+        )
+        return tuple(
+            distribution for distribution in distributions if noise in ("auto", distribution)
+        )
     if noise == "auto":
-        choices = noise_choices(design.reach, epsilon, delta, share)
+        choices = noise_choices(design.sensitivity, epsilon, delta, share)
         return tuple(choice.name for choice in choices)
-    net_noise(design.reach, noise, share * epsilon, delta)
+    net_noise(design.sensitivity, noise, share * epsilon, delta)
     return (noise,)
 
 
@@ -197,10 +201,10 @@ def plan_fit(
             )
         wanted = _covariate_releases(design, epsilon)
         sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
-        law: NoiseName = "laplace"
+        distribution: NoiseName = "laplace"
         if not design.covariates.bounds:
-            law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
-        return Choice(_exact(epsilon, link), sides, form=form, noise=law, link=link)
+            distribution = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
+        return Choice(_exact(epsilon, link), sides, form=form, noise=distribution, link=link)
     if math.isinf(epsilon) and method != "objective":
         sides, form = side_shares(design, epsilon, delta, dependence, shares, ())
         return Choice(_exact(epsilon, link), sides, form=form, link=link)
@@ -219,8 +223,8 @@ def plan_selection(
     """Return the plan of a selection by win rates: net wins, and pair counts if not public."""
     extra = (PAIR_COUNTS,) if design.pairs is None and not math.isinf(epsilon) else ()
     sides, form = side_shares(design, epsilon, delta, dependence, shares, extra)
-    law = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
-    return Choice("net wins", sides, form=form, noise=law)
+    distribution = noises_left(design, "net wins", noise, epsilon, delta, sides)[0]
+    return Choice("net wins", sides, form=form, noise=distribution)
 
 
 def _exact(epsilon: float, link: Link) -> Mechanism:
@@ -261,8 +265,8 @@ def plan_choices(
         for main, wanted in releases:
             sides, form = side_shares(design, epsilon, delta, dependence, shares, wanted)
             plans += [
-                Choice(main, sides, form=form, noise=law, link=link)
-                for law in noises_left(design, main, noise, epsilon, delta, sides)
+                Choice(main, sides, form=form, noise=distribution, link=link)
+                for distribution in noises_left(design, main, noise, epsilon, delta, sides)
             ]
     perturbed = design.kind == "private" and noise in ("auto", "laplace") and dependence != "pairs"
     if method == "objective" or (method == "auto" and perturbed):
@@ -307,7 +311,7 @@ def _objective_noise(design: Design, epsilon: float, plan: Choice) -> float:
     if plan.gamma <= 0:
         return math.inf
     share = _main_epsilon(epsilon, plan)
-    return objective_scale(design.reach, plan.gamma, share, loss_bounds(plan.link))
+    return objective_scale(design.sensitivity, plan.gamma, share, loss_bounds(plan.link))
 
 
 def _score(plan: Choice) -> ScoreFunction:
@@ -369,7 +373,7 @@ def predicted_error(
     score, m = _score(plan), len(design.items)
     total = design.nominal_total if total is None else total
     information = nominal_information(m, total, score)
-    share, reach = _main_epsilon(_whole(epsilon, delta, plan), plan), design.reach
+    share, sensitivity = _main_epsilon(_whole(epsilon, delta, plan), plan), design.sensitivity
     sampling = information * (score.mean_variance / score.mean_curvature)
     if plan.mechanism == "objective perturbation":
         noise = 2.0 * _objective_noise(design, epsilon, plan) ** 2
@@ -377,7 +381,7 @@ def predicted_error(
         # each pair's two cells, at even odds, in a round robin of m items
         noise = 0.5 * m * _cell_variance(design, plan.noise, share, delta)
     else:
-        noise = (0.5 * deviation(net_noise(reach, plan.noise, share, delta), m)) ** 2
+        noise = (0.5 * deviation(net_noise(sensitivity, plan.noise, share, delta), m)) ** 2
         if design.unit == "row" and design.pairs is not None and design.pairs.origin == "equal":
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)
@@ -394,9 +398,9 @@ def predicted_error(
 
 def _cell_variance(design: Design, noise: NoiseName, epsilon: float, delta: float) -> float:
     """Return the variance of the noise of a cell of the win matrix, in wins."""
-    cells = cell_noise(design.reach, noise, epsilon, delta, ties=design.ties)
+    cells = cell_noise(design.sensitivity, noise, epsilon, delta, ties=design.ties)
     step = (0.5 if design.ties else 1.0) / cells.fineness
-    return float(step**2 * cells.law.variance)
+    return float(step**2 * cells.distribution.variance)
 
 
 def _count_error(design: Design, epsilon: float, delta: float, plan: Choice) -> float:
@@ -407,4 +411,4 @@ def _count_error(design: Design, epsilon: float, delta: float, plan: Choice) -> 
         share = _main_epsilon(_whole(epsilon, delta, plan), plan)
         return 2.0 * _cell_variance(design, plan.noise, share, delta)
     share = plan.shares[PAIR_COUNTS] * _whole(epsilon, delta, plan)
-    return count_noise(design.reach, share).law.variance
+    return count_noise(design.sensitivity, share).distribution.variance

@@ -60,7 +60,7 @@ def asked_form(design: Design, epsilon: float, dependence: Dependence) -> Form |
         )
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
-    rows, facts = design.reach.effective_rows, design.covariates
+    rows, facts = design.sensitivity.effective_rows, design.covariates
     if design.nobs * rows**2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence by: state the length "
@@ -130,7 +130,9 @@ def choose_form(
     ]
     if math.isinf(epsilon):
         return min(candidates)
-    least = deviation(noise_choices(design.reach, epsilon, delta)[0], design.reach.items)
+    least = deviation(
+        noise_choices(design.sensitivity, epsilon, delta)[0], design.sensitivity.items
+    )
     costs = [_cost(design, epsilon, least, taken, *each) for each in candidates]
     return min(zip(costs, candidates, strict=True))[1]
 
@@ -139,23 +141,27 @@ def _cost(
     design: Design, epsilon: float, least: float, taken: float, form: Form, share: float
 ) -> float:
     """Return the cost of a form at a share, given the deviation of net wins with all of epsilon."""
-    reach, n = design.reach, design.nobs
+    sensitivity, n = design.sensitivity, design.nobs
     if taken + share >= 1.0:  # without room for it
         return math.inf
-    rows, pairs = reach.effective_rows, reach.pairs
-    independent = 2.0 * reach.items * rows / pairs
+    rows, pairs = sensitivity.effective_rows, sensitivity.pairs
+    independent = 2.0 * sensitivity.items * rows / pairs
     # answering the pair itself, and then either of its items with a third
-    largest = (2 * rows if not reach.distinct else 2 + min(rows - 1, 2 * (reach.items - 2))) ** 2
+    largest = (
+        2 * rows if not sensitivity.distinct else 2 + min(rows - 1, 2 * (sensitivity.items - 2))
+    ) ** 2
     noise = 2.0 * least**2
     noise /= (1.0 - taken - share) ** 2 * n * independent
-    moved = float(largest if form == "worst" else reach.second_moments_l1)
+    moved = float(largest if form == "worst" else sensitivity.second_moments_l1)
     if design.varied:
-        moved = TYPICAL_SQUARE * (largest if form == "worst" else reach.convex_moments_l1)
+        moved = TYPICAL_SQUARE * (largest if form == "worst" else sensitivity.convex_moments_l1)
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
     # how probable it is that a respondent has two answers, of all that can say the same
-    both = rows * (rows - 1) / (pairs * max(pairs - 1, 1) if reach.distinct else pairs**2)
-    others = 4 * (reach.items - 1) ** 2 - (2 * reach.items if reach.distinct else 0)
+    both = rows * (rows - 1) / (pairs * max(pairs - 1, 1) if sensitivity.distinct else pairs**2)
+    others = 4 * (sensitivity.items - 1) ** 2 - (
+        2 * sensitivity.items if sensitivity.distinct else 0
+    )
     divided = max(TYPICAL_EFFECT, 0.5 * (1.0 + both * others / independent))
     return even**2 * (_half_width(divided, side, noise, n) if form == "worst" else even)
 

@@ -9,7 +9,7 @@ from typing import Literal
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.gaussian import gaussian_scale, integer_scale
 from privrank.privacy.knorm import permutohedron_moment
-from privrank.privacy.sensitivity import RankingReach
+from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.survey import Sample
 
 __all__ = [
@@ -64,12 +64,13 @@ def totals_scale(items: int, epsilon: float, delta: float, steps: int) -> tuple[
     -----
     **Privacy.** A unit adds to the totals `steps` times a point of the permutohedron, and their sum
     is a whole number of steps. Two points of it are at most as far apart as two opposite rankings,
-    whose squared distance is m (m^2 - 1) / 3 (:class:`privrank.privacy.sensitivity.RankingReach`).
-    So the totals are a vector of m whole numbers with l2 sensitivity steps (m (m^2 - 1) / 3)^(1/2),
-    as :func:`privrank.privacy.gaussian.integer_scale` needs it, and nothing else about their
-    lattice enters.
+    whose squared distance is m (m^2 - 1) / 3
+    (:class:`privrank.privacy.sensitivity.RankingSensitivity`). So the totals are a vector of m
+    whole numbers with l2 sensitivity steps (m (m^2 - 1) / 3)^(1/2), as
+    :func:`privrank.privacy.gaussian.integer_scale` needs it, and nothing else about their lattice
+    enters.
     """
-    return integer_scale(epsilon, delta, steps * RankingReach(items).borda_l2, items)
+    return integer_scale(epsilon, delta, steps * RankingSensitivity(items).borda_l2, items)
 
 
 def predicted_excesses(
@@ -88,16 +89,16 @@ def predicted_excesses(
     mean fractions 1/2 + d_i of all items, that is m d, so s is the standard deviation of that noise
     over n m. It is an upper guide: most pairs are not at the worst d.
     """
-    m, reach = len(sample.items), RankingReach(len(sample.items))
+    m, sensitivity = len(sample.items), RankingSensitivity(len(sample.items))
     pure, main = pure_epsilon(epsilon, delta) * (1.0 - share), epsilon * (1.0 - share)
-    pairs = reach.pairs_l1
+    pairs = sensitivity.pairs_l1
     knorm = 4.0 * permutohedron_moment(m) * (m + 1)
     variances: dict[Kind, float] = {
         "cube pairs": 2 * m * (pairs + 1) * (pairs + 2) / 3 / pure**2,
         "Laplace pairs": 4 * m * pairs**2 / pure**2,
-        "Gaussian pairs": 2 * m * _gaussian(main, delta, reach.pairs_l2),
+        "Gaussian pairs": 2 * m * _gaussian(main, delta, sensitivity.pairs_l2),
         "K-norm totals": 2 * m / (m - 1) * knorm / pure**2,
-        "Gaussian totals": 2 * _gaussian(main, delta, reach.borda_l2),
+        "Gaussian totals": 2 * _gaussian(main, delta, sensitivity.borda_l2),
     }
     return {kind: excess_of(variance, sample) for kind, variance in variances.items()}
 

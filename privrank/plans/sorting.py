@@ -12,7 +12,7 @@ from privrank.plans.aggregation import plan_of
 from privrank.plans.excess import unit_steps
 from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import RankingReach
+from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import ORDER
 from privrank.release.plan import PartPlan, Plan, Setting
 from privrank.release.survey import Sample
@@ -92,7 +92,7 @@ def plan_sort(
 ) -> Plan:
     """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers."""
     m, steps, xi = len(sample.items), unit_steps(sample, partial), pure_epsilon(epsilon, delta)
-    pairs = RankingReach(m).pairs_l1
+    pairs = RankingSensitivity(m).pairs_l1
     parts = {ORDER: PartPlan(None, 0, xi)}
     settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
     if method == "exponential":

@@ -245,7 +245,7 @@ class Fits:
 
     def _simulated(self, number: int) -> _Answers:
         """Simulate answers."""
-        m, n, rows = len(self.worths), self.design.nobs, self.design.reach.effective_rows
+        m, n, rows = len(self.worths), self.design.nobs, self.design.sensitivity.effective_rows
         first, second = np.triu_indices(m, 1)
         pairs, tied = len(first), self._tied
         some = min(n, max(_LEAST, max(_ANSWERS, _EACH * pairs) // rows))
@@ -377,14 +377,14 @@ class Fits:
             assert part.noise is not None
             others = simulated(part.noise, (_OTHERS, len(half)), rng)
             by_pair -= half * np.vstack((noise[PAIR_COUNTS], part.step * others))
-        if equations.edge_law.scale > 0:
-            drawn = equations.edge_law.simulate((_OTHERS, noise[WINS].size), rng)
+        if equations.edge_distribution.scale > 0:
+            drawn = equations.edge_distribution.simulate((_OTHERS, noise[WINS].size), rng)
             first, second = np.hsplit(np.vstack((noise[WINS], equations.edge_step * drawn)), 2)
             by_pair += first * (0.5 - half) - second * (0.5 + half)
         moved = by_pair @ answers.ends
         if equations.item_variance > 0:
             own = 0.5 * noise[NET] if NET in noise else noise[WORTHS]
-            others = simulated(equations.item_law, (_OTHERS, len(self.worths)), rng)
+            others = simulated(equations.item_distribution, (_OTHERS, len(self.worths)), rng)
             moved += np.vstack((own, equations.item_step * others))
         exact = answers.mean / self._gain
         information = _by_item(answers.ends, 0.25 * answers.count * (1.0 - exact**2))

@@ -95,7 +95,7 @@ class Survey:
         """Return the public facts of so many units, pairs asked for equally often."""
         items, ties, public = self.items, self.ties, self.kind == "public"
         design = Design(items, nobs, self.unit, self.rows, True, ties, self.kind, None)
-        pairs = PairCounts.equal(len(items), nobs * self.rows / design.reach.pairs)
+        pairs = PairCounts.equal(len(items), nobs * self.rows / design.sensitivity.pairs)
         if public or math.isinf(epsilon):
             return replace(design, pairs=replace(pairs, origin="observed"))
         return replace(design, pairs=pairs) if self.pair_counts == "equal" else design

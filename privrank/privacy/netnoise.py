@@ -2,8 +2,9 @@
 
 Every comparison adds 1 to the net wins of one item and takes 1 from another's, so the nets of two
 neighbours differ by a vector that sums to zero, and noise need not hide what cannot change. A
-distribution is calibrated for the differences between neighbours that `sensitivity.Reach` bounds,
-on a lattice of 1 / fineness of a net win; `plans.choice` compares what the distributions cost.
+distribution is calibrated for the differences between neighbours that `sensitivity.UnitSensitivity`
+bounds, on a lattice of 1 / fineness of a net win; `plans.choice` compares what the distributions
+cost.
 
 **Groups.** Where the nets of several groups of respondents are released, each with independent
 noise of one of these distributions, and a unit's answers lie in one group, the whole spends what
@@ -28,12 +29,12 @@ from privrank.privacy.gaussian import integer_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, geometric
 from privrank.privacy.samplers import LARGEST
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 
 __all__ = [
     "MOST_ITEMS",
     "CountNoise",
-    "NetLaw",
+    "NetDistribution",
     "NetNoise",
     "NoiseName",
     "ZeroSumLaplace",
@@ -129,11 +130,11 @@ class ZeroSumLaplace:
             raise ValueError(f"expected {m} values, got shape {values.shape}.")
         if self.scale == 0:
             return values.copy()
-        law = DiscreteLaplace(self.scale)
+        distribution = DiscreteLaplace(self.scale)
         # about what it takes to keep one, whose probability is .55 / sqrt(m)
         size = max(1, min(math.ceil(1.5 / (0.55 / math.sqrt(m))), _MOST_PROPOSED // m))
         while True:
-            first = law.noise(size * (m - 1), rng).reshape(size, m - 1)
+            first = distribution.noise(size * (m - 1), rng).reshape(size, m - 1)
             if first.dtype != object and np.abs(first).max() >= LARGEST // m:
                 first = first.astype(object)  # Python integers, whose sum has room
             last = -first.sum(axis=1)
@@ -143,7 +144,7 @@ class ZeroSumLaplace:
                 return clipped_sum(values, np.append(first[kept[0]], last[kept[0]]))
 
 
-NetLaw = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise
+NetDistribution = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +155,10 @@ class NetNoise:
     ----------
     name : str
         As the argument ``noise=`` names it.
-    law : Law
+    distribution : Distribution
         Distribution of the noise, in lattice steps.
     fineness : int
-        Lattice steps per net win: what is released is ``law.draw(fineness * net, rng)``.
+        Lattice steps per net win: what is released is ``distribution.draw(fineness * net, rng)``.
     sensitivity : int
         How far one unit moves the released vector, in lattice steps and as the distribution
         measures it.
@@ -166,7 +167,7 @@ class NetNoise:
     """
 
     name: NoiseName
-    law: NetLaw
+    distribution: NetDistribution
     fineness: int
     sensitivity: int
     rho: float | None = None
@@ -174,9 +175,9 @@ class NetNoise:
 
 @dataclass(frozen=True, slots=True)
 class CountNoise:
-    """Noise of the comparisons per pair, on their own lattice: `law` and `sensitivity` as above."""
+    """Noise of the comparisons per pair, on their own lattice; attributes as above."""
 
-    law: DiscreteLaplace | CubeNoise
+    distribution: DiscreteLaplace | CubeNoise
     sensitivity: int
     fineness: int = 1
     rho: float | None = None
@@ -187,7 +188,9 @@ def _finer(scale: float) -> int:
     return int(2 ** max(0, math.ceil(math.log2(_LEAST_SCALE / scale))))
 
 
-def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0) -> NetNoise:
+def net_noise(
+    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float = 0.0
+) -> NetNoise:
     """Return the noise that protects one vector of net wins.
 
     Parameters
@@ -212,45 +215,47 @@ def net_noise(reach: Reach, name: NoiseName, epsilon: float, delta: float = 0.0)
     fineness makes L times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
     :func:`privrank.privacy.gaussian.integer_scale`.
     """
-    noise = _calibrated(reach, name, epsilon, delta)
+    noise = _calibrated(sensitivity, name, epsilon, delta)
     if noise.sensitivity % 2:
         raise AssertionError(f"the steps of one unit's net are not whole: {noise!r}")
     return noise
 
 
-def _calibrated(reach: Reach, name: NoiseName, epsilon: float, delta: float) -> NetNoise:
-    m = reach.items
+def _calibrated(
+    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float
+) -> NetNoise:
+    m = sensitivity.items
     if m > MOST_ITEMS.get(name, m):
         raise ValueError(
             f"noise={name!r} is drawn for at most {MOST_ITEMS[name]} items, got {m}: use "
             f"noise='auto' or 'laplace'."
         )
     if math.isinf(epsilon):
-        return NetNoise("laplace", DiscreteLaplace(0.0), 1, reach.net_l1)
+        return NetNoise("laplace", DiscreteLaplace(0.0), 1, sensitivity.net_l1)
     if name == "laplace":
-        law = DiscreteLaplace.calibrate(reach.net_l1, epsilon)
-        return NetNoise(name, law, 1, reach.net_l1)
+        distribution = DiscreteLaplace.calibrate(sensitivity.net_l1, epsilon)
+        return NetNoise(name, distribution, 1, sensitivity.net_l1)
     if name == "gaussian":
         if delta <= 0:
             raise ValueError(
                 "noise='gaussian' needs a delta above 0: pass delta=, well below 1 / nobs, or use "
                 "another noise."
             )
-        scale, fine = integer_scale(epsilon, delta, reach.net_l2, 2 * m)
-        rho = 0.5 * (fine * reach.net_l2 / scale) ** 2
-        return NetNoise(name, DiscreteGaussian(scale), fine, fine * reach.net_linf, rho)
+        scale, fine = integer_scale(epsilon, delta, sensitivity.net_l2, 2 * m)
+        rho = 0.5 * (fine * sensitivity.net_l2 / scale) ** 2
+        return NetNoise(name, DiscreteGaussian(scale), fine, fine * sensitivity.net_linf, rho)
     if name == "zero-sum-laplace":
-        fine = _finer(reach.net_l1 / epsilon)
-        steps = fine * reach.net_l1
+        fine = _finer(sensitivity.net_l1 / epsilon)
+        steps = fine * sensitivity.net_l1
         return NetNoise(name, ZeroSumLaplace.calibrate(m, steps, epsilon), fine, steps)
-    single = reach.net_permutohedra / 2
+    single = sensitivity.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single)
     steps = 2 * int(body.fineness * single)
     return NetNoise(name, replace(body, fineness=1), body.fineness, steps)
 
 
 def cell_noise(
-    reach: Reach, name: NoiseName, epsilon: float, delta: float, *, ties: bool
+    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float, *, ties: bool
 ) -> NetNoise:
     """Return the noise of the cells of a win matrix, by l1 or l2 sensitivity.
 
@@ -262,21 +267,21 @@ def cell_noise(
     that one unit moves by l1 (:class:`privrank.privacy.noise.DiscreteLaplace`); Gaussian noise has
     the delta of :func:`privrank.privacy.gaussian.integer_delta` at the distance l2, in at most
     twice as many coordinates as a table has cells: a unit that moves to another group changes two.
-    The distances are those of `reach`.
+    The distances are those of `sensitivity`.
     """
-    l1 = reach.win_matrix_l1(ties=ties)
+    l1 = sensitivity.win_matrix_l1(ties=ties)
     if math.isinf(epsilon):
         return NetNoise("laplace", DiscreteLaplace(0.0), 1, l1)
     if name == "laplace":
         return NetNoise(name, DiscreteLaplace.calibrate(l1, epsilon), 1, l1)
-    l2, cells = reach.win_matrix_l2(ties=ties), reach.items * (reach.items - 1)
+    l2, cells = sensitivity.win_matrix_l2(ties=ties), sensitivity.items * (sensitivity.items - 1)
     scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
-    each = (2 if ties else 1) * (1 if reach.distinct else reach.rows)
+    each = (2 if ties else 1) * (1 if sensitivity.distinct else sensitivity.rows)
     rho = 0.5 * (fine * l2 / scale) ** 2
     return NetNoise(name, DiscreteGaussian(scale), fine, fine * each, rho)
 
 
-def count_noise(reach: Reach, epsilon: float) -> CountNoise:
+def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> CountNoise:
     """Return the noise of the comparisons per pair that has the least variance.
 
     Given what one unit can change and the epsilon of the release.
@@ -284,16 +289,16 @@ def count_noise(reach: Reach, epsilon: float) -> CountNoise:
     Notes
     -----
     **Privacy.** The counts of a unit are whole numbers. Discrete Laplace noise: l1 sensitivity,
-    :attr:`privrank.privacy.sensitivity.Reach.pair_counts_l1`. Cube noise: each count moves by at
-    most `pair_counts_linf`, so that the loss is at most epsilon
+    :attr:`privrank.privacy.sensitivity.UnitSensitivity.pair_counts_l1`. Cube noise: each count
+    moves by at most `pair_counts_linf`, so that the loss is at most epsilon
     (:class:`privrank.privacy.knorm.CubeNoise`). Which one is taken depends on public numbers alone.
     """
-    l1, linf = reach.pair_counts_l1, reach.pair_counts_linf
+    l1, linf = sensitivity.pair_counts_l1, sensitivity.pair_counts_linf
     laplace = DiscreteLaplace.calibrate(l1, epsilon)
     # the continuous limits of both variances: (P + 1) (P + 2) linf^2 / 3 beside 2 l1^2
-    if (reach.pairs + 1) * (reach.pairs + 2) * linf**2 < 6 * l1**2:
+    if (sensitivity.pairs + 1) * (sensitivity.pairs + 2) * linf**2 < 6 * l1**2:
         try:
-            cube = CubeNoise.calibrate(reach.pairs, linf, epsilon)
+            cube = CubeNoise.calibrate(sensitivity.pairs, linf, epsilon)
         except ValueError:  # an epsilon so small that it would not fit its integers
             return CountNoise(laplace, l1)
         if cube.variance < laplace.variance:

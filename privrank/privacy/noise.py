@@ -1,4 +1,4 @@
-"""Laws of noise: scale from a budget, moments, and the only place that draws privacy noise.
+"""Distributions of noise: scales from a budget, moments; the only place that draws privacy noise.
 
 Secure noise is made of random bits of the operating system by `samplers`, whose distributions are
 exact. Scales are chosen in exact fractions. Seeded noise, from a caller's
@@ -239,15 +239,15 @@ class DiscreteGaussian:
 
 
 def conditioned(
-    law: DiscreteLaplace,
+    distribution: DiscreteLaplace,
     wanted: Callable[[samplers.Integers], NDArray[np.bool_]],
     size: int,
     rng: np.random.Generator | None,
 ) -> samplers.Integers:
     """Return variables given that they are `wanted`: others are drawn again before any is used."""
-    drawn = law.noise(size, rng)
+    drawn = distribution.noise(size, rng)
     while (again := np.flatnonzero(~wanted(drawn))).size:
-        fresh = law.noise(again.size, rng)
+        fresh = distribution.noise(again.size, rng)
         drawn = drawn.astype(np.promote_types(drawn.dtype, fresh.dtype))
         drawn[again] = fresh
     return drawn

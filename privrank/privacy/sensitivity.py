@@ -31,8 +31,8 @@ __all__ = [
     "LOGISTIC",
     "Adjacency",
     "LossBounds",
-    "RankingReach",
-    "Reach",
+    "RankingSensitivity",
+    "UnitSensitivity",
     "objective_loss",
 ]
 
@@ -87,7 +87,7 @@ LOGISTIC = LossBounds("log-likelihood", 1.0, 1.0, 0.25, logistic=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class UnitSensitivity:
     """What one unit can change: the closed-form sensitivities of every released statistic.
 
     A unit has at most `rows` comparisons of at least 2 items, each pair at most once if `distinct`.
@@ -144,8 +144,8 @@ class Reach:
         that moves to another group takes its net from one and adds it to the other, no more than
         twice one net either; a covariate between -1 and 1 only shrinks a net.
         """
-        reach = min(self.effective_rows, self._cut) if self.distinct else self.rows
-        return 4 * reach
+        sensitivity = min(self.effective_rows, self._cut) if self.distinct else self.rows
+        return 4 * sensitivity
 
     @property
     def net_l2(self) -> float:
@@ -286,7 +286,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class RankingReach:
+class RankingSensitivity:
     """How far replacing one complete ranking of `items` items can move counts of a sample.
 
     *Pairs* are the m (m - 1) / 2 counts of rankings that place item i before item j, i < j;
@@ -356,7 +356,9 @@ def _row_loss(lam: float, gamma: float, items: int) -> float:
     return removed + (2.0 / lam if items > 2 else 0.0)
 
 
-def objective_loss(reach: Reach, lam: float, gamma: float, bounds: LossBounds = LOGISTIC) -> float:
+def objective_loss(
+    sensitivity: UnitSensitivity, lam: float, gamma: float, bounds: LossBounds = LOGISTIC
+) -> float:
     """Return the epsilon spent by objective perturbation: an upper bound.
 
     Given the scale `lam` of the Laplace noise w in the objective's linear term w'theta and the
@@ -388,13 +390,13 @@ def objective_loss(reach: Reach, lam: float, gamma: float, bounds: LossBounds = 
     Cai, Chakraborty and Wang (2023), Algorithm 1 and Theorem 2.1, whose printed ``lambda`` is
     inverted and whose determinant factor is squared.
     """
-    gradient = reach.slope_l1(bounds.slope, bounds.reversal) / lam
-    bend = bounds.swing if reach.adjacency == "outcome" else bounds.curvature
+    gradient = sensitivity.slope_l1(bounds.slope, bounds.reversal) / lam
+    bend = bounds.swing if sensitivity.adjacency == "outcome" else bounds.curvature
     if bend == 0:
         return gradient
-    c = reach.effective_rows
-    rank = min(c, reach.items - 1)
+    c = sensitivity.effective_rows
+    rank = min(c, sensitivity.items - 1)
     spent = gradient + rank * math.log1p(2.0 * c * bend / (rank * gamma))
-    if reach.adjacency == "outcome" or not bounds.logistic:
+    if sensitivity.adjacency == "outcome" or not bounds.logistic:
         return spent
-    return min(spent, c * _row_loss(lam, gamma, reach.items))
+    return min(spent, c * _row_loss(lam, gamma, sensitivity.items))

@@ -20,15 +20,15 @@ QUIET = DiscreteLaplace(0.0)
 """No noise."""
 
 
-def equivalent_variance(law: Noise, items: int) -> float:
+def equivalent_variance(distribution: Noise, items: int) -> float:
     """Return the variance of independent noise with differences like those of a distribution.
 
     Differences within vectors that sum to 0 vary like those of independent numbers of m / (m - 1)
     their variance.
     """
-    if isinstance(law, PermutohedronNoise | ZeroSumLaplace):
-        return law.variance * items / (items - 1)
-    return law.variance
+    if isinstance(distribution, PermutohedronNoise | ZeroSumLaplace):
+        return distribution.variance * items / (items - 1)
+    return distribution.variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +104,14 @@ class Perturbation:
     cell: float
     tolerance: float
     sensitivity: int
-    law: DiscreteLaplace
+    distribution: DiscreteLaplace
     epsilon: float
     step: float
 
     @property
     def part(self) -> PartPlan:
         """The worths that are published, with the noise of the output."""
-        return PartPlan(self.law, self.sensitivity, self.epsilon, self.step)
+        return PartPlan(self.distribution, self.sensitivity, self.epsilon, self.step)
 
     @property
     def settings(self) -> dict[str, Setting]:

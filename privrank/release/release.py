@@ -30,7 +30,7 @@ __all__ = [
     "Release",
     "archived_link",
     "check_release",
-    "law_name",
+    "distribution_name",
 ]
 
 IntArray = NDArray[np.int64]
@@ -69,7 +69,7 @@ class Part:
         return self.plan.step
 
     @property
-    def law(self) -> Noise | None:
+    def distribution(self) -> Noise | None:
         """Distribution of the noise, in lattice steps."""
         return self.plan.noise
 
@@ -86,7 +86,7 @@ class Part:
     @property
     def noise_variance(self) -> float:
         """Noise variance per entry, in the statistic's own unit squared."""
-        return 0.0 if self.law is None else self.step**2 * self.law.variance
+        return 0.0 if self.distribution is None else self.step**2 * self.distribution.variance
 
     @property
     def laplace(self) -> DiscreteLaplace:
@@ -97,16 +97,16 @@ class Part:
         ValueError
             If the noise has another distribution.
         """
-        if not isinstance(self.law, DiscreteLaplace):
+        if not isinstance(self.distribution, DiscreteLaplace):
             raise ValueError("release must have discrete Laplace noise, and this one has another.")
-        return self.law
+        return self.distribution
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""
         return {
             "values": self.values.tolist(),
             "step": self.step,
-            "noise": _noise_record(self.law),
+            "noise": _noise_record(self.distribution),
             "sensitivity": self.sensitivity,
             "epsilon": _number(self.epsilon),
         }
@@ -315,7 +315,7 @@ def _survey(record: Mapping[str, Any]) -> Design | Sample:
     return Sample.from_record(record)
 
 
-def law_name(noise: Noise | None) -> str:
+def distribution_name(noise: Noise | None) -> str:
     """Return the name of a distribution of noise in the records, and in summaries."""
     if noise is None:
         return "no noise"
@@ -341,7 +341,7 @@ def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
     if noise is None:
         return None
     parameters = {p.name: _number(getattr(noise, p.name)) for p in fields(noise) if p.init}
-    return {"name": law_name(noise), **parameters}
+    return {"name": distribution_name(noise), **parameters}
 
 
 def _noise_of(record: Mapping[str, Any] | None) -> Noise | None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy.budget import Unit
-from privrank.privacy.sensitivity import Adjacency, Reach
+from privrank.privacy.sensitivity import Adjacency, UnitSensitivity
 from privrank.util.arrays import own
 
 __all__ = [
@@ -389,10 +389,10 @@ class Design:
         return "outcome" if self.kind == "public" else "replace"
 
     @property
-    def reach(self) -> Reach:
+    def sensitivity(self) -> UnitSensitivity:
         """What one unit can change."""
         rows = self.max_rows if self.unit == "respondent" else 1
-        return Reach(len(self.items), rows, self.distinct_pairs, self.adjacency)
+        return UnitSensitivity(len(self.items), rows, self.distinct_pairs, self.adjacency)
 
     @property
     def varied(self) -> bool:
@@ -424,7 +424,7 @@ class Design:
         """Comparisons in all, from public numbers alone."""
         if self.pairs is not None:
             return self.pairs.total
-        return float(self.nobs * self.reach.effective_rows)
+        return float(self.nobs * self.sensitivity.effective_rows)
 
     def to_record(self) -> dict[str, Any]:
         """Return a JSON-ready mapping."""

@@ -60,7 +60,7 @@ _NEAR = 1e-6
 
 _FALLBACK = "fallback"
 _OWN_RANDOMNESS = frozenset({PVALUE, DECISION})
-_LAWS: dict[type, Any] = {
+_DISTRIBUTIONS: dict[type, Any] = {
     DiscreteLaplace: "laplace",
     DiscreteGaussian: "gaussian",
     ZeroSumLaplace: "zero-sum-laplace",
@@ -308,8 +308,8 @@ def _named(plan: Plan, survey: Design | Sample, values: Mapping[str, Values], so
         pairs = len(survey.items) * (len(survey.items) - 1) // 2
         moved = plan.number("rate") * 2 * pairs * plan.number("steps")
         _require(_close(moved, plan.parts[ORDER].epsilon), "the rate that its epsilon asks for")
-    laws = {type(plan.parts[name].noise) for name in values}
-    if plan.rho is not None and source != "none" and not laws & {DiscreteGaussian}:
+    distributions = {type(plan.parts[name].noise) for name in values}
+    if plan.rho is not None and source != "none" and not distributions & {DiscreteGaussian}:
         rho = sum(0.5 * plan.parts[name].epsilon ** 2 for name in values)
         if WORTHS in values:  # its two shares are one part
             part = plan.parts[WORTHS]
@@ -335,23 +335,28 @@ def _gaussian(noise: DiscreteGaussian, part: PartPlan, plan: Plan) -> None:
 
 def _by_reach(name: str, part: PartPlan, design: Design, plan: Plan) -> bool:
     """Check parts of comparisons by what one unit can change; False if it is another part."""
-    covariates, reach, noise, delta = design.covariates, design.reach, part.noise, plan.delta
-    law: Any = _LAWS.get(type(noise))
+    covariates, sensitivity, noise, delta = (
+        design.covariates,
+        design.sensitivity,
+        part.noise,
+        plan.delta,
+    )
+    distribution: Any = _DISTRIBUTIONS.get(type(noise))
     step = 1.0
     if name == NET and (covariates is None or not covariates.bounds):
-        asked: Any = net_noise(reach, law, part.epsilon, delta)
+        asked: Any = net_noise(sensitivity, distribution, part.epsilon, delta)
     elif name == WINS:
-        asked = cell_noise(reach, law, part.epsilon, delta, ties=design.ties)
+        asked = cell_noise(sensitivity, distribution, part.epsilon, delta, ties=design.ties)
         step = 0.5 if design.ties else 1.0
     elif name == PAIR_COUNTS:
-        asked = count_noise(reach, part.epsilon)
+        asked = count_noise(sensitivity, part.epsilon)
     else:
         return False
     size = "rate" if isinstance(noise, CubeNoise | PermutohedronNoise) else "scale"
     _require(
-        type(asked.law) is type(noise)
-        and _close(getattr(asked.law, size), getattr(noise, size))
-        and getattr(asked.law, "fineness", 1) == getattr(noise, "fineness", 1)
+        type(asked.distribution) is type(noise)
+        and _close(getattr(asked.distribution, size), getattr(noise, size))
+        and getattr(asked.distribution, "fineness", 1) == getattr(noise, "fineness", 1)
         and part.sensitivity == asked.sensitivity
         and _close(part.step, step / asked.fineness),
         "noise of the scale that sensitivity and epsilon ask for",
@@ -420,5 +425,5 @@ def _design_effects(largest: float, ceiling: float, design: Design) -> None:
     """
     _require(math.isnan(largest) == math.isnan(ceiling), "both bounds of its design effects")
     if not math.isnan(largest):
-        most = design.reach.effective_rows * (1 if design.few_differences else 2)
+        most = design.sensitivity.effective_rows * (1 if design.few_differences else 2)
         _require(0 < ceiling <= min(largest, most) * (1.0 + _NEAR), "a largest design effect")

@@ -242,8 +242,8 @@ class AggregationResult(Result):
         """
         level = self.alpha if alpha is None else check_alpha(alpha)
         part, m = self._score(), len(self.items)
-        assert isinstance(part.law, DiscreteLaplace | DiscreteGaussian)
-        noise = half_width(part.law, level) * part.step / self.nobs
+        assert isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian)
+        noise = half_width(part.distribution, level) * part.step / self.nobs
         largest = m * (m - 1) / 2
         low, high = score_interval(self.kemeny_score, noise, largest, self.nobs, level, self.target)
         return float(low), float(high)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["consensus_table"]
 
-_LAWS: dict[type, str] = {
+_DISTRIBUTIONS: dict[type, str] = {
     CubeNoise: "cube noise",
     DiscreteGaussian: "discrete Gaussian",
     DiscreteLaplace: "discrete Laplace",
@@ -95,7 +95,9 @@ def _noise(result: AggregationResult) -> tuple[str, str]:
         return result.release.mechanism if private else "no noise", "none, an order"
     nouns = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
     scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {nouns[1]}"
-    return f"{nouns[0]}, {_LAWS[type(parts[name].law)]}" if private else "no noise", scale
+    if not private:
+        return "no noise", scale
+    return f"{nouns[0]}, {_DISTRIBUTIONS[type(parts[name].distribution)]}", scale
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:

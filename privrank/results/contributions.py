@@ -53,7 +53,7 @@ class ContributionTradeoff:
         rows = []
         for design, choice in self.fits:
             bound = design.max_rows
-            kept, error = self.activity.kept(design.reach.effective_rows)
+            kept, error = self.activity.kept(design.sensitivity.effective_rows)
             whole, alone = difference_errors(design, choice, kept, self.epsilon, self.delta)
             added = math.sqrt(max(whole**2 - alone**2, 0.0))
             rows.append((self.activity.beyond(bound), kept, error, whole, alone, added))

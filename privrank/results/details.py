@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.hypotheses.details import contrasts, half_widths
-from privrank.hypotheses.tails import DetailLaw
+from privrank.hypotheses.tails import DetailDistribution
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
@@ -44,18 +44,18 @@ def detail_items(release: Release) -> list[int]:
     return [int(place) for place in str(release.plan.settings[DETAILS]).split()]
 
 
-def _means(release: Release) -> tuple[FloatArray, FloatArray, DetailLaw, float]:
+def _means(release: Release) -> tuple[FloatArray, FloatArray, DetailDistribution, float]:
     """Return noisy totals of scores by group and item, sizes, and the noise with its step."""
     sample, items = release.sample, detail_items(release)
     parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
-    law = parts[0].law
-    assert isinstance(law, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
+    distribution = parts[0].distribution
+    assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
     largest = len(sample.items) - 1 if sample.kind == "rankings" else 1
     step = parts[0].step / largest
     totals = np.array([part.values for part in parts]) * step
     if totals.shape[1] > len(items):
         totals = totals[:, items]
-    return totals, np.array(sample.sizes, dtype=np.float64), law, step
+    return totals, np.array(sample.sizes, dtype=np.float64), distribution, step
 
 
 def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
@@ -63,10 +63,10 @@ def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
 
     Differences of shares for choices, of mean ranks for rankings.
     """
-    totals, sizes, law, step = _means(release)
+    totals, sizes, distribution, step = _means(release)
     sample, chosen = release.sample, detail_items(release)
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
-    widths = half_widths(totals, sizes, law, step, alpha)
+    widths = half_widths(totals, sizes, distribution, step, alpha)
     names = [name for name, _ in sample.groups]
     asked, k = contrasts(len(sizes)), len(chosen)
     difference = np.array([contrast.weights(sizes) @ totals for contrast in asked])

@@ -26,7 +26,7 @@ from privrank.release.names import (
     WINS,
     WORTHS,
 )
-from privrank.release.release import Part, Release, law_name
+from privrank.release.release import Part, Release, distribution_name
 from privrank.release.survey import Design
 
 __all__ = [
@@ -151,7 +151,8 @@ def _mechanism(release: Release) -> str:
     if release.local:
         return f"{release.mechanism}, randomised response"
     part = _counts(release)
-    return f"{release.mechanism}, {'Laplace' if part is None else law_name(part.law)}"
+    name = "Laplace" if part is None else distribution_name(part.distribution)
+    return f"{release.mechanism}, {name}"
 
 
 def _counts(release: Release) -> Part | None:
@@ -160,21 +161,21 @@ def _counts(release: Release) -> Part | None:
 
 
 def _scales(release: Release) -> str:
-    part, reach = _counts(release), release.design.reach
+    part, sensitivity = _counts(release), release.design.sensitivity
     if part is None:
         return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
     if release.local:
         return f"gain {release.plan.number(GAIN):.4g} of a response"
-    law, moved = part.law, f"sensitivity {part.step * part.sensitivity:g}"
-    if isinstance(law, PermutohedronNoise):
-        scale = 1.0 / law.rate
-        moved = f"sensitivity {float(reach.net_permutohedra):.4g} permutohedra"
+    distribution, moved = part.distribution, f"sensitivity {part.step * part.sensitivity:g}"
+    if isinstance(distribution, PermutohedronNoise):
+        scale = 1.0 / distribution.rate
+        moved = f"sensitivity {float(sensitivity.net_permutohedra):.4g} permutohedra"
     else:
-        assert isinstance(law, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
-        scale = law.scale
-        if isinstance(law, DiscreteGaussian):
+        assert isinstance(distribution, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
+        scale = distribution.scale
+        if isinstance(distribution, DiscreteGaussian):
             cells = WINS in release.parts
-            l2 = reach.win_matrix_l2(ties=False) if cells else reach.net_l2
+            l2 = sensitivity.win_matrix_l2(ties=False) if cells else sensitivity.net_l2
             moved = f"l2 sensitivity {l2:.4g}"
     return f"{part.step * scale:.4g} ({moved})"
 
@@ -188,11 +189,11 @@ def _choice_notes(release: Release) -> list[str]:
         len(release.design.items),
         part.epsilon / math.fsum(each.epsilon for each in release.parts.values()),
     )
-    noises = noise_choices(release.design.reach, release.epsilon, release.delta, share)
-    others = {law_name(noise.law): deviation(noise, m) for noise in noises}
-    name = law_name(part.law)
+    noises = noise_choices(release.design.sensitivity, release.epsilon, release.delta, share)
+    others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
+    name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
-    other = min(others, key=lambda law: others[law], default=None)
+    other = min(others, key=lambda distribution: others[distribution], default=None)
     if other is None:
         place = ", the only distribution that applies"
     elif own <= others[other]:

@@ -26,7 +26,7 @@ __all__ = [
     "effect",
     "group_worths",
     "neighbours",
-    "null_law",
+    "null_distribution",
     "pairwise",
     "planned",
     "power",
@@ -321,7 +321,7 @@ def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | Non
     return figure
 
 
-def null_law(
+def null_distribution(
     edges: FloatArray,
     mass: FloatArray,
     *,

@@ -37,7 +37,7 @@ def check_scores(inferences: Sequence[Inference], same: bool) -> None:
         )
     for each in inferences:
         design = each.release.design
-        noise, pairs = math.sqrt(each.equations.count_variance), design.reach.pairs
+        noise, pairs = math.sqrt(each.equations.count_variance), design.sensitivity.pairs
         if not same and noise > (expected := design.nominal_total / pairs):
             raise ValueError(
                 f"results of different surveys must have pair counts that are no smaller than "

@@ -359,7 +359,7 @@ class RankTestResult(Result):
         assert self._part is not None and self.statistic is not None
         edges, mass = null.bins(self._part.laplace)
         words = f"{_TITLES[self.test]}, {caption(self.release)}"
-        return plots.null_law(
+        return plots.null_distribution(
             np.asarray(edges * self._part.step, dtype=np.float64),
             mass,
             statistic=self.statistic,
@@ -414,7 +414,7 @@ def impossible(release: Release) -> int:
 
 
 def read_test(
-    law: Null | None,
+    distribution: Null | None,
     *,
     release: Release,
     asked: Statistic | RandomBit,
@@ -435,7 +435,7 @@ def read_test(
         part = release.parts[STATISTIC]
         if (part.sensitivity, part.step) != (asked.sensitivity, asked.step):
             raise ValueError("release must have the sensitivity of its statistic.")
-        null = law or asked.null(draws if found is None else 0)
+        null = distribution or asked.null(draws if found is None else 0)
         if null.draws == 0 and found is not None:
             pvalue, threshold, used = _simulated(release, alpha, **found)
         else:

@@ -152,7 +152,7 @@ class TopKResult(Result):
     def _edge_inflation(self) -> float:
         """Return 1 plus the relative variance that noise on win-matrix cells adds."""
         facts = self._facts()
-        if facts.edge_law.scale == 0:
+        if facts.edge_distribution.scale == 0:
             return 1.0
         noise = float(facts.edge_variance(np.zeros(facts.items)).sum())
         return 1.0 + 4.0 * noise / facts.pairs.total
@@ -176,7 +176,7 @@ class TopKResult(Result):
         total = np.sqrt(sd**2 + facts.item_variance * weights)
         size = total * to_normal(x / total, degrees_of_freedom(self.release))
         other = None if second is None else step * second
-        return noisy_tail(facts.item_law, size, sd, step * first, other)
+        return noisy_tail(facts.item_distribution, size, sd, step * first, other)
 
     def _tail_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the p-values of the win rates when their true values are `rate`."""

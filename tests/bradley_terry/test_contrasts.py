@@ -60,8 +60,8 @@ def test_simultaneous_inference_without_privacy_is_that_of_r(survey, kind, effec
     np.testing.assert_allclose(table["std_err"], se, atol=1e-6)
     logit = np.log(table["upper"] / (1 - table["upper"])) - table["difference"]
     # Bonferroni's quantile of t or of the normal, a little above that of the largest |t|
-    law = t(n - 1) if effect == "cluster" else norm
-    critical = law.isf(0.05 / (2 * len(table)))
+    distribution = t(n - 1) if effect == "cluster" else norm
+    critical = distribution.isf(0.05 / (2 * len(table)))
     # by scores where errors are cluster-robust, by the estimate over its error where not
     np.testing.assert_allclose(
         logit / table["std_err"], critical, rtol=0.1 if effect == "cluster" else 1e-6
@@ -86,7 +86,7 @@ def test_simultaneous_statements_are_wider_than_pointwise_ones():
     np.testing.assert_array_equal(apart, together["pvalue"] <= 0.05)
 
 
-def test_simultaneous_bands_cover_noise_of_any_law():
+def test_simultaneous_bands_cover_noise_of_any_distribution():
     exact = fit(np.inf, penalty=0).params.to_numpy()
     first, second = np.triu_indices(6, 1)
     model_noise = [

@@ -41,16 +41,16 @@ def normal_laplace_tail(x, sd, scale):
 @pytest.mark.parametrize("sd", [0.05, 1.0, 20.0])
 def test_tails_are_those_of_normal_plus_noise(sd):
     rng = np.random.default_rng(1)
-    law = NoisyErrors(np.array([[sd**2]]), rng.laplace(scale=1.0, size=(20_000, 1)))
+    distribution = NoisyErrors(np.array([[sd**2]]), rng.laplace(scale=1.0, size=(20_000, 1)))
     one, total = np.eye(1), np.sqrt(sd**2 + 2.0)
     for t in (0.5, 1.0, 2.0, 3.0):
         exact = normal_laplace_tail(t * total, sd, 1.0)
-        found = law.pvalues(one, np.array([t * total]))[0]
+        found = distribution.pvalues(one, np.array([t * total]))[0]
         # five standard errors of a share of 20,000 draws, and the grouping
         assert found == pytest.approx(exact, abs=5 * np.sqrt(exact / 20_000) + 1e-4)
     for alpha in (0.3, 0.05, 0.01):
-        half = law.half_widths(one, alpha)
-        assert law.pvalues(one, half)[0] == pytest.approx(alpha, rel=1e-6)
+        half = distribution.half_widths(one, alpha)
+        assert distribution.pvalues(one, half)[0] == pytest.approx(alpha, rel=1e-6)
 
 
 def test_second_moments_give_each_contrast_its_own_variance_and_degrees_of_freedom():
@@ -93,11 +93,11 @@ def test_intervals_by_second_moments_are_within_those_of_the_joint_covariance():
 
 
 def test_without_noise_tests_are_those_of_statsmodels():
-    law = NoisyErrors(np.diag([1.0, 4.0]))
+    distribution = NoisyErrors(np.diag([1.0, 4.0]))
     rows = np.array([[1.0, -1.0], [0.0, 1.0]])
     sd = np.sqrt([5.0, 4.0])
-    np.testing.assert_allclose(law.pvalues(rows, sd), 2 * norm.sf([1.0, 1.0]))
-    np.testing.assert_allclose(law.half_widths(rows, 0.05), norm.isf(0.025) * sd)
+    np.testing.assert_allclose(distribution.pvalues(rows, sd), 2 * norm.sf([1.0, 1.0]))
+    np.testing.assert_allclose(distribution.half_widths(rows, 0.05), norm.isf(0.025) * sd)
     fit = university().fit(np.inf, dependence="none")
     np.testing.assert_allclose(fit.pvalues, 2 * norm.sf(abs(fit.tvalues)))
     test = fit.wald_test("London = Paris, Milano = StGallen")

@@ -48,7 +48,7 @@ def releases(worths, people, epsilon, repeats):
     for _ in range(repeats):
         net = 2 * generator.binomial(people, chance) - people
         net = np.bincount(pairs.first, net, m) - np.bincount(pairs.second, net, m)
-        noise = simulated(part.law, (1, m), generator)[0]
+        noise = simulated(part.distribution, (1, m), generator)[0]
         counts = np.rint(net / part.step + noise).astype(np.int64)
         yield replace(release, values=release.values | {"net wins": counts})
 
@@ -71,7 +71,7 @@ def test_two_items_are_tested_by_their_counts():
         part = release.parts["net wins"]
         inference = pr.PrivateBTL.from_release(release)._inference()
         score = inference.equations.score[0]
-        noise = simulated(part.law, (400_000, 2), np.random.default_rng(5)) * part.step / 2
+        noise = simulated(part.distribution, (400_000, 2), np.random.default_rng(5)) * part.step / 2
         noise = (noise[:, 0] - noise[:, 1]) / 2
 
         def pvalue(t, score=score, noise=noise):

@@ -48,7 +48,7 @@ def test_public_weights_of_one_survey():
     parts = [each.release.parts for each in both]
     spent = [each["dependence"].epsilon for each in parts]
     assert sources[1].measured / sources[0].measured == pytest.approx((spent[1] / spent[0]) ** 2)
-    noise = [each["pair_counts"].law.variance for each in parts]
+    noise = [each["pair_counts"].distribution.variance for each in parts]
     assert sources[1].counts / sources[0].counts == pytest.approx(noise[0] / noise[1])
 
 

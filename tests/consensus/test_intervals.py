@@ -23,8 +23,8 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 NOTHING = DiscreteLaplace(0.0)
 
 
-def laws(m, epsilon):
-    """Every law a release of scores may have: its step, and whether it is in pair counts."""
+def distributions(m, epsilon):
+    """Every distribution of a release of scores: its step, and whether it is in pair counts."""
     pairs = m * (m - 1) // 2
     body = PermutohedronNoise.calibrate(m, epsilon)
     return {
@@ -37,13 +37,13 @@ def laws(m, epsilon):
     }
 
 
-def score_noise(law, m, pairs, draws, rng):
+def score_noise(distribution, m, pairs, draws, rng):
     """Noise of Borda totals: row sums of independent noise, or the noise of the totals."""
     if not pairs:
-        return simulated(law, (draws, m), rng)
+        return simulated(distribution, (draws, m), rng)
     table = np.zeros((draws, m, m))
     first, second = np.triu_indices(m, 1)
-    table[:, first, second] = simulated(law, (draws, len(first)), rng)
+    table[:, first, second] = simulated(distribution, (draws, len(first)), rng)
     return table.sum(axis=2) - table.sum(axis=1)
 
 
@@ -69,26 +69,26 @@ def surveys(m):
 
 
 @pytest.mark.parametrize("target", ["population", "sample"])
-@pytest.mark.parametrize("name", laws(3, 1.0))
+@pytest.mark.parametrize("name", distributions(3, 1.0))
 @pytest.mark.parametrize("m", [2, 5, 12])
 def test_no_pair_is_stated_wrongly_more_often_than_allowed(m, name, target):
     rng, n, runs = np.random.default_rng(m), 50, 400
-    law, step, pairs = laws(m, 0.5)[name]
-    gap = rank_threshold(law, step, m, n, 0.05, target, pairs)
+    distribution, step, pairs = distributions(m, 0.5)[name]
+    gap = rank_threshold(distribution, step, m, n, 0.05, target, pairs)
     for survey, draw in surveys(m).items():
         ranks = np.array([draw(n, rng).mean(axis=0) for _ in range(runs)])
         off = ranks if target == "population" else 0.0
-        off = off + score_noise(law, m, pairs, runs, rng) * (step / n)
+        off = off + score_noise(distribution, m, pairs, runs, rng) * (step / n)
         wrong = np.ptp(off, axis=1) > gap + 1e-9 if np.ndim(off) else np.zeros(runs)
         # all items have one mean rank; in the sample, the range of the noise alone decides
         assert np.mean(wrong) < 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs), survey
 
 
-@pytest.mark.parametrize("name", laws(3, 1.0))
+@pytest.mark.parametrize("name", distributions(3, 1.0))
 def test_intervals_of_the_sample_are_exact(name):
-    law, step, pairs = laws(6, 0.5)[name]
-    gap = rank_threshold(law, step, 6, 100, 0.1, "sample", pairs)
-    noise = score_noise(law, 6, pairs, 20_000, np.random.default_rng(3)) * (step / 100)
+    distribution, step, pairs = distributions(6, 0.5)[name]
+    gap = rank_threshold(distribution, step, 6, 100, 0.1, "sample", pairs)
+    noise = score_noise(distribution, 6, pairs, 20_000, np.random.default_rng(3)) * (step / 100)
     if name == "none":
         assert gap == 0.0
     else:
@@ -119,22 +119,26 @@ def test_a_fair_coin_between_a_ranking_and_its_reverse_is_the_worst_survey():
 
 
 @pytest.mark.parametrize("m", [3, 6, 15])
-@pytest.mark.parametrize("name", laws(3, 1.0))
+@pytest.mark.parametrize("name", distributions(3, 1.0))
 def test_variances_of_differences_are_those_of_the_noise(m, name):
-    law, _, pairs = laws(m, 0.7)[name]
-    noise = score_noise(law, m, pairs, 8000, np.random.default_rng(1))
+    distribution, _, pairs = distributions(m, 0.7)[name]
+    noise = score_noise(distribution, m, pairs, 8000, np.random.default_rng(1))
     found = np.mean([(noise[:, i] - noise[:, j]).var() for i in range(m) for j in range(i)])
-    assert found == pytest.approx(difference_variance(law, m, pairs), rel=0.05)
+    assert found == pytest.approx(difference_variance(distribution, m, pairs), rel=0.05)
 
 
 def test_thresholds_fall_with_alpha_and_units_and_grow_with_noise():
-    law = CubeNoise.calibrate(45, 1, 1.0)
-    gaps = [rank_threshold(law, 1.0, 10, 500, a, "population", True) for a in (0.01, 0.1, 0.5)]
+    distribution = CubeNoise.calibrate(45, 1, 1.0)
+    gaps = [
+        rank_threshold(distribution, 1.0, 10, 500, a, "population", True) for a in (0.01, 0.1, 0.5)
+    ]
     assert gaps == sorted(gaps, reverse=True) and gaps[-1] > 0
-    units = [rank_threshold(law, 1.0, 10, n, 0.05, "population", True) for n in (100, 1000)]
+    units = [
+        rank_threshold(distribution, 1.0, 10, n, 0.05, "population", True) for n in (100, 1000)
+    ]
     assert units[1] < 0.5 * units[0]
     plain = rank_threshold(NOTHING, 1.0, 10, 500, 0.05, "population", True)
-    assert plain < rank_threshold(law, 1.0, 10, 500, 0.05, "population", True)
+    assert plain < rank_threshold(distribution, 1.0, 10, 500, 0.05, "population", True)
 
 
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-6}, {"delta": 1e-6, "releases": "pairs"}])
@@ -158,11 +162,11 @@ def test_equal_scores_are_in_no_order_even_without_noise():
 
 
 def test_half_the_noise_is_noticed(monkeypatch):
-    law, step, pairs = laws(6, 0.5)["K-norm"]
-    honest = score_noise(law, 6, pairs, 4000, np.random.default_rng(3)) * (step / 100)
+    distribution, step, pairs = distributions(6, 0.5)["K-norm"]
+    honest = score_noise(distribution, 6, pairs, 4000, np.random.default_rng(3)) * (step / 100)
     intervals.rank_threshold.cache_clear()
     monkeypatch.setattr(intervals, "_body_ranges", lambda m, f=intervals._body_ranges: f(m) / 2)
-    gap = rank_threshold(law, step, 6, 100, 0.05, "sample", pairs)
+    gap = rank_threshold(distribution, step, 6, 100, 0.05, "sample", pairs)
     intervals.rank_threshold.cache_clear()
     assert np.mean(np.ptp(honest, axis=1) > gap) > 0.2
 
@@ -183,19 +187,23 @@ def test_scores_of_two_values_are_covered_without_noise():
 def test_the_noise_of_a_score_is_within_its_half_width_as_often_as_said(m, epsilon):
     # the normal quantile is exceeded in up to .10 here: few steps, or heavy tails
     rng, most = np.random.default_rng(7), 0.05 + 4 * math.sqrt(0.05 * 0.95 * 3.5e-5)
-    for law, _, pairs in laws(m, epsilon).values():
-        size = np.abs(score_noise(law, m, pairs, 40_000, rng)[:, 0])
-        half = score_half_width(law, m, 0.05, pairs)
+    for distribution, _, pairs in distributions(m, epsilon).values():
+        size = np.abs(score_noise(distribution, m, pairs, 40_000, rng)[:, 0])
+        half = score_half_width(distribution, m, 0.05, pairs)
         assert np.mean(size > half) <= most
-        assert half == 0.0 if law.variance == 0 else np.mean(size > 0.9 * half - 1.5) > 0.05
+        assert (
+            half == 0.0 if distribution.variance == 0 else np.mean(size > 0.9 * half - 1.5) > 0.05
+        )
 
 
 @pytest.mark.parametrize("coordinates", [1, 3])
 @pytest.mark.parametrize("n", [7, 40, 300])
 def test_fractions_at_the_ends_of_their_interval_are_inside(n, coordinates):
-    law = CubeNoise.calibrate(3, 1, 4.0)
-    reach = int(half_width(law, 0.05, coordinates))
+    distribution = CubeNoise.calibrate(3, 1, 4.0)
+    reach = int(half_width(distribution, 0.05, coordinates))
     counts = np.repeat(np.arange(n + 1), 2 * reach + 1)
     noise = np.tile(np.arange(-reach, reach + 1), n + 1)
-    low, high = fraction_interval((counts + noise) / n, law, 1 / n, n, 0.05, "sample", coordinates)
+    low, high = fraction_interval(
+        (counts + noise) / n, distribution, 1 / n, n, 0.05, "sample", coordinates
+    )
     assert ((low <= counts / n) & (counts / n <= high)).all()

@@ -1,4 +1,4 @@
-"""Kemeny's order against all permutations, by each of its routes, and Gibbs draws by their law."""
+"""Kemeny's order against all permutations, by each of its routes, and Gibbs draws."""
 
 import itertools
 
@@ -116,7 +116,7 @@ def test_diagonal_and_scale_do_not_matter():
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 5.0])
-def test_gibbs_draws_follow_their_law(rate):
+def test_gibbs_draws_follow_their_distribution(rate):
     rng = np.random.default_rng(8)
     pairs = rng.normal(size=(4, 4))
     weight = np.exp(-rate * all_scores(pairs))

@@ -43,7 +43,7 @@ def flat(matrices):
 def noise_of(result, name):
     """The variance of the noise in the mean of what was released, by its distribution."""
     part = result.release.parts[name]
-    return part.law.variance * (part.step / N) ** 2
+    return part.distribution.variance * (part.step / N) ** 2
 
 
 def test_fractions(pairs):

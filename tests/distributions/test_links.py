@@ -1,4 +1,4 @@
-"""Links: their laws and conditions, fits under them against R, what an archive keeps of them."""
+"""Links: their distributions and conditions, fits against R, what an archive keeps."""
 
 import json
 import math
@@ -68,19 +68,23 @@ def model(name="university", *, unit="respondent", **arguments):
     )
 
 
-# --- the laws ---
+# --- the distributions ---
 
 
 @by_link
-def test_laws_are_those_of_scipy(link):
-    law, t = LAWS[link.name], np.linspace(-12, 12, 241)
-    np.testing.assert_allclose(link.probability(t), law.cdf(t), atol=1e-14)
-    np.testing.assert_allclose(link.density(t), law.pdf(t), rtol=1e-12)
-    np.testing.assert_allclose(link.exact.variance(t), law.cdf(t) * law.sf(t), rtol=1e-11)
-    log_cdf = np.where(t < 0, law.logcdf(t), np.log1p(-law.sf(t)))
+def test_distributions_are_those_of_scipy(link):
+    distribution, t = LAWS[link.name], np.linspace(-12, 12, 241)
+    np.testing.assert_allclose(link.probability(t), distribution.cdf(t), atol=1e-14)
+    np.testing.assert_allclose(link.density(t), distribution.pdf(t), rtol=1e-12)
+    np.testing.assert_allclose(
+        link.exact.variance(t), distribution.cdf(t) * distribution.sf(t), rtol=1e-11
+    )
+    log_cdf = np.where(t < 0, distribution.logcdf(t), np.log1p(-distribution.sf(t)))
     np.testing.assert_allclose(link.exact.log_cdf(t), log_cdf, rtol=1e-9, atol=1e-300)
-    np.testing.assert_allclose(link.exact.ratio(t), law.pdf(t) / law.cdf(t), rtol=1e-11)
-    assert float(law.sf(link.exact.far)) == pytest.approx(math.exp(-28), rel=1e-2)
+    np.testing.assert_allclose(
+        link.exact.ratio(t), distribution.pdf(t) / distribution.cdf(t), rtol=1e-11
+    )
+    assert float(distribution.sf(link.exact.far)) == pytest.approx(math.exp(-28), rel=1e-2)
 
 
 @by_link
@@ -308,18 +312,22 @@ def test_sandwich_of_the_matching_loss(link):
     survey = model(design="public", link=link)
     result = survey.fit(2.0, penalty=1.5, dependence="worst", rng=seeded())
     theta, pairs = result.params.to_numpy(), result.release.design.pairs
-    law = LAWS[link]
+    distribution = LAWS[link]
     contrast = np.zeros((len(pairs.first), 6))
     contrast[np.arange(15), pairs.first], contrast[np.arange(15), pairs.second] = 1, -1
     t = contrast @ theta
     # score equations
     part = result.release.parts["net wins"]
     net = part.step * part.values
-    score = contrast.T @ (pairs.count * (law.cdf(t) - 0.5)) + 1.5 * theta
+    score = contrast.T @ (pairs.count * (distribution.cdf(t) - 0.5)) + 1.5 * theta
     np.testing.assert_allclose(score, 0.5 * (net - net.mean()), atol=1e-6)
     centring = np.eye(6) - 1 / 6
-    hessian = contrast.T @ (contrast * (pairs.count * law.pdf(t))[:, None]) + 1.5 * centring
-    meat = contrast.T @ (contrast * (pairs.count * law.cdf(t) * law.sf(t))[:, None])
+    hessian = (
+        contrast.T @ (contrast * (pairs.count * distribution.pdf(t))[:, None]) + 1.5 * centring
+    )
+    meat = contrast.T @ (
+        contrast * (pairs.count * distribution.cdf(t) * distribution.sf(t))[:, None]
+    )
     inverse = np.linalg.pinv(hessian)
     np.testing.assert_allclose(
         result.bse_sampling**2, np.diag(inverse @ meat @ inverse) * result.design_effect, rtol=1e-6
@@ -330,12 +338,15 @@ def test_sandwich_of_the_matching_loss(link):
 def test_both_losses_estimate_the_same_worths(link):
     # expected answers: the minimiser of either is the truth
     theta = np.array([0.9, 0.2, -0.3, -0.8])
-    pairs, law = PairCounts.equal(4, 1000.0), find(link)
+    pairs, distribution = PairCounts.equal(4, 1000.0), find(link)
     chance = LAWS[link].cdf(differences(theta, pairs))
     won, lost = 1000 * chance, 1000 * (1 - chance)
-    target = mean_scores(theta, pairs, ScoreFunction(law))
-    matching = EdgeLoss.matching(ScoreFunction(law), pairs.count)
-    for loss, right in ((matching, target), (EdgeLoss.likelihood(law, won, lost), 0 * target)):
+    target = mean_scores(theta, pairs, ScoreFunction(distribution))
+    matching = EdgeLoss.matching(ScoreFunction(distribution), pairs.count)
+    for loss, right in (
+        (matching, target),
+        (EdgeLoss.likelihood(distribution, won, lost), 0 * target),
+    ):
         fit = fit_ridge(right, pairs, 0.0, loss=loss)
         assert fit.finite
         np.testing.assert_allclose(fit.point, theta, atol=1e-9)
@@ -571,7 +582,7 @@ def test_simulated_comparisons_follow_the_link(link):
 
 
 def test_automatic_penalties_scale_with_the_worths():
-    # equal surveys under laws of other scales shrink by the same share
+    # equal surveys under distributions of other scales shrink by the same share
     logit = model(design="public").fit(np.inf)
     steep = Link(
         "steep logit", lambda t: expit(2 * t), lambda t: 2 * logit_density(2 * t),

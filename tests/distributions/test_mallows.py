@@ -47,10 +47,10 @@ def test_all_rankings(m, phi):
         np.testing.assert_allclose(model.logpmf(rankings), np.log(p), rtol=1e-12, atol=1e-12)
     assert model.mean_distance == pytest.approx(p @ d, abs=1e-12)
     assert model.var_distance == pytest.approx(p @ (d - p @ d) ** 2, abs=1e-12)
-    law = np.bincount(d, p)
-    np.testing.assert_allclose(model.distance_pmf(), law, atol=1e-14)
-    at = np.arange(-1, len(law) + 1)
-    expected = np.concatenate(([0.0], law.cumsum(), [1.0]))
+    distribution = np.bincount(d, p)
+    np.testing.assert_allclose(model.distance_pmf(), distribution, atol=1e-14)
+    at = np.arange(-1, len(distribution) + 1)
+    expected = np.concatenate(([0.0], distribution.cumsum(), [1.0]))
     np.testing.assert_allclose(model.distance_cdf(at), expected, atol=1e-12)
     for i, j in itertools.permutations(range(m), 2):
         ahead = p[rankings[:, i] < rankings[:, j]].sum()
@@ -73,14 +73,14 @@ def test_total_variation_of_all_rankings(m, phi):
 @pytest.fixture(scope="module")
 def counts():
     """Permutations of 40 items by Kendall distance, as Python integers."""
-    law = [1]
+    distribution = [1]
     for j in range(2, 41):
-        law = [
-            sum(law[max(0, k - j + 1) : k + 1])  # the first slice is at most j long
-            for k in range(len(law) + j - 1)
+        distribution = [
+            sum(distribution[max(0, k - j + 1) : k + 1])  # the first slice is at most j long
+            for k in range(len(distribution) + j - 1)
         ]
-    assert sum(law) == math.factorial(40)
-    return law
+    assert sum(distribution) == math.factorial(40)
+    return distribution
 
 
 def exact_weights(counts, phi):
@@ -104,11 +104,11 @@ def test_total_variation_against_exact_integers(counts, phi):
     nearby = exact_total_variation(weights, exact_weights(counts, 0.8))
     assert model.total_variation(Mallows(40, 0.8)) == pytest.approx(nearby, abs=1e-12)
     total = sum(weights)
-    law = [float(Fraction(w, total)) for w in weights]
-    np.testing.assert_allclose(model.distance_pmf(), law, atol=1e-14)
-    at = np.arange(len(law))
-    np.testing.assert_allclose(model.distance_cdf(at), np.cumsum(law), atol=1e-12)
-    assert model.mean_distance == pytest.approx(at @ law, rel=1e-12)
+    distribution = [float(Fraction(w, total)) for w in weights]
+    np.testing.assert_allclose(model.distance_pmf(), distribution, atol=1e-14)
+    at = np.arange(len(distribution))
+    np.testing.assert_allclose(model.distance_cdf(at), np.cumsum(distribution), atol=1e-12)
+    assert model.mean_distance == pytest.approx(at @ distribution, rel=1e-12)
 
 
 @pytest.mark.parametrize("m", [2, 3, 10, 100, 700, 1000, 100_000])
@@ -157,15 +157,17 @@ def test_the_two_ways_to_the_characteristic_function_agree(m, monkeypatch):
 def test_distribution_function_of_hundreds_of_items():
     for phi in (0.2, 0.97, 0.9999, 1.0):
         model = Mallows(200, phi)
-        law = model.distance_pmf()
-        at = np.arange(0, len(law), 37)
-        np.testing.assert_allclose(model.distance_cdf(at), law.cumsum()[at], atol=1e-11)
-        assert model.distance_cdf(0.5) == pytest.approx(law[0], abs=1e-12)
-        assert law @ np.arange(len(law)) == pytest.approx(model.mean_distance, rel=1e-11)
+        distribution = model.distance_pmf()
+        at = np.arange(0, len(distribution), 37)
+        np.testing.assert_allclose(model.distance_cdf(at), distribution.cumsum()[at], atol=1e-11)
+        assert model.distance_cdf(0.5) == pytest.approx(distribution[0], abs=1e-12)
+        assert distribution @ np.arange(len(distribution)) == pytest.approx(
+            model.mean_distance, rel=1e-11
+        )
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.6, 1.0])
-def test_draws_follow_the_law(phi):
+def test_draws_follow_the_distribution(phi):
     center = np.array([2, 4, 1, 3])
     draws = Mallows(4, phi, center).rvs(200_000, np.random.default_rng(8))
     rankings, _, p = enumerated(4, phi, center)
@@ -295,8 +297,8 @@ def test_every_theta_gives_numbers(m):
     for theta in thetas:
         model = Mallows.from_theta(m, theta)
         middle, spread = model.mean_distance, math.sqrt(model.var_distance)
-        law = model.distance_cdf([-1, 0, middle, middle + 2 * spread, m * m])
-        assert (np.diff(law) >= 0).all() and law[0] == 0 and law[-1] == 1
+        distribution = model.distance_cdf([-1, 0, middle, middle + 2 * spread, m * m])
+        assert (np.diff(distribution) >= 0).all() and distribution[0] == 0 and distribution[-1] == 1
         near = model.total_variation(Mallows.from_theta(m, theta * 1.001))
         assert 0 <= near <= 0.1
         distance = model.total_variation("uniform")

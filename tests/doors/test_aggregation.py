@@ -173,14 +173,14 @@ def test_intervals_cover(delta):
 
 
 def test_cube_noise_intervals_are_exact_at_one_half():
-    law, n, rng = CubeNoise.calibrate(15, 1, 0.2), 2500, seeded(2)
+    distribution, n, rng = CubeNoise.calibrate(15, 1, 0.2), 2500, seeded(2)
     p = np.full(15, 0.5)
     hits = {1: [], 15: []}
     for _ in range(1500):
         counts = np.rint(rng.normal(n * p, np.sqrt(n * p * (1 - p)))).astype(int)
-        w = law.draw(counts, rng) / n
+        w = distribution.draw(counts, rng) / n
         for coordinates in hits:
-            low, high = fraction_interval(w, law, 1 / n, n, 0.1, "population", coordinates)
+            low, high = fraction_interval(w, distribution, 1 / n, n, 0.1, "population", coordinates)
             inside = (low <= p) & (p <= high)
             hits[coordinates].append(inside.mean() if coordinates == 1 else inside.all())
     assert np.mean(hits[1]) == pytest.approx(0.9, abs=0.02)
@@ -323,10 +323,10 @@ def test_more_refusals():
 
 def test_laplace_half_widths_are_quantiles():
     for scale in (0.4, 3.0, 50.0):
-        law = DiscreteLaplace(scale)
+        distribution = DiscreteLaplace(scale)
         for alpha, coordinates in ((0.05, 1), (0.05, 20), (0.5, 1)):
-            h = half_width(law, alpha, coordinates)
-            kept = (1 - 2 * law.tail(np.array([h + 1, h]))) ** coordinates
+            h = half_width(distribution, alpha, coordinates)
+            kept = (1 - 2 * distribution.tail(np.array([h + 1, h]))) ** coordinates
             assert kept[0] >= 1 - alpha and (h == 0 or kept[1] < 1 - alpha)
 
 

@@ -705,7 +705,7 @@ def test_delta_is_worth_its_logarithm(delta, method):
     one = survey.fit(1.0, delta, **options, rng=seeded())
     other = survey.fit(1.0 - math.log1p(-delta), **options, rng=seeded())
     for name, part in one.release.parts.items():
-        assert part.law == other.release.parts[name].law
+        assert part.distribution == other.release.parts[name].distribution
         np.testing.assert_array_equal(part.values, other.release.parts[name].values)
     assert one.release.plan.settings == other.release.plan.settings
     assert (one.epsilon, one.delta, other.delta) == (1.0, delta, 0.0)
@@ -754,7 +754,7 @@ def test_standard_errors_under_a_private_design_come_from_the_release(
         (same,) = (
             part.values
             for part in truth.release.parts.values()
-            if part.values.shape == values.shape and part.law == self
+            if part.values.shape == values.shape and part.distribution == self
         )
         return same
 
@@ -793,8 +793,8 @@ def test_the_plan_comes_from_public_numbers(design):
                 for frame in (survey, other)
             )
             assert one.mechanism == two.mechanism and one.plan.settings == two.plan.settings
-            assert {n: p.law for n, p in one.parts.items()} == {
-                n: p.law for n, p in two.parts.items()
+            assert {n: p.distribution for n, p in one.parts.items()} == {
+                n: p.distribution for n, p in two.parts.items()
             }
 
 
@@ -803,12 +803,15 @@ def test_public_design_takes_counts_and_two_over_epsilon():
     release = model(unit="row", design="public").fit(0.5, noise="laplace", rng=seeded()).release
     part = release.parts["net wins"]
     assert release.mechanism == "net wins" and part.sensitivity == 4
-    assert part.law.scale == pytest.approx(4 / 0.5, rel=1e-12) and part.law.scale >= 8.0
+    assert (
+        part.distribution.scale == pytest.approx(4 / 0.5, rel=1e-12)
+        and part.distribution.scale >= 8.0
+    )
     # a University respondent moves it by 36, with a tenth of epsilon left to the design effect
     fit = model(design="public").fit(0.5, noise="laplace", rng=seeded())
     part = fit.release.parts["net wins"]
     assert part.sensitivity == 36
-    assert part.law.scale == pytest.approx(36 / 0.45, rel=1e-12)
+    assert part.distribution.scale == pytest.approx(36 / 0.45, rel=1e-12)
 
 
 @by_unit

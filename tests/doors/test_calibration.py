@@ -52,7 +52,9 @@ def test_intervals_cover(items, repeats, epsilon, design, fit):
 def test_intervals_that_ignore_the_noise_do_not_cover(monkeypatch):
     # the study can fail: with the privacy part of the errors struck out, coverage collapses
     monkeypatch.setattr(ScoreEquations, "item_variance", property(lambda self: 0.0))
-    monkeypatch.setattr(inference, "public_noise", lambda law, m, draws: np.zeros((draws, m)))
+    monkeypatch.setattr(
+        inference, "public_noise", lambda distribution, m, draws: np.zeros((draws, m))
+    )
     assert coverage(6, 30, 0.5, 100, method="counts", penalty=2.0) < 0.90
 
 

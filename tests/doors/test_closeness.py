@@ -49,7 +49,7 @@ def test_the_line_of_the_quick_start_runs():
         university().fit(epsilon=0.1, budget=budget)
 
 
-def test_different_laws_are_told_apart_and_equal_ones_are_not():
+def test_different_distributions_are_told_apart_and_equal_ones_are_not():
     one, other = mallows(0.6, 200), mallows(0.85, 150, seed=2)
     for method in ("auto", "kendall", "mmd"):
         assert pr.ClosenessTest(one, other).fit(1.0, method=method, rng=seeded()).pvalue < 0.01
@@ -572,10 +572,10 @@ def test_noise_of_p_value_and_effect_is_as_wide_as_epsilon_asks():
     test = counts([90, 10, 30], [30, 80, 20])
     fits = [test.fit(1.0, effect_epsilon=0.5, permutations=19, rng=seeded(k)) for k in range(200)]
     part = fits[0].release.parts["statistic"]
-    assert 0.499 < part.sensitivity / part.law.scale <= 0.5
+    assert 0.499 < part.sensitivity / part.distribution.scale <= 0.5
     assert part.sensitivity == 2 * 1026 and len(part.values) == 2
     assert part.step * 1024 == pytest.approx(1 / 130)
     spread = np.var([int(fit.release.parts["statistic"].values[0]) for fit in fits], ddof=1)
-    assert 0.6 < spread / part.law.variance < 1.7
+    assert 0.6 < spread / part.distribution.variance < 1.7
     # 2.25 reach / epsilon for the p-value
     assert 2.25 / 130 <= fits[0].release.plan.settings["scale"] < 2.26 / 130

@@ -64,7 +64,7 @@ def test_what_is_released_is_that_with_noise_for_two():
     found = tradeoff(frame, distinct_pairs=False, budget=budget, bounds=[1, 5])
     part = found.release.parts["activity"]
     assert (part.sensitivity, part.epsilon, part.step) == (2, 1.0, 1.0)
-    assert part.law.scale == pytest.approx(2.0)
+    assert part.distribution.scale == pytest.approx(2.0)
     assert budget.left == (0.0, 0.0)
     assert pr.Release.from_json(found.release.to_json()).to_json() == found.release.to_json()
     encoded = encode([ROWS] * 30 + [ROWS[:1]] * 70, False)

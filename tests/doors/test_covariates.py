@@ -70,7 +70,7 @@ def test_replacing_a_respondent_moves_grouped_net_wins_by_the_sensitivity():
         for group in ("x", "y")
         for answers in units
     ]
-    reach = surveys[0].design.reach
+    reach = surveys[0].design.sensitivity
     assert largest_move([statistic(survey, NET) for survey in surveys]) == reach.net_l1
     answers = [statistic(survey, GROUP_ANSWERS) for survey in surveys]
     assert largest_move(answers) == reach.group_answers_l1 == 6
@@ -91,7 +91,7 @@ def test_answers_move_a_numeric_covariate_by_no_more_than_its_bound(age):
         for answers in product((1.0, 0.0, -1.0), repeat=3)
     ]
     design = surveys[0].design
-    bound = design.reach.net_l1 * len(design.covariates.monomials) * FINENESS
+    bound = design.sensitivity.net_l1 * len(design.covariates.monomials) * FINENESS
     moved = largest_move([statistic(survey, NET) for survey in surveys])
     # attained at both ends of the range, where the covariate is -1 or 1; half way it is 0
     assert moved == (bound if age != 25.0 else bound * 3 // 4)
@@ -108,7 +108,7 @@ def test_answers_move_the_order_effect_by_the_sensitivity():
             encode(pd.concat((pd.DataFrame(REST), frame)), "first", levels=None, design="public")
         )
     moved = largest_move([statistic(survey, ORDER_EFFECT) for survey in surveys])
-    assert moved == surveys[0].design.reach.named_first_l1 == 6
+    assert moved == surveys[0].design.sensitivity.named_first_l1 == 6
     # the net wins do not depend on who was named first
     assert largest_move([statistic(survey, NET) for survey in surveys]) <= 12
 

@@ -348,9 +348,9 @@ def test_the_bit_of_two_categories_is_private_and_answers(epsilon):
     n, p = 12, 0.3
     bit = binary_bit(n, p, epsilon, 0.2)
     chances = np.array([bit.probability(np.array([k, n - k]), ()) for k in range(n + 1)])
-    for law in (chances, 1 - chances):
-        assert np.abs(np.diff(np.log(law))).max() <= epsilon * (1 + 1e-9)
-        assert np.abs(np.diff(np.log(law))).max() > 0.5 * epsilon * min(1, 1 / epsilon)
+    for distribution in (chances, 1 - chances):
+        assert np.abs(np.diff(np.log(distribution))).max() <= epsilon * (1 + 1e-9)
+        assert np.abs(np.diff(np.log(distribution))).max() > 0.5 * epsilon * min(1, 1 / epsilon)
     test = pr.IdentityTest.from_counts({"a": 90, "b": 10}, {"a": 0.3, "b": 0.7})
     result = test.fit(epsilon, method="sigmoid", tolerance=0.2, rng=seeded())
     assert result.reject and result.pvalue is None

@@ -69,9 +69,9 @@ def model(unit, **arguments):
     return pr.PrivateBTL(survey(), items=ITEMS, ties=True, **UNITS[unit], **arguments)
 
 
-def outcome(fit, law):
+def outcome(fit, distribution):
     """What a fit says it released, in the words of the page; a refusal has one sentence."""
-    delta = 1e-6 if law == "gaussian" else 0.0
+    delta = 1e-6 if distribution == "gaussian" else 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pr.PrivrankWarning)
         try:
@@ -82,7 +82,7 @@ def outcome(fit, law):
     release = result.release
     assert release.delta == delta
     part = release.parts.get(NET) or release.parts.get(WINS)
-    gaussian = part is not None and isinstance(part.law, DiscreteGaussian)
+    gaussian = part is not None and isinstance(part.distribution, DiscreteGaussian)
     spent = sum(each.epsilon for each in release.parts.values())
     assert spent <= release.epsilon
     return f"{release.mechanism}: epsilon" + ", delta" * gaussian, result
@@ -150,11 +150,11 @@ def test_covariates_are_what_the_page_says(row, link, unit):
     frame["age"] = 20 + frame["respondent"] % 21
     turned = frame["respondent"] % 3 == 0
     frame.loc[turned, ["item1", "item2"]] = frame.loc[turned, ["item2", "item1"]].to_numpy()
-    laws = [each["noise"] for each in table("method") if each["method"] == "counts"]
+    distributions = [each["noise"] for each in table("method") if each["method"] == "counts"]
     for design in ("public", "private"):
-        for law in laws if row["covariates"] != "numbers" else ["laplace"]:
+        for distribution in distributions if row["covariates"] != "numbers" else ["laplace"]:
 
-            def fit(delta, design=design, law=law):
+            def fit(delta, design=design, distribution=distribution):
                 return pr.PrivateBTL.from_formula(
                     f"item1 + item2 + outcome ~ {formula}",
                     frame,
@@ -164,13 +164,13 @@ def test_covariates_are_what_the_page_says(row, link, unit):
                     design=design,
                     **UNITS[unit],
                     **options,
-                ).fit(8.0, delta, noise=law, rng=np.random.default_rng(0))
+                ).fit(8.0, delta, noise=distribution, rng=np.random.default_rng(0))
 
-            found, result = outcome(fit, law)
+            found, result = outcome(fit, distribution)
             wanted = row[design]
-            if wanted != "refused" and law == "gaussian":
+            if wanted != "refused" and distribution == "gaussian":
                 wanted += ", delta"
-            assert found == wanted, (design, law)
+            assert found == wanted, (design, distribution)
             if result is not None:
                 assert result.bse.gt(0).all()
 
@@ -186,9 +186,9 @@ def test_numeric_covariates_take_laplace_noise_only():
         design="public",
         bounds={"age": (20, 40)},
     )
-    for law in ("gaussian", "permutohedron", "zero-sum-laplace"):
+    for distribution in ("gaussian", "permutohedron", "zero-sum-laplace"):
         with pytest.raises(ValueError, match="noise="):
-            built.fit(1.0, 1e-6, noise=law)
+            built.fit(1.0, 1e-6, noise=distribution)
 
 
 def test_proofs_and_checks_are_where_the_page_says():

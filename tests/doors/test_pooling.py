@@ -377,7 +377,7 @@ def test_coverage_of_pair_fractions():
         for each in base:
             part = each.release.parts["pairs"]
             exact = rng.binomial(100, p, len(part.values)) / part.step
-            values = np.rint(exact + simulated(part.law, (1, len(exact)), rng)[0])
+            values = np.rint(exact + simulated(part.distribution, (1, len(exact)), rng)[0])
             release = replace(each.release, values={**each.release.values, "pairs": values})
             results.append(pr.aggregation.infer(release))
         sides = pr.pool(results, survey="different").pairwise()

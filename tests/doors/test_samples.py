@@ -264,7 +264,7 @@ def test_choices_of_respondents_are_counted_once_each():
     assert min(tables.values()) > 140
 
 
-def test_secure_positions_and_bits_follow_their_law():
+def test_secure_positions_and_bits_follow_their_distribution():
     sizes = np.repeat([1, 2, 3, 5], 20_000)
     drawn = draw_one_each(sizes, None).reshape(4, -1)
     for size, row in zip((1, 2, 3, 5), drawn, strict=True):
@@ -285,8 +285,10 @@ def test_positions_beyond_the_last_complete_run_are_drawn_again(monkeypatch):
 
 @pytest.mark.parametrize("scale", [0.0, 0.4, 3.0, 250.0])
 def test_tail_of_the_noise_sums_its_mass(scale):
-    law = DiscreteLaplace(scale)
+    distribution = DiscreteLaplace(scale)
     span = np.arange(-20_000, 20_001)
-    mass = law.pmf(span)
+    mass = distribution.pmf(span)
     for k in (-300, -3, -1, 0, 1, 2, 40):
-        assert law.tail(np.array(k)) == pytest.approx(mass[span >= k].sum(), rel=1e-9, abs=1e-300)
+        assert distribution.tail(np.array(k)) == pytest.approx(
+            mass[span >= k].sum(), rel=1e-9, abs=1e-300
+        )

@@ -129,7 +129,7 @@ def noisy_tail(gap, sd, scales):
 def test_intervals_invert_the_noisy_binomial(epsilon):
     result = university().fit(epsilon, noise="laplace", dependence="none", rng=seeded())
     interval = result.conf_int(0.1)
-    scale = 0.5 * result.release.parts["net wins"].law.scale
+    scale = 0.5 * result.release.parts["net wins"].distribution.scale
     for k in range(6):
         estimate, degree = result.win_rate[k], result.degrees[k]
 
@@ -167,10 +167,12 @@ def test_intervals_stay_between_zero_and_one(epsilon):
 
 def test_standard_errors_and_separation_by_hand():
     result = university(3).fit(1.0, noise="laplace", dependence="none", rng=seeded())
-    law = result.release.parts["net wins"].law
+    distribution = result.release.parts["net wins"].distribution
     rate, degree = result.params.to_numpy(), result.degrees
     sampling = result.design_effect * rate * (1 - rate) / degree
-    np.testing.assert_allclose(result.bse, np.sqrt(sampling + law.variance / (4 * degree**2)))
+    np.testing.assert_allclose(
+        result.bse, np.sqrt(sampling + distribution.variance / (4 * degree**2))
+    )
     order = np.argsort(-rate)
     i, j = order[2], order[3]
     assert result.statistic == pytest.approx(rate[i] - rate[j])
@@ -179,11 +181,11 @@ def test_standard_errors_and_separation_by_hand():
     # one comparison of i with j moves both rates: the head-to-head term is + 2 n / (d_i d_j)
     variance = 1 / degree[i] + 1 / degree[j] + 2 * n / (degree[i] * degree[j])
     sd = 0.5 * math.sqrt(result.design_effect * variance)
-    scales = 0.5 * law.scale / degree[[i, j]]
+    scales = 0.5 * distribution.scale / degree[[i, j]]
     assert result.pvalue == pytest.approx(noisy_tail(result.statistic, sd, scales), abs=1e-6)
 
 
-def equal_items_release(net, m, each, law):
+def equal_items_release(net, m, each, distribution):
     """A release of net wins of m items after `each` comparisons of every pair."""
     design = Design(
         tuple(f"i{k}" for k in range(m)),
@@ -195,10 +197,15 @@ def equal_items_release(net, m, each, law):
         "public",
         PairCounts(*np.triu_indices(m, 1), np.full(m * (m - 1) // 2, each), "observed"),
     )
-    epsilon = 4 / law.scale if law.scale else math.inf
-    source = "seeded" if law.scale else "none"
+    epsilon = 4 / distribution.scale if distribution.scale else math.inf
+    source = "seeded" if distribution.scale else "none"
     plan = Plan(
-        "a test", "net wins", "net wins", epsilon, 0.0, {"net wins": PartPlan(law, 4, epsilon)}
+        "a test",
+        "net wins",
+        "net wins",
+        epsilon,
+        0.0,
+        {"net wins": PartPlan(distribution, 4, epsilon)},
     )
     return Release(plan, design, source, {"net wins": net}, tuple(range(m)))
 
@@ -211,17 +218,17 @@ def test_separation_keeps_its_level(m, scale):
     # and one that took all m n / 2 wins as independent would be off at m = 3.
     each, studies = 150, 3_000
     rng = seeded(2024)
-    law = DiscreteLaplace(scale)
+    distribution = DiscreteLaplace(scale)
     net = np.zeros((studies, m), dtype=np.int64)
     for i, j in combinations(range(m), 2):
         odds = 0.5 if j == 1 else 0.95
         margin = 2 * rng.binomial(each, odds, studies) - each
         net[:, i] += margin
         net[:, j] -= margin
-    net += law.simulate(net.shape, rng)
+    net += distribution.simulate(net.shape, rng)
     pvalues = np.array(
         [
-            pr.PrivateTopK.from_release(equal_items_release(row, m, each, law), 1).pvalue
+            pr.PrivateTopK.from_release(equal_items_release(row, m, each, distribution), 1).pvalue
             for row in net
         ]
     )

@@ -302,18 +302,19 @@ def test_default_pvalues_are_uniform_with_fresh_tables(n, m, replicates):
     # every p-value has a null table of its own, so that they are independent
     test, rng = borda_norm(n, m), seeded(6)
     assert (test.name == "Borda norm") == (m == 3)
-    law = DiscreteLaplace.calibrate(test.sensitivity, 1.0)
+    distribution = DiscreteLaplace.calibrate(test.sensitivity, 1.0)
     value = test.simulated or test.value
     pvalues = []
     for _ in range(replicates):
         drawn = np.array([value(uniform_rankings(rng, n, m), ()) for _ in range(40)])
-        noisy = int(drawn[0] + law.simulate(1, rng)[0])
-        pvalues.append(Null.of_draws(drawn[1:]).pvalue(noisy, law))
+        noisy = int(drawn[0] + distribution.simulate(1, rng)[0])
+        pvalues.append(Null.of_draws(drawn[1:]).pvalue(noisy, distribution))
     assert kstest(pvalues, "uniform").pvalue > 1e-3
 
 
 def test_half_the_noise_would_be_noticed(monkeypatch):
-    # p-values are computed from the stated law: if less were drawn, their spread would show
+    # p-values are computed from the stated distribution: if less were drawn, their spread would
+    # show
     def pvalues():
         rng = seeded(9)
         return [
@@ -323,7 +324,9 @@ def test_half_the_noise_would_be_noticed(monkeypatch):
 
     assert kstest(pvalues(), "uniform").pvalue > 1e-3
     honest = DiscreteLaplace.simulate
-    monkeypatch.setattr(DiscreteLaplace, "simulate", lambda law, *more: honest(law, *more) // 2)
+    monkeypatch.setattr(
+        DiscreteLaplace, "simulate", lambda distribution, *more: honest(distribution, *more) // 2
+    )
     assert kstest(pvalues(), "uniform").pvalue < 1e-3
 
 

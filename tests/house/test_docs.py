@@ -86,7 +86,7 @@ def test_a_page_names_what_exists(page):
         "tests/test_nothing.py",
         "privrank.privacy.sensitivity.Reaches",
         "privrank.nothing",
-        "privrank.privacy.sensitivity.Reach.nothing",
+        "privrank.privacy.sensitivity.UnitSensitivity.nothing",
         "pr.as_ranking",
         "PrivateBTL.from_formulas",
         "fits(...)",

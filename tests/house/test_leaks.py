@@ -146,7 +146,7 @@ def test_object_graph_leads_to_no_data(kind, name, part):
     assert not [item for item in objects if has_canary(item)]
     kinds = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
     assert not [item for item in objects if isinstance(item, kinds)]
-    # the public law of a radius is as long as its noise is wide
+    # the public distribution of a radius is as long as its noise is wide
     tables = {id(item.weights) for item in objects if isinstance(item, Radius)}
     for array in (item for item in objects if isinstance(item, np.ndarray)):
         assert not any(np.shares_memory(array, block) for block in blocks if block.dtype != object)
@@ -353,8 +353,8 @@ def equal_release(one, other):
         twin = other.parts[name]
         np.testing.assert_array_equal(part.values, twin.values)
         assert part.values.dtype == twin.values.dtype == np.int64
-        assert (part.step, part.law, part.sensitivity, part.epsilon) == (
-            (twin.step, twin.law, twin.sensitivity, twin.epsilon)
+        assert (part.step, part.distribution, part.sensitivity, part.epsilon) == (
+            (twin.step, twin.distribution, twin.sensitivity, twin.epsilon)
         )
     facts = ("items", "nobs", "unit", "max_rows", "distinct_pairs", "ties", "kind")
     for fact in facts:

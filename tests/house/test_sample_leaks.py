@@ -110,27 +110,27 @@ def orders(m):
     return list(permutations(range(1, m + 1)))
 
 
-def output(asked, data, order, law, span):
-    """Exact law of what is released, given the data and the order of the items."""
+def output(asked, data, order, distribution, span):
+    """Exact distribution of what is released, given the data and the order of the items."""
     if isinstance(asked, Statistic):
-        return law.pmf(span - asked.value(data, order))
+        return distribution.pmf(span - asked.value(data, order))
     p = asked.probability(data, order)
     return np.array([p, 1 - p])
 
 
 def worst_ratio(asked, samples, epsilon, order):
     """Largest log ratio of output probabilities over all pairs of neighbouring samples."""
-    law, span = DiscreteLaplace(0.0), None
+    distribution, span = DiscreteLaplace(0.0), None
     if isinstance(asked, Statistic):
-        law = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
+        distribution = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
         values = [asked.value(data, order) for _, data in samples]
         # far beyond the data the ratio is constant: its extremes are met within and beside them
         span = np.unique([v + d for v in values for d in (-1, 0, 1)])
-    laws = {key: output(asked, data, order, law, span) for key, data in samples}
+    distributions = {key: output(asked, data, order, distribution, span) for key, data in samples}
     worst = 0.0
-    for one, other in product(laws, laws):
+    for one, other in product(distributions, distributions):
         if sum(a != b for a, b in zip(one, other, strict=True)) == 1:
-            worst = max(worst, float(np.log(laws[one] / laws[other]).max()))
+            worst = max(worst, float(np.log(distributions[one] / distributions[other]).max()))
     return worst
 
 
@@ -160,17 +160,19 @@ def test_a_respondent_with_several_rows_is_protected_as_one():
     epsilon, m = 0.7, 2
     sample = Sample("rankings", ("a", "b"), 2, "respondent", 2)
     asked, _ = ask("auto", sample, xi=epsilon, alpha=0.05, tolerance=None)
-    law = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
+    distribution = DiscreteLaplace.calibrate(asked.sensitivity, epsilon)
     people = [(row,) for row in orders(m)] + list(product(orders(m), repeat=2))
-    reach = math.ceil(50 * law.scale)
+    reach = math.ceil(50 * distribution.scale)
     span = np.arange(-reach, reach + 1)
-    laws = {}
+    distributions = {}
     for pair in product(people, repeat=2):
-        drawn = [law.pmf(span - asked.value(np.array(rows), ())) for rows in product(*pair)]
-        laws[pair] = np.mean(drawn, axis=0)
+        drawn = [
+            distribution.pmf(span - asked.value(np.array(rows), ())) for rows in product(*pair)
+        ]
+        distributions[pair] = np.mean(drawn, axis=0)
     worst = max(
-        float(np.log(laws[one] / laws[other]).max())
-        for one, other in product(laws, laws)
+        float(np.log(distributions[one] / distributions[other]).max())
+        for one, other in product(distributions, distributions)
         if sum(a != b for a, b in zip(one, other, strict=True)) == 1
     )
     assert 0.9 * epsilon < worst <= epsilon * (1 + 1e-9)
@@ -185,10 +187,10 @@ def test_the_noise_is_as_wide_as_epsilon_asks(kind, method, epsilon):
         formula, listed = "choice ~ 1", {"categories": list("wxyz")}
     test = pr.UniformityTest.from_formula(formula, frame, respondent="who", max_rows=2, **listed)
     part = test.fit(epsilon, method=method, draws=99).release.parts["statistic"]
-    assert epsilon * 0.999 < part.sensitivity / part.law.scale <= epsilon
+    assert epsilon * 0.999 < part.sensitivity / part.distribution.scale <= epsilon
 
 
-def test_the_noise_is_drawn_from_the_stated_law():
+def test_the_noise_is_drawn_from_the_stated_distribution():
     test, result = fitted("rankings", "pairs", epsilon=0.1)
     part = result.release.parts["statistic"]
     values = [
@@ -196,4 +198,4 @@ def test_the_noise_is_drawn_from_the_stated_law():
         for k in range(200)
     ]
     spread = np.var([int(one.values[0]) for one in values], ddof=1)
-    assert 0.6 < spread / part.law.variance < 1.7
+    assert 0.6 < spread / part.distribution.variance < 1.7

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from catalogue import CATALOGUE
-from constantnoise import SOURCES, VOLUMES, hold_still, laws
+from constantnoise import SOURCES, VOLUMES, distributions, hold_still
 from searching import reachable
 from visible import differences, everything, said, stored
 
@@ -327,7 +327,7 @@ def test_the_catalogue_has_every_class_argument_and_constructor(model):
     assert {unit(case) for case in cases} == {"row", "respondent"}
 
 
-def test_every_random_source_and_every_law_is_held_still():
+def test_every_random_source_and_every_distribution_is_held_still():
     sources = {name for name in noise.__all__ if name.startswith(("draw_", "secret_"))}
     assert sources == SOURCES.keys()
     drawing = {
@@ -337,7 +337,7 @@ def test_every_random_source_and_every_law_is_held_still():
         if isinstance(kind, type) and hasattr(kind, "draw") and kind.__name__ != "Radius"
     }
     # a distribution of noise that releases can hold: its name is in _NOISES of release/release.py
-    assert drawing == set(laws())
+    assert drawing == set(distributions())
 
 
 def test_the_variants_differ():

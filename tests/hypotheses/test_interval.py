@@ -72,9 +72,11 @@ def test_zero_is_in_the_interval_exactly_if_the_test_does_not_reject():
 
 
 def test_both_ends_rise():
-    n, law, found = 60, DiscreteLaplace(700.0), total_variation(60, SKEWED)
+    n, distribution, found = 60, DiscreteLaplace(700.0), total_variation(60, SKEWED)
     scale = {"step": found.step, "sensitivity": found.sensitivity}
-    ends = [interval_from(v, n, SKEWED, law, 0.1, **scale) for v in range(-4000, 60_000, 4000)]
+    ends = [
+        interval_from(v, n, SKEWED, distribution, 0.1, **scale) for v in range(-4000, 60_000, 4000)
+    ]
     assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ends))
 
 
@@ -82,13 +84,13 @@ def test_both_ends_rise():
 def test_two_categories_are_covered_exactly(n, p, epsilon):
     cells = (p, 1 - p)
     found = total_variation(n, cells)
-    law = DiscreteLaplace.calibrate(found.sensitivity, epsilon)
+    distribution = DiscreteLaplace.calibrate(found.sensitivity, epsilon)
     scale = {"step": found.step, "sensitivity": found.sensitivity}
 
     def end(side, noisy):
-        return interval_from(noisy, n, cells, law, 0.1, **scale)[side]
+        return interval_from(noisy, n, cells, distribution, 0.1, **scale)[side]
 
-    reach, top = math.ceil(12 * law.scale), round(max(cells) / found.step)
+    reach, top = math.ceil(12 * distribution.scale), round(max(cells) / found.step)
     span = range(-reach, top + reach)
     values = np.array([found.value(np.array([m, n - m]), ()) for m in range(n + 1)])
     for q in (p + 0.02, p + 0.15, p - 0.05, 0.99):
@@ -96,7 +98,7 @@ def test_two_categories_are_covered_exactly(n, p, epsilon):
         # both ends rise in the released number
         first = span[bisect_left(span, tau, key=partial(end, 1))]
         beyond = span[bisect_right(span, tau, key=partial(end, 0))]
-        inside = law.tail(first - values) - law.tail(beyond - values)
+        inside = distribution.tail(first - values) - distribution.tail(beyond - values)
         assert binom.pmf(np.arange(n + 1), n, q) @ inside >= 0.9
 
 
@@ -147,18 +149,18 @@ def test_the_boundary_gives_every_level_exactly():
     # P(p <= a) = a, summed over counts, noise and an even grid of the public number
     n, p, epsilon = 9, 0.3, 1.0
     found = total_variation(n, (p, 1 - p))
-    null, law = found.null(99), DiscreteLaplace.calibrate(found.sensitivity, epsilon)
-    released = np.arange(-40 * round(law.scale), 40 * round(law.scale), 1)
+    null, distribution = found.null(99), DiscreteLaplace.calibrate(found.sensitivity, epsilon)
+    released = np.arange(-40 * round(distribution.scale), 40 * round(distribution.scale), 1)
     for alpha in (0.05, 0.3):
-        full, beyond = null.pvalue(0, law), null.pvalue(0, law, 0.5)
-        assert full > beyond == pytest.approx(null.pvalue(1, law))
-        least = null.threshold(alpha, law)
-        share = (alpha - null.pvalue(least, law)) / (
-            null.pvalue(least - 1, law) - null.pvalue(least, law)
+        full, beyond = null.pvalue(0, distribution), null.pvalue(0, distribution, 0.5)
+        assert full > beyond == pytest.approx(null.pvalue(1, distribution))
+        least = null.threshold(alpha, distribution)
+        share = (alpha - null.pvalue(least, distribution)) / (
+            null.pvalue(least - 1, distribution) - null.pvalue(least, distribution)
         )
         # at least - 1 the test rejects for U above 1/2 - share, and for no U below that value
-        assert null.threshold(alpha, law, 0.5 - share + 1e-6) == least - 1
-        assert null.threshold(alpha, law, 0.5 - share - 1e-6) == least
+        assert null.threshold(alpha, distribution, 0.5 - share + 1e-6) == least - 1
+        assert null.threshold(alpha, distribution, 0.5 - share - 1e-6) == least
         assert 0 <= share < 1 and released[0] < least < released[-1]
 
 

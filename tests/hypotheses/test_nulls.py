@@ -1,4 +1,4 @@
-"""Null laws: tails against direct convolution, valid p-values, public seeds."""
+"""Null distributions: tails against direct convolution, valid p-values, public seeds."""
 
 import math
 import sys
@@ -61,7 +61,7 @@ def test_the_two_references_agree(scale):
         assert inverted(x, 1.0, [scale]) == pytest.approx(convolved(x, 1.0, scale), abs=1e-10)
 
 
-# equal scales need care: there the mixture of two Laplace laws is a difference of large terms
+# equal scales need care: the mixture of two Laplace terms is then a difference of large numbers
 @pytest.mark.parametrize("x", [*X, 30.0])
 @pytest.mark.parametrize(
     "scales",
@@ -92,8 +92,8 @@ def test_other_normal_scales(sd):
 
 @pytest.mark.parametrize("sd", [1e-6, 1e-4])
 def test_nearly_all_laplace(sd):
-    # with hardly any normal part the law is that of the Laplace terms: (1 + x / 2b) e^{-x/b} for
-    # two of one scale
+    # with hardly any normal part the distribution is that of the Laplace terms: (1 + x / 2b)
+    # e^{-x/b} for two of one scale
     x, b = 1.3, 0.4
     assert float(normal_laplace_tail(x, sd, (b,))) == pytest.approx(np.exp(-x / b), abs=1e-7)
     two = (1 + x / (2 * b)) * np.exp(-x / b)
@@ -138,10 +138,14 @@ def test_a_tail_is_a_probability_and_falls():
 
 
 def test_simulated_noise_follows_the_tail():
-    # the law that fits are judged by is the law of the noise they are given
+    # the distribution that fits are judged by is the distribution of the noise they are given
     rng = np.random.default_rng(4)
-    law = DiscreteLaplace(400.0)
-    noise = rng.normal(0, 500.0, 20_000) + law.simulate(20_000, rng) - law.simulate(20_000, rng)
+    distribution = DiscreteLaplace(400.0)
+    noise = (
+        rng.normal(0, 500.0, 20_000)
+        + distribution.simulate(20_000, rng)
+        - distribution.simulate(20_000, rng)
+    )
     pvalues = normal_laplace_tail(np.abs(noise), 500.0, (400.0, 400.0))
     assert kstest(pvalues, "uniform").pvalue > 1e-3
 
@@ -157,15 +161,18 @@ def test_pvalue_without_noise_counts_itself_and_ties(statistic, table, expected)
 
 @pytest.mark.parametrize("draws", [None, 5])
 def test_pvalue_is_the_tail_of_statistic_plus_noise(draws):
-    law = DiscreteLaplace(2.5)
+    distribution = DiscreteLaplace(2.5)
     values, weights = np.array([-3, 0, 7]), np.array([0.2, 0.5, 0.3])
     span = np.arange(-400, 401)
     for x in (-9, -3, 0, 1, 6, 20):
         tail = sum(
-            w * law.pmf(span)[span >= x - v].sum() for v, w in zip(values, weights, strict=True)
+            w * distribution.pmf(span)[span >= x - v].sum()
+            for v, w in zip(values, weights, strict=True)
         )
         expected = tail if draws is None else (1 + draws * tail) / (1 + draws)
-        assert Null(values, weights, draws).pvalue(x, law) == pytest.approx(expected, abs=1e-12)
+        assert Null(values, weights, draws).pvalue(x, distribution) == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.25])
@@ -174,12 +181,12 @@ def test_pvalue_is_the_tail_of_statistic_plus_noise(draws):
 def test_monte_carlo_pvalue_is_valid_at_every_table_size(alpha, size, scale):
     # discrete statistics with many ties; the level holds exactly, for small tables too
     rng = np.random.default_rng(9)
-    law = DiscreteLaplace(scale)
+    distribution = DiscreteLaplace(scale)
     draws = rng.integers(0, 6, (4000, size + 1))
-    observed = draws[:, 0] + law.simulate(4000, rng)
+    observed = draws[:, 0] + distribution.simulate(4000, rng)
     pvalues = np.array(
         [
-            Null.of_draws(row).pvalue(int(x), law)
+            Null.of_draws(row).pvalue(int(x), distribution)
             for x, row in zip(observed, draws[:, 1:], strict=True)
         ]
     )
@@ -192,10 +199,14 @@ def test_threshold_is_the_least_rejected_statistic():
         Null.of_draws(np.arange(99)),
     ):
         for scale in (0.0, 0.7, 30.0):
-            law = DiscreteLaplace(scale)
+            distribution = DiscreteLaplace(scale)
             for alpha in (0.01, 0.05, 0.3):
-                threshold = null.threshold(alpha, law)
-                assert null.pvalue(threshold, law) <= alpha < null.pvalue(threshold - 1, law)
+                threshold = null.threshold(alpha, distribution)
+                assert (
+                    null.pvalue(threshold, distribution)
+                    <= alpha
+                    < null.pvalue(threshold - 1, distribution)
+                )
     assert Null.of_draws(np.arange(9)).threshold(0.05, DiscreteLaplace(1.0)) is None
 
 

@@ -26,21 +26,26 @@ def test_without_noise_quantiles_are_normal():
     np.testing.assert_allclose(found, -ndtri(0.005) * np.array([0.1, 0.2]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("law", [ZeroSumLaplace(5, 4.0), PermutohedronNoise(6, 0.05, 1)], ids=str)
+@pytest.mark.parametrize(
+    "distribution", [ZeroSumLaplace(5, 4.0), PermutohedronNoise(6, 0.05, 1)], ids=str
+)
 @pytest.mark.parametrize("sd", [0.01, 0.3])
-def test_quantiles_under_noise_on_a_body(law, sd):
+def test_quantiles_under_noise_on_a_body(distribution, sd):
     rng = np.random.default_rng(1)
-    one, other = simulated(law, (60_000, law.items), rng), simulated(law, (60_000, law.items), rng)
+    one, other = (
+        simulated(distribution, (60_000, distribution.items), rng),
+        simulated(distribution, (60_000, distribution.items), rng),
+    )
     error = (one / 100 - other / 300).ravel() + sd * rng.standard_normal(one.size)
     for level in (0.05, 0.004):
-        found = noisy_quantiles(np.array([sd]), TWO, law, level)[0]
+        found = noisy_quantiles(np.array([sd]), TWO, distribution, level)[0]
         assert np.mean(np.abs(error) > found) == pytest.approx(level, rel=0.06)
 
 
 def test_many_deviations_are_interpolated_from_above():
-    sds, law = np.linspace(0.01, 0.3, 200), DiscreteLaplace(8.0)
-    every = noisy_quantiles(sds, TWO, law, 1e-4)
-    single = [noisy_quantiles(sds[[k]], TWO, law, 1e-4)[0] for k in (0, 7, 100, 199)]
+    sds, distribution = np.linspace(0.01, 0.3, 200), DiscreteLaplace(8.0)
+    every = noisy_quantiles(sds, TWO, distribution, 1e-4)
+    single = [noisy_quantiles(sds[[k]], TWO, distribution, 1e-4)[0] for k in (0, 7, 100, 199)]
     ratio = every[[0, 7, 100, 199]] / single
     assert (ratio > 1 - 1e-9).all() and (ratio < 1.001).all()
 
@@ -85,11 +90,14 @@ def test_more_noise_and_more_statements_widen():
 
 def test_all_hold_at_once():
     rng, sizes = np.random.default_rng(2), np.array([300.0, 30.0])
-    shares, law = np.array([0.9, 0.06, 0.02, 0.01, 0.01]), ZeroSumLaplace.calibrate(5, 2, 5.0)
+    shares, distribution = (
+        np.array([0.9, 0.06, 0.02, 0.01, 0.01]),
+        ZeroSumLaplace.calibrate(5, 2, 5.0),
+    )
     draws = 400
     missed = 0
     for _ in range(draws):
-        counts = np.array([law.draw(rng.multinomial(int(n), shares), rng) for n in sizes])
-        width = half_widths(counts.astype(float), sizes, law, 1.0, 0.05)
+        counts = np.array([distribution.draw(rng.multinomial(int(n), shares), rng) for n in sizes])
+        width = half_widths(counts.astype(float), sizes, distribution, 1.0, 0.05)
         missed += (np.abs(contrasts(2)[0].weights(sizes) @ counts) > width[0]).any()
     assert missed <= 0.05 * draws + 3 * np.sqrt(0.05 * 0.95 * draws)

@@ -104,8 +104,8 @@ print(kernels.insertion_ranks((rng.random((2, 40)) * np.arange(1, 41)).astype(np
 print(kernels.inversion_scores(a, np.arange(40)).tolist())
 print(kernels.inversion_sums(a, np.arange(5)).tolist())
 j = np.arange(1, 9)
-law = kernels.distance_pmf(0.7, 0.7**j, 0.3 / (1 - 0.7**j))
-print([round(float(p), 14) for p in law])
+distribution = kernels.distance_pmf(0.7, 0.7**j, 0.3 / (1 - 0.7**j))
+print([round(float(p), 14) for p in distribution])
 shuffled, fair = kernels.shuffles(rng.integers(0, 2**32, (3, 9), dtype=np.uint32))
 print(shuffled.tolist(), fair.tolist(), kernels.shuffles(np.zeros((1, 3), np.uint32))[1].tolist())
 # interpreted, NumPy warns of what is meant to be taken modulo 2^64

@@ -81,7 +81,7 @@ def test_what_a_respondent_can_move(m, max_rows, steps):
 
 
 def spent(plan, m, epsilon, delta):
-    """Upper bound on the privacy loss of a plan's laws, from the sensitivities tested above."""
+    """Upper bound on the privacy loss of a plan, from the sensitivities tested above."""
     steps, pairs = int(plan.settings["steps"]), m * (m - 1) // 2
     if plan.method == "exponential mechanism":
         return 2 * plan.settings["rate"] * pairs * steps
@@ -91,21 +91,23 @@ def spent(plan, m, epsilon, delta):
         if name in plan.parts
     )
     part = main_part(plan)
-    law = part.noise
-    if isinstance(law, DiscreteGaussian):
+    distribution = part.noise
+    if isinstance(distribution, DiscreteGaussian):
         if PAIRS in plan.parts:
-            assert lattice_delta(law.scale, part.epsilon, pairs, steps) <= delta
+            assert lattice_delta(distribution.scale, part.epsilon, pairs, steps) <= delta
         else:
             reach = steps * math.sqrt(m * (m * m - 1) / 3)
-            found = integer_delta(law.scale, part.epsilon, reach, m, part.fineness)
+            found = integer_delta(distribution.scale, part.epsilon, reach, m, part.fineness)
             assert 0.99 * delta < found <= delta
         return float(Fraction(part.epsilon) + loss)
-    if isinstance(law, CubeNoise):
-        loss += Fraction(steps) * Fraction(law.rate + SLACK)
-    elif isinstance(law, PermutohedronNoise):
-        loss += Fraction(steps * law.fineness) * Fraction(law.rate + SLACK)
+    if isinstance(distribution, CubeNoise):
+        loss += Fraction(steps) * Fraction(distribution.rate + SLACK)
+    elif isinstance(distribution, PermutohedronNoise):
+        loss += Fraction(steps * distribution.fineness) * Fraction(distribution.rate + SLACK)
     else:
-        loss += Fraction(int(plan.settings.get("cap", pairs))) * steps / Fraction(law.scale)
+        loss += (
+            Fraction(int(plan.settings.get("cap", pairs))) * steps / Fraction(distribution.scale)
+        )
     return float(loss)
 
 
@@ -161,10 +163,10 @@ def test_planted_faults_are_noticed(monkeypatch):
     "method", ["kemeny", "pairs-laplace", "borda", "gaussian", "gaussian totals"]
 )
 def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fault):
-    laws = (CubeNoise, DiscreteLaplace, PermutohedronNoise, DiscreteGaussian)
+    distributions = (CubeNoise, DiscreteLaplace, PermutohedronNoise, DiscreteGaussian)
     if fault:  # half the noise
-        for law in laws:
-            patch_half(monkeypatch, law)
+        for distribution in distributions:
+            patch_half(monkeypatch, distribution)
     rng = np.random.default_rng(3)
     ranks = pr.Mallows(4, 0.9).rvs(40, rng)
     model = pr.PrivateRankAggregation(ranks)
@@ -184,12 +186,12 @@ def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fau
         if score is not None:
             true = kemeny_score(fit.places, exact.fractions) * 40
             found[-1] = np.append(
-                found[-1], (score.values[0] - true) / math.sqrt(score.law.variance)
+                found[-1], (score.values[0] - true) / math.sqrt(score.distribution.variance)
             )
     if method.startswith("gaussian"):
-        assert isinstance(part.law, DiscreteGaussian)
+        assert isinstance(part.distribution, DiscreteGaussian)
     spread = np.array(found, dtype=float)
-    ratios = [spread[:, : len(clean)].var() / part.law.variance]
+    ratios = [spread[:, : len(clean)].var() / part.distribution.variance]
     if score is not None:
         ratios.append(spread[:, -1].var())
         # the score's noise has nothing to do with that of the pairs: no winner's curse
@@ -197,14 +199,14 @@ def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fau
     assert all(0.8 < ratio < 1.25 for ratio in ratios) != fault
 
 
-def patch_half(monkeypatch, law):
-    honest = law.draw
+def patch_half(monkeypatch, distribution):
+    honest = distribution.draw
 
     def draw(self, values, rng):
         clean = getattr(self, "fineness", 1) * np.asarray(values)
         return clean + (honest(self, values, rng) - clean) // 2
 
-    monkeypatch.setattr(law, "draw", draw)
+    monkeypatch.setattr(distribution, "draw", draw)
 
 
 @pytest.mark.parametrize("max_rows", [1, 2])
@@ -216,14 +218,14 @@ def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
     orders = [np.array(order) for order in permutations(range(m))]
     other = tables[everybody[0]]
 
-    def law(person):
+    def distribution(person):
         weights = np.exp(
             [-plan.settings["rate"] * kemeny_score(o, tables[person] + other) for o in orders]
         )
         return weights / weights.sum()
 
-    laws = np.log([law(person) for person in everybody])
-    worst = float(np.abs(laws[:, None] - laws[None]).max())
+    distributions = np.log([distribution(person) for person in everybody])
+    worst = float(np.abs(distributions[:, None] - distributions[None]).max())
     assert 0.4 * epsilon < worst <= epsilon
     # and this is what a fit draws
     rows = np.array([everybody[0][0], everybody[1][0]])
@@ -240,7 +242,7 @@ def test_every_ratio_of_the_exponential_mechanism_is_within_epsilon(max_rows):
 
 
 def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
-    """Two items and no query: the order is that of one noisy count, whose law is known."""
+    """Two items and no query: the order is that of one noisy count, whose distribution is known."""
     fallback = DiscreteLaplace(1.5)
     plan = planned(sample(2, 3), 1.0, 0.0, "kwiksort")
     parts = plan.parts | {FALLBACK: PartPlan(fallback, 1, 0.5)}
@@ -254,12 +256,12 @@ def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
 
 
 @pytest.mark.parametrize("method", ["kwiksort", "kwiksort-hay"])
-def test_sorts_are_drawn_by_the_law_of_their_plan(method):
+def test_sorts_are_drawn_by_the_distribution_of_their_plan(method):
     """Two items again: of three rankings two place the first item first."""
     epsilon, rng = 0.7, np.random.default_rng(8)
-    law = main_part(planned(sample(2, 3), epsilon, 0.0, method)).noise
+    distribution = main_part(planned(sample(2, 3), epsilon, 0.0, method)).noise
     k = np.arange(-200, 201)
-    expected = law.pmf(k)[2 * (2 + k) > 3].sum()  # whichever of the two is asked about
+    expected = distribution.pmf(k)[2 * (2 + k) > 3].sum()  # whichever of the two is asked about
     model = pr.PrivateRankAggregation(np.array([[1, 2], [1, 2], [2, 1]]))
     fits = [model.fit(epsilon, method=method, rng=rng) for _ in range(3000)]
     assert 0.6 < expected < 0.8
@@ -267,7 +269,7 @@ def test_sorts_are_drawn_by_the_law_of_their_plan(method):
 
 
 def test_small_sorts_fit_within_epsilon_exactly(monkeypatch):
-    """Two items: the order of KwikSort is one noisy count, whose law is known."""
+    """Two items: the order of KwikSort is one noisy count, whose distribution is known."""
     epsilon = 0.7
     for method in ("kwiksort", "kwiksort-hay"):
         plan = planned(sample(2, 3), epsilon, 0.0, method)
@@ -340,9 +342,9 @@ def test_no_canary_anywhere_and_no_way_to_the_data(method, delta):
 
 
 def weights_of(result):
-    """The table of radii, the only long array a release may lead to: a function of the law."""
+    """The table of radii, the only long array of a release: a function of the distribution."""
     for part in result.release.parts.values():
-        radius = getattr(part.law, "radius", None)
+        radius = getattr(part.distribution, "radius", None)
         if radius is not None:
             return radius.weights
     return None
@@ -359,7 +361,7 @@ def test_replay_gives_the_same_result_without_data(method, delta, monkeypatch):
     release = pr.Release.from_json(result.release.to_json())
     assert release.to_json() == result.release.to_json()
     for name, part in result.release.parts.items():
-        assert release.parts[name].law == part.law
+        assert release.parts[name].distribution == part.distribution
         assert release.parts[name].noise_variance == part.noise_variance
 
 
@@ -367,8 +369,10 @@ def test_replay_gives_the_same_result_without_data(method, delta, monkeypatch):
 def test_two_data_sets_with_one_release_give_one_result(monkeypatch, method, delta):
     one = frame_with_canaries()
     other = one.assign(a=one["b"], b=one["a"])
-    for law in (CubeNoise, DiscreteLaplace, DiscreteGaussian, PermutohedronNoise):
-        monkeypatch.setattr(law, "draw", lambda self, values, rng: 70 + 9 * np.arange(len(values)))
+    for distribution in (CubeNoise, DiscreteLaplace, DiscreteGaussian, PermutohedronNoise):
+        monkeypatch.setattr(
+            distribution, "draw", lambda self, values, rng: 70 + 9 * np.arange(len(values))
+        )
     results = [fitted(method, delta, frame)[1] for frame in (one, other)]
     assert len({result.to_json() for result in results}) == 1
     assert len({str(result.summary()) for result in results}) == 1
@@ -415,12 +419,12 @@ def test_the_ledger_hears_the_concentrated_privacy_of_gaussian_noise(method, sha
         fit = model.fit(epsilon, 1e-6, method=method, score_share=share, budget=budget, rng=rng)
         (line,) = budget.spendings
         part = fit.release.parts[PAIRS if method == "kemeny" else TOTALS]
-        assert isinstance(part.law, DiscreteGaussian)
+        assert isinstance(part.distribution, DiscreteGaussian)
         moved = math.sqrt(435) if method == "kemeny" else math.sqrt(30 * 899 / 3)
-        rho = 0.5 * (moved / (part.law.scale * part.step)) ** 2
+        rho = 0.5 * (moved / (part.distribution.scale * part.step)) ** 2
         assert line.rho == pytest.approx(rho + 0.5 * (share * epsilon) ** 2)
         # and rho is what the analytic guarantee comes from, to some percent
-        found = gaussian_delta(part.law.scale * part.step, (1 - share) * epsilon, moved)
+        found = gaussian_delta(part.distribution.scale * part.step, (1 - share) * epsilon, moved)
         assert 0.9e-6 < found <= 1e-6
 
 
@@ -436,7 +440,7 @@ def test_every_ratio_of_gaussian_totals_is_within_epsilon_and_delta():
     """Two items: the noisy totals of neighbours, the loss at every point summed up."""
     epsilon, delta = 0.5, 0.05
     scale, fineness = totals_scale(2, epsilon, delta, 1)
-    coarse = scale / fineness  # the law is nearly normal: a grid of it is enough
+    coarse = scale / fineness  # the distribution is nearly normal: a grid of it is enough
     k = np.arange(-400, 401) / 20
     one = np.exp(-0.5 * ((k[:, None] - 0.5) ** 2 + (k + 0.5) ** 2) / coarse**2)
     other = np.exp(-0.5 * ((k[:, None] + 0.5) ** 2 + (k - 0.5) ** 2) / coarse**2)

@@ -126,13 +126,15 @@ def test_plans_for_partial_rankings_count_in_half_votes(method):
         return
     score = plan.parts.get(SCORE)
     loss = Fraction(10 * steps) / Fraction(score.noise.scale) if score else 0
-    law = next(plan.parts[name] for name in (PAIRS, TOTALS, QUERIES) if name in plan.parts).noise
-    if isinstance(law, CubeNoise):
-        loss += Fraction(steps) * Fraction(law.rate + SLACK)
-    elif isinstance(law, DiscreteLaplace):
-        loss += Fraction(int(plan.settings.get("cap", 10)) * steps) / Fraction(law.scale)
+    distribution = next(
+        plan.parts[name] for name in (PAIRS, TOTALS, QUERIES) if name in plan.parts
+    ).noise
+    if isinstance(distribution, CubeNoise):
+        loss += Fraction(steps) * Fraction(distribution.rate + SLACK)
+    elif isinstance(distribution, DiscreteLaplace):
+        loss += Fraction(int(plan.settings.get("cap", 10)) * steps) / Fraction(distribution.scale)
     else:
-        loss += Fraction(steps * law.fineness) * Fraction(law.rate + SLACK)
+        loss += Fraction(steps * distribution.fineness) * Fraction(distribution.rate + SLACK)
     assert 0.7 < loss <= 0.8
 
 
@@ -171,7 +173,7 @@ def test_released_half_votes_have_the_noise_that_is_stated():
     part = fits[0].release.parts["pairs"]
     assert part.step == 0.5 and part.sensitivity == 2
     noise = [fit.release.parts["pairs"].values - 100 * exact for fit in fits]
-    assert np.var(noise) == pytest.approx(part.law.variance, rel=0.15)
+    assert np.var(noise) == pytest.approx(part.distribution.variance, rel=0.15)
     # as large as for complete rankings, in votes
     complete = pr.PrivateRankAggregation(pr.Mallows(4, 0.8).rvs(50, rng))
     other = complete.fit(1.0, method="kemeny", score_share=0, rng=rng)

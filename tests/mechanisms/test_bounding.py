@@ -124,7 +124,7 @@ def loss(one, other, scale):
 def test_net_wins_of_drawn_rows_lose_no_more_than_epsilon(name, monkeypatch):
     units, most, distinct = UNITS[name]
     outcomes, epsilon = Outcomes(monkeypatch), 1.0
-    reach = encode([units[0]], most, distinct).design.reach
+    reach = encode([units[0]], most, distinct).design.sensitivity
     scale = reach.net_l1 / epsilon
     if len(units[0]) < 1000:
         mixtures = [kept_nets(outcomes, [unit], most, distinct) for unit in units]
@@ -144,7 +144,7 @@ def test_net_wins_of_drawn_rows_lose_no_more_than_epsilon(name, monkeypatch):
 def test_the_loss_is_no_larger_beside_others_whose_rows_are_drawn_too(monkeypatch):
     outcomes, epsilon, most = Outcomes(monkeypatch), 1.0, 1
     other = (*ROWS[:3], ROWS[5])
-    scale = encode([other], most, False).design.reach.net_l1 / epsilon
+    scale = encode([other], most, False).design.sensitivity.net_l1 / epsilon
     units = [ROWS[:1], ROWS[1:2], ROWS[:2], ROWS, ROWS[:1] * 3 + ROWS[1:2]]
     for place in (0, 1):
         data = [[unit, other] if place else [other, unit] for unit in units]

@@ -50,8 +50,8 @@ def test_ties_completed_under_mallows_have_its_distribution(pattern, monkeypatch
     monkeypatch.setattr(samples, "draw_uniforms", lambda n, m, rng: np.array(uniforms))
     found = completed(np.array(rows), MALLOWS, None)
     code = {tuple(order): k for k, order in enumerate(ORDERS.tolist())}
-    law = np.bincount([code[tuple(row)] for row in found.tolist()], weights, len(ORDERS))
-    assert np.abs(law - MODEL.pmf(ORDERS)).max() < 1e-15
+    distribution = np.bincount([code[tuple(row)] for row in found.tolist()], weights, len(ORDERS))
+    assert np.abs(distribution - MODEL.pmf(ORDERS)).max() < 1e-15
     # and each agrees with what was reported
     worse = np.array(rows)[:, :, None] > np.array(rows)[:, None, :]
     assert (found[:, :, None] > found[:, None, :])[worse].all()

@@ -30,7 +30,7 @@ from privrank.mechanisms.dependence import (
 from privrank.plans import dependence as planning
 from privrank.plans.dependence import FINE, STEPS, choose_form
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release import survey as surveys
 from privrank.release.survey import Design
 
@@ -65,20 +65,20 @@ def test_second_moments_move_by_their_sensitivity_and_no_more(m, rows):
     q = np.unique(squares(nets(m, rows)).T, axis=0)
     moved = max(np.abs(q - one).sum(axis=1).max() for one in q)
     for adjacency in ("replace", "outcome"):
-        assert Reach(m, rows, True, adjacency).second_moments_l1 == moved
+        assert UnitSensitivity(m, rows, True, adjacency).second_moments_l1 == moved
 
 
 @pytest.mark.parametrize(("m", "rows"), [(3, 1), (3, 2), (3, 4), (4, 2), (4, 3)])
 def test_second_moments_of_repeated_pairs_move_by_no_more_than_stated(m, rows):
     q = np.unique(squares(nets(m, rows, distinct=False)).T, axis=0)
     moved = max(np.abs(q - one).sum(axis=1).max() for one in q)
-    assert moved <= Reach(m, rows, False, "replace").second_moments_l1
+    assert moved <= UnitSensitivity(m, rows, False, "replace").second_moments_l1
 
 
 @pytest.mark.parametrize(("m", "rows"), [(6, 5), (6, 14), (7, 21), (10, 45), (12, 20)])
 def test_second_moments_of_more_items_keep_their_bound(m, rows):
     # the largest found among stars and rankings, in opposite orders and rotated
-    stated = Reach(m, rows, True, "replace").second_moments_l1
+    stated = UnitSensitivity(m, rows, True, "replace").second_moments_l1
     rng, edges = np.random.default_rng(1), list(combinations(range(m), 2))
     found = []
     for _ in range(300):
@@ -101,7 +101,7 @@ def test_answers_of_any_size_move_second_moments_by_no_more_than_their_convex_bo
     net = (asked * size * rng.choice([-1, 1], (400, len(edges)))) @ sides
     q = squares(net).T
     moved = max(np.abs(q - one).sum(axis=1).max() for one in q)
-    reach = Reach(m, rows, True, "replace")
+    reach = UnitSensitivity(m, rows, True, "replace")
     assert moved <= reach.convex_moments_l1 + 1e-9
     assert reach.second_moments_l1 <= reach.convex_moments_l1
 
@@ -203,7 +203,7 @@ def test_second_moments_around_expected_answers_move_by_their_sensitivity_at_mos
         units = [unit for unit in answers if 3 - unit.count(None) <= rows]
         found = np.array([pair_moments(encode([*rest, unit], 3), expected) for unit in units])
         moved = max(np.abs(found - one).sum(axis=1).max() for one in found)
-        reach = Reach(3, rows, True, "replace")
+        reach = UnitSensitivity(3, rows, True, "replace")
         assert moved <= FINE * reach.convex_moments_l1 + reach.pairs
     assert moved > 0.2 * FINE * reach.convex_moments_l1
 
@@ -298,7 +298,7 @@ def test_second_moments_around_expected_answers_are_planned_in_finer_steps():
         .fit(4.0, dependence="pairs", rng=np.random.default_rng(1))
         .release
     )
-    part, reach = release.plan.parts["dependence"], release.design.reach
+    part, reach = release.plan.parts["dependence"], release.design.sensitivity
     assert part.sensitivity == FINE * reach.convex_moments_l1 + reach.pairs
     assert part.step == 1 / FINE
     assert 1.0 < release.found["largest residual"] < 2.0
@@ -460,5 +460,6 @@ def test_noise_of_dependence_is_that_of_its_sensitivity_and_share(form, sensitiv
     assert part.sensitivity == sensitivity
     assert part.epsilon == pytest.approx(0.5)
     assert (
-        part.law.scale == pytest.approx(sensitivity / 0.5) and part.law.scale * 0.5 >= sensitivity
+        part.distribution.scale == pytest.approx(sensitivity / 0.5)
+        and part.distribution.scale * 0.5 >= sensitivity
     )

@@ -100,11 +100,11 @@ def test_no_ranking_moves_it_further_than_stated(n):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
-def test_the_null_is_the_law_over_all_counts(epsilon):
+def test_the_null_is_the_distribution_over_all_counts(epsilon):
     n, p = 9, (0.7, 0.3, 0.0)
     asked = omnibus_of(n, p, epsilon)
-    law = asked.null(9999)
-    found = dict(zip(law.values.tolist(), law.weights, strict=True))
+    distribution = asked.null(9999)
+    found = dict(zip(distribution.values.tolist(), distribution.weights, strict=True))
     exact = {}
     for count in range(n + 1):
         value = asked.value(np.array([count, n - count, 0]), ())

@@ -36,7 +36,7 @@ from privrank.plans.choice import Choice
 from privrank.plans.dependence import FINE
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import Reach, objective_loss
+from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import Design, PairCounts
 
@@ -117,15 +117,15 @@ def distances(survey, kind):
     return found
 
 
-def loss(law, moved, name):
+def loss(distribution, moved, name):
     """The largest privacy loss of a part at these distances."""
-    if isinstance(law, CubeNoise):
-        return moved[name, "chebyshev"] * (law.rate + SLACK)
-    return moved[name, "cityblock"] / law.scale
+    if isinstance(distribution, CubeNoise):
+        return moved[name, "chebyshev"] * (distribution.rate + SLACK)
+    return moved[name, "cityblock"] / distribution.scale
 
 
 def prepare(survey, kind):
-    """Encode one data set; noise laws depend on its public facts alone."""
+    """Encode one data set; noise distributions depend on its public facts alone."""
     units, n, *_ = SURVEYS[survey]
     encoded = encode(survey, units[:1] * n)
     if kind == "public":
@@ -154,7 +154,7 @@ def check_counts(survey, kind, plan, epsilon=1.0):
     for moved in distances(survey, kind):
         # Laplace noise is independent between entries, so the log ratio is largest where every
         # entry's is, at distance / scale; test_probabilities_of_all_outputs takes no such step
-        losses = {name: loss(part.law, moved, name) for name, part in parts.items()}
+        losses = {name: loss(part.distribution, moved, name) for name, part in parts.items()}
         if kind == "private" and DEPENDENCE in losses:
             losses[DEPENDENCE] = FINE * losses[DEPENDENCE]  # the lattice steps of one
         worst = {name: max(worst[name], losses[name].max()) for name in parts}
@@ -198,11 +198,11 @@ def test_probabilities_of_all_outputs(survey, kind):
         net = np.array([row[NET] for row in data])
         one, other = np.nonzero(allowed)
         steps |= set(map(tuple, np.unique(net[one] - net[other], axis=0)))
-    law = release(prepare(survey, kind), Choice(NET)).parts[NET].law
+    distribution = release(prepare(survey, kind), Choice(NET)).parts[NET].distribution
     window = np.arange(-6, 7)
     largest = 0.0
     for step in steps:
-        p, q = ([law.pmf(window - move) for move in shift] for shift in ((0, 0, 0), step))
+        p, q = ([distribution.pmf(window - move) for move in shift] for shift in ((0, 0, 0), step))
         ratio = np.einsum("i,j,k", *p) / np.einsum("i,j,k", *q)
         largest = max(largest, ratio.max())
     assert largest <= math.exp(1.0) * (1 + 1e-12)
@@ -298,7 +298,7 @@ def worst_replacement(lam, gamma):
 )
 def test_loss_of_a_replaced_comparison_is_attained(lam, gamma):
     found, stated = worst_replacement(lam, gamma), objective_loss(
-        Reach(3, 1, True, "replace"), lam, gamma
+        UnitSensitivity(3, 1, True, "replace"), lam, gamma
     )  # fmt: skip
     assert found <= stated * (1 + 1e-9)
     assert found == pytest.approx(stated, rel=1e-3)
@@ -306,7 +306,7 @@ def test_loss_of_a_replaced_comparison_is_attained(lam, gamma):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_equal_noise_and_ridge(epsilon):
-    reach = Reach(6, 1, True, "replace")
+    reach = UnitSensitivity(6, 1, True, "replace")
     assert objective_loss(reach, 4 / epsilon, 4 / epsilon) == pytest.approx(epsilon, rel=1e-12)
     assert objective_scale(reach, 4 / epsilon, epsilon) == pytest.approx(4 / epsilon, rel=1e-9)
 
@@ -316,13 +316,13 @@ def test_the_printed_constant_is_inverted():
 
     Their proof needs lambda >= 8 / epsilon. Read literally, the loss at epsilon = 1 is 64.
     """
-    assert objective_loss(Reach(3, 1, True, "replace"), 1 / 16, 4.0) == pytest.approx(64)
+    assert objective_loss(UnitSensitivity(3, 1, True, "replace"), 1 / 16, 4.0) == pytest.approx(64)
     assert worst_replacement(1 / 16, 4.0) == pytest.approx(64, rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon, spent", [(0.5, 0.4155), (1.0, 0.792), (2.5, 1.791)])
 def test_the_constants_of_the_proof_are_loose(epsilon, spent):
-    loss = objective_loss(Reach(6, 1, True, "replace"), 8 / epsilon, 1 / epsilon)
+    loss = objective_loss(UnitSensitivity(6, 1, True, "replace"), 8 / epsilon, 1 / epsilon)
     assert loss == pytest.approx(spent, rel=1e-3)
 
 
@@ -333,7 +333,7 @@ def test_the_ridge_does_not_make_the_determinant_free_for_respondents():
     found = loss_at([-15, -15, 15], np.zeros((3, 3)), one, other, 1.0, 1.0)
     assert found == pytest.approx(4 + math.log(1.5), rel=1e-6)
     for adjacency in ("outcome", "replace"):
-        reach = Reach(3, 3, True, adjacency)
+        reach = UnitSensitivity(3, 3, True, adjacency)
         assert reach.slope_l1(1.0, 1.0) == 4
     assert found <= objective_loss(reach, 1.0, 1.0)
 
@@ -349,7 +349,7 @@ def random_unit(rng, reach, pairs, answered):
 
 
 REACHES = [
-    Reach(m, c, distinct, adjacency)
+    UnitSensitivity(m, c, distinct, adjacency)
     for m, c, distinct in [(2, 1, True), (3, 1, True), (3, 3, True), (4, 2, True), (4, 6, True),
                            (6, 15, True), (3, 3, False), (2, 3, False)]
     for adjacency in ("outcome", "replace")
@@ -382,7 +382,7 @@ def test_loss_under_a_public_design_is_attained(items, rows):
     # a complete ranking reversed, at equal worths; many like it set the signs of the noise
     ranking = np.triu(np.ones((items, items)), 1)
     found = loss_at(np.zeros(items), 50 * ranking, ranking.T, ranking, 3.0, 0.7)
-    stated = objective_loss(Reach(items, rows, True, "outcome"), 3.0, 0.7)
+    stated = objective_loss(UnitSensitivity(items, rows, True, "outcome"), 3.0, 0.7)
     assert found == pytest.approx(stated, rel=1e-9)
 
 
@@ -488,7 +488,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
     # theta at noise w', the difference of its gradient. What both publish, before the last noise,
     # may differ by the stated sensitivity; w and w' are known to half a cell only.
     rng = np.random.default_rng(items)
-    reach = Reach(items, 1, True, "replace")
+    reach = UnitSensitivity(items, 1, True, "replace")
     public = {"worths": 0.99, "output": 0.01}
     most = 0
     for _ in range(20):
@@ -498,8 +498,8 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         count[1], net[1] = 9, net[1] + 1
         other = Encoded(one.design, (first, second, count, net), None)
         noise = calibration.perturbation(one.design, 4.0, public, LOGIT)
-        silent = replace(noise, law=DiscreteLaplace(0.0))
-        assert noise.sensitivity <= Fraction(noise.law.scale) * Fraction(0.01)
+        silent = replace(noise, distribution=DiscreteLaplace(0.0))
+        assert noise.sensitivity <= Fraction(noise.distribution.scale) * Fraction(0.01)
         w = rng.laplace(0, noise.scale, items)
         theta = fit_ridge(0.5 * tallies.net_wins(one) - w, tallies.met(one), 4.0).point
         edges = tallies.met(other)
@@ -608,11 +608,11 @@ def audit(scale_of, items, rows):
     """Lower confidence bound on epsilon, from draws on a ranking and on its reverse."""
     ranking = [(pair, 1.0) for pair in combinations(range(items), 2)]
     net = sum(np.eye(items, dtype=int)[i] - np.eye(items, dtype=int)[j] for (i, j), _ in ranking)
-    law = scale_of(Reach(items, rows, True, "outcome"))
+    distribution = scale_of(UnitSensitivity(items, rows, True, "outcome"))
     rng = np.random.default_rng(7)
     hits = []
     for truth in (net, -net):
-        draws = law.draw(np.tile(truth, (DRAWS, 1)), rng)
+        draws = distribution.draw(np.tile(truth, (DRAWS, 1)), rng)
         # every item at least as far out as in the ranking: the likeliest event of the worst ratio
         hits.append(((draws - net) * np.sign(net) >= 0).all(axis=1).sum())
     low = beta.ppf(5e-5, hits[0], DRAWS - hits[0] + 1)
@@ -644,7 +644,7 @@ def half_the_noise(patch):
 
 
 def row_for_respondent(patch):
-    reach = property(lambda d: Reach(len(d.items), 1, d.distinct_pairs, d.adjacency))
+    reach = property(lambda d: UnitSensitivity(len(d.items), 1, d.distinct_pairs, d.adjacency))
     patch.setattr(Design, "reach", reach)
 
 
@@ -664,8 +664,8 @@ def shared_noise(patch, seed_of):
     # every fit of check_independence draws two parts with Laplace noise, and fits come in twos
     simulate, calls = DiscreteLaplace.simulate, iter(range(10**6))
 
-    def shared(law, size, _):
-        return simulate(law, size, np.random.default_rng(seed_of(next(calls))))
+    def shared(distribution, size, _):
+        return simulate(distribution, size, np.random.default_rng(seed_of(next(calls))))
 
     patch.setattr(DiscreteLaplace, "simulate", shared)
 

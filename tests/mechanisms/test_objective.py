@@ -28,7 +28,7 @@ from privrank.plans.choice import Choice
 from privrank.privacy.sensitivity import (
     LOGISTIC,
     LossBounds,
-    Reach,
+    UnitSensitivity,
     objective_loss,
 )
 from privrank.release.survey import Design, PairCounts
@@ -37,7 +37,7 @@ LINKS = [PROBIT, SECH, STEEP]
 by_link = pytest.mark.parametrize("link", LINKS, ids=lambda link: link.name)
 
 
-# The law of the exact minimiser. A data set is a matrix of wins, a tie half a win to each.
+# The distribution of the exact minimiser. A data set is a matrix of wins, a tie half a win to each.
 
 
 def derivatives(link, t):
@@ -107,7 +107,7 @@ PAIRS = [(4, 4), (8, 1), (2, 8), (1, 0.5), (16, 0.25), (40, 0.05)]
 @pytest.mark.parametrize("adjacency", ["outcome", "replace"])
 @pytest.mark.parametrize("lam, gamma", PAIRS)
 def test_loss_of_one_comparison(link, adjacency, lam, gamma):
-    reach = Reach(4, 1, True, adjacency)
+    reach = UnitSensitivity(4, 1, True, adjacency)
     found, most = worst_row(lam, gamma, link, adjacency), supremum(lam, gamma, link, adjacency)
     stated = objective_loss(reach, lam, gamma, loss_bounds(link))
     assert found == pytest.approx(most, rel=5e-3)
@@ -120,7 +120,7 @@ def test_loss_of_one_comparison(link, adjacency, lam, gamma):
 def check_spent(link, adjacency, epsilon=1.0):
     """No constructed neighbours spend more than epsilon at the scale that is used."""
     for gamma in (0.25, 1.0, 4.0, 20.0):
-        reach = Reach(4, 1, True, adjacency)
+        reach = UnitSensitivity(4, 1, True, adjacency)
         lam = calibration.objective_scale(reach, gamma, epsilon, calibration.loss_bounds(link))
         if math.isfinite(lam):
             assert worst_row(lam, gamma, link, adjacency) <= epsilon * (1 + 1e-9)
@@ -143,7 +143,7 @@ def random_unit(rng, items, asked):
 
 
 REACHES = [
-    Reach(m, c, distinct, adjacency)
+    UnitSensitivity(m, c, distinct, adjacency)
     for m, c, distinct in [(2, 1, True), (3, 1, True), (3, 3, True), (4, 2, True), (4, 6, True),
                            (6, 15, True), (3, 3, False), (2, 3, False)]
     for adjacency in ("outcome", "replace")
@@ -203,7 +203,7 @@ def largest_l1(items, rows, slope, reversal, adjacency):
                                          (4, 4), (4, 6)])  # fmt: skip
 @pytest.mark.parametrize("slope, reversal", [(1, 1), (math.pi / 2, 2), (1, 1.7), (2, 2), (1, 2)])
 def test_gradients_move_this_far(items, rows, adjacency, slope, reversal):
-    stated = Reach(items, rows, True, adjacency).slope_l1(slope, reversal)
+    stated = UnitSensitivity(items, rows, True, adjacency).slope_l1(slope, reversal)
     assert stated == pytest.approx(largest_l1(items, rows, slope, reversal, adjacency))
 
 
@@ -231,14 +231,17 @@ def test_a_ridge_of_the_noise_scale_is_free_for_the_logit_only():
     # 4 / lambda is the loss of the logit at lambda = gamma; these spend more
     for link, lam in ((PROBIT, 4.0), (SECH, 2 * math.pi)):
         assert worst_row(lam, lam, link, "replace") > 1.02
-        assert objective_loss(Reach(4, 1, True, "replace"), lam, lam, loss_bounds(link)) > 1.02
+        assert (
+            objective_loss(UnitSensitivity(4, 1, True, "replace"), lam, lam, loss_bounds(link))
+            > 1.02
+        )
 
 
 def test_probit_perturbs_its_matching_loss():
     # the log-loss of the probit has no bounded slope, so no noise would be enough
     assert loss_bounds(PROBIT) == LossBounds("matching loss", 1.0, 1.0, PROBIT.exact.peak)
     assert loss_bounds(PROBIT).curvature >= 1 / math.sqrt(2 * math.pi)
-    reach = Reach(6, 15, True, "outcome")
+    reach = UnitSensitivity(6, 15, True, "outcome")
     assert objective_loss(reach, 18.0, 0.1, loss_bounds(PROBIT)) == 1.0
 
 
@@ -392,7 +395,7 @@ def test_every_data_set_is_certified_without_a_word(link, kind):
         assert done.link is link and done.plan.settings["gamma"] == 2.0
         # the scale is the one that was proved
         share = 0.99 * 10.0
-        scale = objective_scale(encoded.design.reach, 2.0, share, loss_bounds(link))
+        scale = objective_scale(encoded.design.sensitivity, 2.0, share, loss_bounds(link))
         assert done.plan.settings["lambda"] == pytest.approx(scale, rel=1e-12)
 
 

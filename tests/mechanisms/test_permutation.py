@@ -1,4 +1,4 @@
-"""Permuted samples: the law of the tables, exact sensitivities, kernels by brute force."""
+"""Permuted samples: the distribution of the tables, exact sensitivities, kernels by brute force."""
 
 import itertools
 import math
@@ -98,32 +98,34 @@ LAWS = [
 ]
 
 
-def exact_law(counts):
+def exact_distribution(counts):
     """P(table) by permuting the row indices in every way."""
     kind = np.repeat(np.arange(counts.shape[1]), counts.sum(axis=0))
     ends = np.cumsum(counts.sum(axis=1))[:-1]
-    law = Counter()
+    distribution = Counter()
     for order in itertools.permutations(range(len(kind))):
         parts = np.split(kind[list(order)], ends)
-        law[tuple(int((part == k).sum()) for part in parts for k in range(counts.shape[1]))] += 1
-    return law
+        distribution[
+            tuple(int((part == k).sum()) for part in parts for k in range(counts.shape[1]))
+        ] += 1
+    return distribution
 
 
 @pytest.mark.parametrize("counts", LAWS, ids=str)
 @pytest.mark.parametrize("way", ["shuffled", "dealt"])
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
-def test_tables_have_the_law_of_permuted_rows(monkeypatch, counts, way, kind):
+def test_tables_have_the_distribution_of_permuted_rows(monkeypatch, counts, way, kind):
     if way == "dealt":
         monkeypatch.setattr(permutation_module, "LARGEST_SHUFFLE", 0)
     tables = deal(counts, 20_000, source(kind, 1))
     assert tables.shape == (20_000, *counts.shape)
     np.testing.assert_array_equal(tables.sum(axis=2), np.tile(counts.sum(axis=1), (20_000, 1)))
     np.testing.assert_array_equal(tables.sum(axis=1), np.tile(counts.sum(axis=0), (20_000, 1)))
-    law = exact_law(counts)
+    distribution = exact_distribution(counts)
     seen = Counter(map(tuple, tables.reshape(len(tables), -1).tolist()))
-    assert seen.keys() <= law.keys()
-    expected = np.array(list(law.values())) * 20_000 / law.total()
-    assert chisquare([seen[table] for table in law], expected).pvalue > FALSE_ALARM[kind]
+    assert seen.keys() <= distribution.keys()
+    expected = np.array(list(distribution.values())) * 20_000 / distribution.total()
+    assert chisquare([seen[table] for table in distribution], expected).pvalue > FALSE_ALARM[kind]
 
 
 def test_many_respondents_are_dealt_with_the_right_moments():

@@ -233,7 +233,7 @@ def orders_of(frame):
 @pytest.mark.parametrize("people", [False, True], ids=["rows", "respondents"])
 @pytest.mark.parametrize(("name", "case"), FLAT)
 @pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
-def test_releases_have_the_same_law_in_every_order(outcomes, name, case, people):
+def test_releases_have_the_same_distribution_in_every_order(outcomes, name, case, people):
     _, frame, method, _ = case
     if method == "two-sample" and not people:
         frame = frame.head(2)

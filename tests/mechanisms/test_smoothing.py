@@ -86,11 +86,11 @@ def test_pvalue_is_exactly_uniform_under_the_null(case, epsilon):
     sizes, statistic, permutations = UNIFORM[case]
     rng = np.random.default_rng(len(case))
     kinds = 3 if statistic is total_variation else 6
-    law = rng.dirichlet(np.ones(kinds))
+    distribution = rng.dirichlet(np.ones(kinds))
     scale = smoothing_scale(1 / min(sizes), epsilon)
     pvalues = []
     for _ in range(10_000):
-        counts = np.array([rng.multinomial(n, law) for n in sizes])
+        counts = np.array([rng.multinomial(n, distribution) for n in sizes])
         statistics = permuted_statistics(counts, statistic, permutations, rng)
         pvalues.append(smoothed_pvalue(statistics, statistics[0] + rng.laplace(0, scale), scale))
     assert kstest(pvalues, "uniform").pvalue > 1e-3
@@ -227,12 +227,12 @@ def test_no_random_statistics_lose_more_than_the_proof_allows():
 # --- Kim and Schrab's test: the decision is private, its rank p-value is not ----------------------
 
 
-def rank_law(statistics, scale):
+def rank_distribution(statistics, scale):
     """P(rank = r), r = #{i >= 1: M_i >= M_0}, by Gauss-Legendre quadrature between the kinks."""
     nodes, weights = np.polynomial.legendre.leggauss(30)
     values, numbers = np.unique(statistics[1:], return_counts=True)
     kinks = np.unique(statistics)
-    law = np.zeros(len(statistics))
+    distribution = np.zeros(len(statistics))
     edges = np.unique(np.concatenate([kinks + k * scale for k in np.arange(-45, 46, 0.5)]))
     half, middle = np.diff(edges)[:, None] / 2, (edges[1:] + edges[:-1])[:, None] / 2
     m, weight = (middle + half * nodes).ravel(), (half * weights).ravel()
@@ -244,9 +244,9 @@ def rank_law(statistics, scale):
         for _ in range(number):
             behind[1:] = behind[1:] * (1 - tail) + behind[:-1] * tail
             behind[0] *= 1 - tail
-    law = behind @ mass
-    assert law.sum() == pytest.approx(1, abs=1e-9)
-    return law
+    distribution = behind @ mass
+    assert distribution.sum() == pytest.approx(1, abs=1e-9)
+    return distribution
 
 
 def seventeen_statistics(scale, moves=(0.0, 0.0, 0.0)):
@@ -259,18 +259,18 @@ def seventeen_statistics(scale, moves=(0.0, 0.0, 0.0)):
 @pytest.mark.parametrize(("epsilon", "share"), [(0.1, 1.138), (1.0, 1.133)])
 def test_the_rank_pvalue_of_noisy_statistics_loses_more_than_epsilon(epsilon, share):
     scale = ks23.decision(1.0, 0.05).scale(epsilon)
-    law = rank_law(seventeen_statistics(scale), scale)
-    moved = rank_law(seventeen_statistics(scale, (1.0, -1.0, 1.0)), scale)
-    assert np.abs(np.log(moved / law)).max() / epsilon == pytest.approx(share, abs=5e-4)
+    distribution = rank_distribution(seventeen_statistics(scale), scale)
+    moved = rank_distribution(seventeen_statistics(scale, (1.0, -1.0, 1.0)), scale)
+    assert np.abs(np.log(moved / distribution)).max() / epsilon == pytest.approx(share, abs=5e-4)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_decision_of_noisy_statistics_is_private(epsilon):
     scale = ks23.decision(1.0, 0.05).scale(epsilon)
-    law = rank_law(seventeen_statistics(scale), scale)
+    distribution = rank_distribution(seventeen_statistics(scale), scale)
     for moves in itertools.product((-1.0, 0.0, 1.0), repeat=3):
-        moved = rank_law(seventeen_statistics(scale, moves), scale)
-        for one, other in ((law, moved), (law[::-1], moved[::-1])):
+        moved = rank_distribution(seventeen_statistics(scale, moves), scale)
+        for one, other in ((distribution, moved), (distribution[::-1], moved[::-1])):
             loss = np.abs(np.log(np.cumsum(one)[:-1] / np.cumsum(other)[:-1]))
             assert loss.max() <= epsilon
 

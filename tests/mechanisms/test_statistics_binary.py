@@ -9,24 +9,24 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 from privrank.hypotheses.exact import binomial as windowed
-from privrank.hypotheses.exact import binomial_weights as binomial_law
+from privrank.hypotheses.exact import binomial_weights as binomial_distribution
 from privrank.mechanisms.categories import binomial
 from privrank.privacy.noise import DiscreteLaplace
 
 
-def law_of(epsilon):
+def distribution_of(epsilon):
     return DiscreteLaplace(1 / epsilon)
 
 
 @pytest.mark.parametrize(
     ("n", "p"), [(2, 0.5), (30, 0.1), (200, 0.9), (10**5, 1e-4), (2 * 10**5, 0.3)]
 )
-def test_binomial_law(n, p):
-    law = binomial_law(n, p)
+def test_binomial_distribution(n, p):
+    distribution = binomial_distribution(n, p)
     exact = binom.pmf(np.arange(n + 1), n, p)
-    assert law == pytest.approx(exact, abs=1e-12)
-    assert binomial_law(5, 0.0).tolist() == [1, 0, 0, 0, 0, 0]
-    assert binomial_law(5, 1.0).tolist() == [0, 0, 0, 0, 0, 1]
+    assert distribution == pytest.approx(exact, abs=1e-12)
+    assert binomial_distribution(5, 0.0).tolist() == [1, 0, 0, 0, 0, 0]
+    assert binomial_distribution(5, 1.0).tolist() == [0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("alternative", ["larger", "smaller", "two-sided"])
@@ -50,39 +50,41 @@ def test_statistics_are_private_and_their_nulls_exact(alternative, n, p):
     assert pickle.loads(pickle.dumps(statistic)).sensitivity == statistic.sensitivity
 
 
-def rejection(n, p, law, alpha):
+def rejection(n, p, distribution, alpha):
     """P(the most powerful private test rejects | M = m), exactly, for m = 0..n.
 
     At the boundary it draws lots: as the p-value of M + L = r falls linearly from P(M + L >= r) to
     P(M + L > r) in a uniform number.
     """
-    reach = math.ceil(40 * law.scale)
+    reach = math.ceil(40 * distribution.scale)
     released = np.arange(-reach, n + reach + 1)
     null = binomial(n, p, "larger").null(99)
-    full = np.array([null.pvalue(int(r), law) for r in released])
-    least = np.array([null.pvalue(int(r) + 1, law) for r in released])
+    full = np.array([null.pvalue(int(r), distribution) for r in released])
+    least = np.array([null.pvalue(int(r) + 1, distribution) for r in released])
     share = np.clip((alpha - least) / np.maximum(full - least, 1e-300), 0, 1)
-    noise = law.pmf(released[None, :] - np.arange(n + 1)[:, None])
+    noise = distribution.pmf(released[None, :] - np.arange(n + 1)[:, None])
     return noise @ share
 
 
 @pytest.mark.parametrize("alpha", [0.001, 0.05, 0.37])
 @pytest.mark.parametrize(("n", "p", "epsilon"), [(5, 0.3, 1.0), (30, 0.5, 0.1), (20, 0.9, 2.0)])
 def test_pvalue_is_exactly_uniform(n, p, epsilon, alpha):
-    level = binomial_law(n, p) @ rejection(n, p, law_of(epsilon), alpha)
+    level = binomial_distribution(n, p) @ rejection(n, p, distribution_of(epsilon), alpha)
     assert level == pytest.approx(alpha, abs=1e-10)
 
 
 @pytest.mark.parametrize(("n", "p", "epsilon"), [(5, 0.3, 1.0), (30, 0.5, 0.1), (20, 0.9, 2.0)])
 def test_pvalue_without_the_lot_is_larger_by_no_more_than_a_boundary(n, p, epsilon):
-    law, null = law_of(epsilon), binomial(n, p, "larger").null(99)
+    distribution, null = distribution_of(epsilon), binomial(n, p, "larger").null(99)
     for noisy in range(-8, n + 9):
-        boundary = null.pvalue(noisy, law) - null.pvalue(noisy + 1, law)
+        boundary = null.pvalue(noisy, distribution) - null.pvalue(noisy + 1, distribution)
         assert 0 <= boundary <= math.tanh(epsilon / 2)
     reach = math.ceil(40 / epsilon)
     released = np.arange(-reach, n + reach + 1)
-    mass = binomial_law(n, p) @ law.pmf(released[None, :] - np.arange(n + 1)[:, None])
-    pvalues = np.array([null.pvalue(int(r), law) for r in released])
+    mass = binomial_distribution(n, p) @ distribution.pmf(
+        released[None, :] - np.arange(n + 1)[:, None]
+    )
+    pvalues = np.array([null.pvalue(int(r), distribution) for r in released])
     for alpha in (0.01, 0.05, 0.5):
         assert mass[pvalues <= alpha].sum() <= alpha + 1e-12
 
@@ -91,10 +93,10 @@ def test_pvalue_without_the_lot_is_larger_by_no_more_than_a_boundary(n, p, epsil
 @pytest.mark.parametrize(("n", "p", "epsilon"), [(6, 0.4, 1.0), (20, 0.4, 0.3), (15, 0.2, 2.0)])
 def test_no_private_test_is_more_powerful(n, p, epsilon, other):
     alpha, up = 0.05, math.exp(epsilon)
-    ours = rejection(n, p, law_of(epsilon), alpha)
-    power = binomial_law(n, other) @ ours
+    ours = rejection(n, p, distribution_of(epsilon), alpha)
+    power = binomial_distribution(n, other) @ ours
     # the best private test at this one alternative is a linear program in P(reject | M = m)
-    rows, bounds = [binomial_law(n, p)], [alpha]
+    rows, bounds = [binomial_distribution(n, p)], [alpha]
     for a, b in [(m, m + 1) for m in range(n)] + [(m + 1, m) for m in range(n)]:
         row = np.zeros(n + 1)
         row[a], row[b] = 1, -up  # phi(a) <= e^eps phi(b)
@@ -106,32 +108,37 @@ def test_no_private_test_is_more_powerful(n, p, epsilon, other):
         bounds.append(up - 1)
         assert ours[a] <= up * ours[b] + 1e-13
         assert 1 - ours[b] <= up * (1 - ours[a]) + 1e-13
-    best = linprog(-binomial_law(n, other), A_ub=np.array(rows), b_ub=bounds, bounds=(0, 1))
+    best = linprog(
+        -binomial_distribution(n, other), A_ub=np.array(rows), b_ub=bounds, bounds=(0, 1)
+    )
     assert power == pytest.approx(-best.fun, abs=1e-8)
     # continuous Laplace noise with its exact threshold is one of them
     grid = np.linspace(-60 / epsilon, n + 60 / epsilon, 40_001)[:, None] - np.arange(n + 1)
     tail = np.where(
         grid > 0, np.exp(-epsilon * np.abs(grid)) / 2, 1 - np.exp(-epsilon * np.abs(grid)) / 2
     )
-    at = int(np.argmax(tail @ binomial_law(n, p) <= alpha))
-    assert tail[at] @ binomial_law(n, other) <= power + 1e-9
+    at = int(np.argmax(tail @ binomial_distribution(n, p) <= alpha))
+    assert tail[at] @ binomial_distribution(n, other) <= power + 1e-9
 
 
 def test_two_sided_power_is_near_that_of_the_better_side():
-    n, p, law = 200, 0.3, law_of(0.5)
+    n, p, distribution = 200, 0.3, distribution_of(0.5)
     two = binomial(n, p)
-    wide = DiscreteLaplace(law.scale * two.sensitivity)
+    wide = DiscreteLaplace(distribution.scale * two.sensitivity)
     threshold = two.null(99).threshold(0.05, wide)
     values = np.array([two.value(np.array([m, n - m]), ()) for m in range(n + 1)])
     reject = wide.tail(threshold - values)
-    assert binomial_law(n, p) @ reject == pytest.approx(0.05, abs=1e-3)
+    assert binomial_distribution(n, p) @ reject == pytest.approx(0.05, abs=1e-3)
     for other in (0.18, 0.42):
         side = binomial(n, p, "larger" if other > p else "smaller")
-        level = side.null(99).threshold(0.05, law)
-        better = law.tail(
+        level = side.null(99).threshold(0.05, distribution)
+        better = distribution.tail(
             level - np.array([side.value(np.array([m, n - m]), ()) for m in range(n + 1)])
         )
-        power, best = binomial_law(n, other) @ reject, binomial_law(n, other) @ better
+        power, best = (
+            binomial_distribution(n, other) @ reject,
+            binomial_distribution(n, other) @ better,
+        )
         assert 0.85 < power < best
 
 

@@ -1,4 +1,4 @@
-"""Counts by category: laws and sensitivities by enumeration, the omnibus, the interval."""
+"""Counts by category: distributions and sensitivities by enumeration, the omnibus, the interval."""
 
 import math
 import pickle
@@ -63,15 +63,15 @@ def neighbours(counts):
 
 @pytest.mark.parametrize("make", [total_variation, max_count])
 @pytest.mark.parametrize(("n", "k"), [*SMALL, (12, 4), (25, 3), (40, 2), (9, 6)])
-def test_null_is_the_law_over_all_counts(make, n, k):
+def test_null_is_the_distribution_over_all_counts(make, n, k):
     statistic, found = make(n, k), Counter()
     for counts in compositions(n, k):
         found[statistic.value(np.array(counts), ())] += multinomial(counts)
     null = statistic.null(99)
     assert null.draws is None
-    law = dict(zip(null.values.tolist(), null.weights, strict=True))
-    assert law.keys() <= found.keys()
-    assert {v: law.get(v, 0.0) for v in found} == pytest.approx(found, abs=1e-14)
+    distribution = dict(zip(null.values.tolist(), null.weights, strict=True))
+    assert distribution.keys() <= found.keys()
+    assert {v: distribution.get(v, 0.0) for v in found} == pytest.approx(found, abs=1e-14)
 
 
 @pytest.mark.parametrize("make", [total_variation, max_count])
@@ -216,13 +216,14 @@ def test_a_permutation_of_categories_and_their_probabilities_changes_nothing():
 
 def test_omnibus_pvalues_are_valid():
     n, k = 60, 6
-    statistic, law = omnibus_choices(n, k), DiscreteLaplace(1024 / 0.5)
+    statistic, distribution = omnibus_choices(n, k), DiscreteLaplace(1024 / 0.5)
     null = statistic.null(nulltables.FULL)
     rng = public_generator("a test of omnibus p-values")
     rows = rng.multinomial(n, np.full(k, 1 / k), 3000)
-    noise = law.simulate(3000, rng)
+    noise = distribution.simulate(3000, rng)
     p = [
-        null.pvalue(statistic.value(r, ()) + int(w), law) for r, w in zip(rows, noise, strict=True)
+        null.pvalue(statistic.value(r, ()) + int(w), distribution)
+        for r, w in zip(rows, noise, strict=True)
     ]
     for alpha in (0.01, 0.05, 0.2):
         assert np.mean(np.array(p) <= alpha) == pytest.approx(
@@ -243,9 +244,9 @@ def test_statistics_can_be_pickled():
 # The interval
 
 
-def released(rng, n, cells, law):
+def released(rng, n, cells, distribution):
     counts = rng.multinomial(n, cells)
-    return total_variation(n, len(cells)).value(counts, ()) + int(law.simulate((), rng))
+    return total_variation(n, len(cells)).value(counts, ()) + int(distribution.simulate((), rng))
 
 
 def two_level(k, tau, size):
@@ -256,11 +257,13 @@ def two_level(k, tau, size):
 
 @pytest.mark.parametrize(("tau", "size"), [(0.0, 3), (0.2, 3), (0.2, 1), (0.4, 2)])
 def test_interval_covers(tau, size):
-    n, k, law = 300, 6, DiscreteLaplace(6 / 0.5)
+    n, k, distribution = 300, 6, DiscreteLaplace(6 / 0.5)
     rng = public_generator("a test of intervals", size, round(100 * tau))
     ends = np.array(
         [
-            tv_interval(released(rng, n, two_level(k, tau, size), law), n, k, law, 0.05)
+            tv_interval(
+                released(rng, n, two_level(k, tau, size), distribution), n, k, distribution, 0.05
+            )
             for _ in range(25)
         ]
     )
@@ -272,13 +275,13 @@ def test_interval_covers(tau, size):
 
 
 def test_interval_agrees_with_plain_simulation():
-    n, k, noisy, law = 300, 6, 400, DiscreteLaplace(12.0)
-    low, high = tv_interval(noisy, n, k, law, 0.05)
+    n, k, noisy, distribution = 300, 6, 400, DiscreteLaplace(12.0)
+    low, high = tv_interval(noisy, n, k, distribution, 0.05)
     rng = public_generator("a test of interval ends")
 
     def tail(cells, side):
         values = np.maximum(k * rng.multinomial(n, cells, 100_000) - n, 0).sum(axis=1)
-        noisy_values = values + law.simulate(100_000, rng)
+        noisy_values = values + distribution.simulate(100_000, rng)
         return np.mean(noisy_values >= noisy if side > 0 else noisy_values <= noisy)
 
     extreme = np.array([1 / 6 + low, 0, 0, 0, 0, 0])
@@ -290,10 +293,10 @@ def test_interval_agrees_with_plain_simulation():
 
 
 def test_interval_is_deterministic_and_rises():
-    n, k, law = 100, 4, DiscreteLaplace(8.0)
-    ends = [tv_interval(noisy, n, k, law, 0.1) for noisy in range(-60, 420, 40)]
+    n, k, distribution = 100, 4, DiscreteLaplace(8.0)
+    ends = [tv_interval(noisy, n, k, distribution, 0.1) for noisy in range(-60, 420, 40)]
     assert ends == sorted(ends) and [high for _, high in ends] == sorted(high for _, high in ends)
     assert ends[0] == (0.0, 0.0)  # far below anything that can be
     assert all(0 <= low <= high <= 0.75 for low, high in ends)
-    assert tv_interval(100, n, k, law, 0.1) == ends[4]
+    assert tv_interval(100, n, k, distribution, 0.1) == ends[4]
     assert tv_interval(300, n, k, DiscreteLaplace(0.0), 0.1)[0] > 0.6

@@ -1,4 +1,4 @@
-"""Concordance: null laws by enumeration and by convolution, sensitivities over all neighbours."""
+"""Concordance: null distributions by enumeration and by convolution, all neighbours."""
 
 import math
 import pickle
@@ -28,7 +28,7 @@ CASES = [(two_rankings(m), 2, m) for m in (2, 3, 4)] + [
 
 
 @pytest.mark.parametrize(("statistic", "n", "m"), CASES)
-def test_null_is_the_law_over_all_data_sets(statistic, n, m):
+def test_null_is_the_distribution_over_all_data_sets(statistic, n, m):
     found = Counter(statistic.value(ranks, tuple(range(m))) for ranks in data_sets(n, m))
     null = statistic.null(99)
     assert null.draws is None
@@ -69,12 +69,12 @@ def test_a_floor_moves_by_at_most_the_quotient_rounded_up():
 )
 @pytest.mark.parametrize(("origin", "cell"), [(0, 1), (7, 1)])
 def test_sum_of_distances_agrees_with_convolution(m, copies, origin, cell):
-    one, law = kendall.pmf(m, 0.0), np.ones(1)
+    one, distribution = kendall.pmf(m, 0.0), np.ones(1)
     for _ in range(copies):
-        law = np.convolve(law, one)
+        distribution = np.convolve(distribution, one)
     values, weights = kendall.uniform_sum(m, copies, origin, cell)
-    assert weights == pytest.approx(law[values + origin], abs=1e-15)
-    assert law[values + origin].sum() == pytest.approx(1, abs=1e-14)
+    assert weights == pytest.approx(distribution[values + origin], abs=1e-15)
+    assert distribution[values + origin].sum() == pytest.approx(1, abs=1e-14)
 
 
 @pytest.mark.parametrize(("m", "copies", "origin", "cell"), [(300, 1, 0, 3), (250, 4, 61, 7)])
@@ -88,7 +88,7 @@ def test_cells_hold_the_sum_of_their_points(m, copies, origin, cell):
 
 
 @pytest.mark.parametrize("m", [400, 10_000])
-def test_law_agrees_with_the_distribution_function(m):
+def test_distribution_agrees_with_the_distribution_function(m):
     statistic = two_rankings(m)
     null, cell = statistic.null(99), int(statistic.step)
     cumulated = np.cumsum(null.weights)

@@ -39,9 +39,11 @@ CASES = [
 SKEWED = tuple(float(w) for w in np.arange(1, 7) / 21)
 
 
-def released_interval(noisy, n, p, law, alpha):
+def released_interval(noisy, n, p, distribution, alpha):
     found = total_variation(n, p)
-    return interval_from(noisy, n, p, law, alpha, step=found.step, sensitivity=found.sensitivity)
+    return interval_from(
+        noisy, n, p, distribution, alpha, step=found.step, sensitivity=found.sensitivity
+    )
 
 
 def omnibus_rankings(n, p):
@@ -128,7 +130,7 @@ def test_largest_excess_moves_by_one_choice(n, p):
         assert value == pytest.approx(1024 * exact - 0.5, abs=0.5001)
 
 
-def test_nearly_equal_probabilities_have_nearly_the_exact_law_of_uniformity():
+def test_nearly_equal_probabilities_have_nearly_the_exact_distribution_of_uniformity():
     equal, nearly = total_variation(40, uniform(5)), (0.2, 0.2, 0.2, 0.2 - 1e-12, 0.2 + 1e-12)
     null, drawn = equal.null(99), total_variation(40, nearly).null(nulltables.FULL)
     assert null.draws is None and drawn.draws == nulltables.FULL
@@ -150,17 +152,17 @@ def test_null_of_two_categories_is_exact(n, p):
 
 
 @pytest.mark.parametrize("make", [total_variation, largest_excess, omnibus_of])
-def test_drawn_nulls_are_the_law_over_all_counts(make):
+def test_drawn_nulls_are_the_distribution_over_all_counts(make):
     n, p, found = 6, (0.5, 0.3, 0.2, 0.0), Counter()
     statistic = make(n, p)
     for counts in compositions(n, 4):
         found[statistic.value(np.array(counts), ())] += chance(counts, p)
     null = statistic.null(nulltables.FULL)
-    law = dict(zip(null.values.tolist(), null.weights, strict=True))
-    assert law.keys() <= {value for value, mass in found.items() if mass > 0}
+    distribution = dict(zip(null.values.tolist(), null.weights, strict=True))
+    assert distribution.keys() <= {value for value, mass in found.items() if mass > 0}
     values = np.array(sorted(found))
     exact = np.cumsum([found[v] for v in values])
-    drawn = np.cumsum([law.get(v, 0.0) for v in values])
+    drawn = np.cumsum([distribution.get(v, 0.0) for v in values])
     assert np.abs(exact - drawn).max() < 2.2 / math.sqrt(nulltables.FULL)
 
 
@@ -168,7 +170,7 @@ def test_the_public_sequence_is_named_by_the_probabilities():
     p = (0.5, 0.3, 0.2)
     first, again = (total_variation(50, p).null(640) for _ in range(2))
     assert np.array_equal(first.values, again.values)
-    # another p of as many categories has draws, and a law, of its own
+    # another p of as many categories has draws, and a distribution, of its own
     other = (0.98, 0.01, 0.01)
     null = total_variation(50, other).null(640)
     rows = public_generator("a test of fingerprints").multinomial(50, other, 2000)
@@ -184,12 +186,12 @@ def test_the_public_sequence_is_named_by_the_probabilities():
 def test_pvalues_keep_their_level(make):
     n, p = 80, SKEWED
     statistic = make(n, p)
-    law = DiscreteLaplace(statistic.sensitivity / 0.5)
+    distribution = DiscreteLaplace(statistic.sensitivity / 0.5)
     null = statistic.null(nulltables.FULL)
     rng = public_generator("a test of p-values under given probabilities", 1)
     values = [statistic.value(row, ()) for row in rng.multinomial(n, np.array(p), 3000)]
     for alpha in (0.01, 0.05, 0.2):
-        level = law.tail(null.threshold(alpha, law) - np.array(values)).mean()
+        level = distribution.tail(null.threshold(alpha, distribution) - np.array(values)).mean()
         assert level == pytest.approx(alpha, abs=4 * math.sqrt(alpha / 3000) + 0.004)
 
 
@@ -291,12 +293,12 @@ def test_power_is_that_of_the_total_variation_distance():
     n, k, epsilon = 100, 6, 0.5
     p = tuple((np.full(k, 1 / k) + np.array([1, -1, 0, 0, 0, 0]) * 1e-4).tolist())
     statistic = total_variation(n, p)
-    law = DiscreteLaplace(statistic.sensitivity / epsilon)
-    threshold = statistic.null(nulltables.FULL).threshold(0.05, law)
+    distribution = DiscreteLaplace(statistic.sensitivity / epsilon)
+    threshold = statistic.null(nulltables.FULL).threshold(0.05, distribution)
     cells = np.full(k, 1 / k) + 0.4 / k * np.array([1, -1, 1, -1, 1, -1])
     rows = public_generator("a test of power").multinomial(n, cells, 2000)
     values = np.array([statistic.value(row, ()) for row in rows])
-    assert law.tail(threshold - values).mean() == pytest.approx(0.81, abs=0.035)
+    assert distribution.tail(threshold - values).mean() == pytest.approx(0.81, abs=0.035)
 
 
 # The interval
@@ -306,39 +308,40 @@ def test_power_is_that_of_the_total_variation_distance():
 def test_interval_covers(cells):
     n, truth = 300, np.array(cells) / 21
     tau = np.abs(truth - np.array(SKEWED)).sum() / 2
-    statistic, law = total_variation(n, SKEWED), DiscreteLaplace(1024 / 0.5)
+    statistic, distribution = total_variation(n, SKEWED), DiscreteLaplace(1024 / 0.5)
     rng = public_generator("a test of intervals from given probabilities", *cells)
     hits = 0
     for row in rng.multinomial(n, truth, 60):
-        noisy = statistic.value(row, ()) + int(law.simulate((), rng))
-        low, high = released_interval(noisy, n, SKEWED, law, 0.05)
+        noisy = statistic.value(row, ()) + int(distribution.simulate((), rng))
+        low, high = released_interval(noisy, n, SKEWED, distribution, 0.05)
         hits += low <= tau <= high
         assert high - low < 0.33
     assert hits >= 59
 
 
 def test_interval_deviation_is_a_bound_and_sharper_than_two():
-    n, law, alpha = 300, DiscreteLaplace(1024 / 0.5), 0.05
+    n, distribution, alpha = 300, DiscreteLaplace(1024 / 0.5), 0.05
     statistic = total_variation(n, SKEWED)
     noisy = 120_000
-    low, high = released_interval(noisy, n, SKEWED, law, alpha)
+    low, high = released_interval(noisy, n, SKEWED, distribution, alpha)
     deviation = high / statistic.step - noisy - 1
     assert noisy - low / statistic.step == pytest.approx(
         deviation + math.sqrt(5 / n) / 2 / statistic.step, abs=1
     )
     b = alpha / 4
-    apart = 1024 * math.sqrt(n * math.log(1 / b) / 2) + law.scale * math.log(1 / (2 * b))
+    apart = 1024 * math.sqrt(n * math.log(1 / b) / 2) + distribution.scale * math.log(1 / (2 * b))
     assert deviation < 0.85 * apart
     # the deviation of an extreme sub-Gaussian variable plus the noise is within it
     rng = public_generator("a test of deviations")
-    values = rng.normal(0, 1024 * math.sqrt(n) / 2, 100_000) + law.simulate(100_000, rng)
+    values = rng.normal(0, 1024 * math.sqrt(n) / 2, 100_000) + distribution.simulate(100_000, rng)
     assert np.mean(values >= deviation) < alpha / 2
 
 
 def test_interval_ends_stay_within_what_can_be():
-    law = DiscreteLaplace(2048.0)
+    distribution = DiscreteLaplace(2048.0)
     ends = [
-        released_interval(noisy, 100, (0.5, 0.3, 0.2), law, 0.1) for noisy in (-(10**6), 0, 10**6)
+        released_interval(noisy, 100, (0.5, 0.3, 0.2), distribution, 0.1)
+        for noisy in (-(10**6), 0, 10**6)
     ]
     assert ends[0] == (0.0, 0.0) and ends[2] == (0.8, 0.8)
     assert ends[1][0] == 0.0 < ends[1][1] < 0.8
@@ -361,8 +364,8 @@ def test_paninski(n, k):
         assert value == n - counts.count(1)
         found[value] += chance(counts, [1 / k] * k)
     null = statistic.null(nulltables.FULL)
-    law = dict(zip(null.values.tolist(), null.weights, strict=True))
-    assert {v: law.get(v, 0.0) for v in found} == pytest.approx(found, abs=0.025)
+    distribution = dict(zip(null.values.tolist(), null.weights, strict=True))
+    assert {v: distribution.get(v, 0.0) for v in found} == pytest.approx(found, abs=0.025)
 
 
 @pytest.mark.parametrize("p", [(0.5, 0.25, 0.25), (0.75, 0.25), (1.0, 0.0), (0.125, 0.875)])
@@ -383,12 +386,12 @@ def test_reduction_maps_the_null_to_uniformity(p):
             for d in (np.arange(spread) + 0.5) / spread
         ]
     )
-    law = np.zeros(6 * k)
+    distribution = np.zeros(6 * k)
     for cell, q in enumerate(p):
         counts = np.zeros(k, dtype=np.int64)
         counts[cell] = len(grid)
-        law += q * reduce_to_uniform(counts, p, grid) / len(grid)
-    assert law == pytest.approx(np.full(6 * k, 1 / (6 * k)), abs=1e-14)
+        distribution += q * reduce_to_uniform(counts, p, grid) / len(grid)
+    assert distribution == pytest.approx(np.full(6 * k, 1 / (6 * k)), abs=1e-14)
 
 
 def test_reduction_moves_one_choice_at_a_time_and_shrinks_distances():

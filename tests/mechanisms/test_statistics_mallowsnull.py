@@ -181,13 +181,13 @@ def test_pvalues_keep_their_level_at_any_centre(make):
     n, m = 20, 6
     model = Mallows(m, 0.5, centred(m, 6))
     statistic = make(n, model)
-    law = DiscreteLaplace(statistic.sensitivity / 1.0)
+    distribution = DiscreteLaplace(statistic.sensitivity / 1.0)
     null = statistic.null(FULL)
     assert null.draws == FULL
     rng = public_generator("a test of p-values under a Mallows model")
     values = np.array([statistic.value(model.rvs(n, rng), ()) for _ in range(3000)])
     for alpha in (0.01, 0.05, 0.2):
-        level = law.tail(null.threshold(alpha, law) - values).mean()
+        level = distribution.tail(null.threshold(alpha, distribution) - values).mean()
         assert level == pytest.approx(alpha, abs=4 * math.sqrt(alpha / 3000) + 0.004)
 
 
@@ -273,7 +273,7 @@ def test_power(m, phi, n, other, epsilon, expected):
         (clipped_kernel, clipped_distance, omnibus_mallows), expected, strict=True
     ):
         statistic = make(n, model, epsilon) if make is omnibus_mallows else make(n, model)
-        law = DiscreteLaplace(statistic.sensitivity / epsilon)
-        threshold = statistic.null(1_984).threshold(0.05, law)
+        distribution = DiscreteLaplace(statistic.sensitivity / epsilon)
+        threshold = statistic.null(1_984).threshold(0.05, distribution)
         values = np.array([statistic.value(ranks, ()) for ranks in data])
-        assert law.tail(threshold - values).mean() == pytest.approx(power, abs=0.065)
+        assert distribution.tail(threshold - values).mean() == pytest.approx(power, abs=0.065)

@@ -1,4 +1,4 @@
-"""Random pairs of items: null laws and sensitivities by enumeration, one-bit tests exactly."""
+"""Random pairs of items: distributions and sensitivities enumerated, one-bit tests exactly."""
 
 import math
 import pickle
@@ -45,7 +45,7 @@ def loss(p, q):
 
 @pytest.mark.parametrize("make", [pair_squares, pair_norm])
 @pytest.mark.parametrize(("n", "m"), SMALL)
-def test_null_is_the_law_over_all_data_sets(make, n, m):
+def test_null_is_the_distribution_over_all_data_sets(make, n, m):
     statistic, order = make(n, m), tuple(reversed(range(m)))
     found = Counter(statistic.value(ranks, order) for ranks in data_sets(n, m))
     null = statistic.null(99)
@@ -86,15 +86,15 @@ def test_null_agrees_with_plain_convolution(n, m):
     d = m // 2
     one = np.zeros(n * n + 1)
     np.add.at(one, (2 * np.arange(n + 1) - n) ** 2, binom.pmf(np.arange(n + 1), n, 0.5))
-    law = np.ones(1)
+    distribution = np.ones(1)
     for _ in range(d):
-        law = np.convolve(law, one)
+        distribution = np.convolve(distribution, one)
     statistic = pair_squares(n, m)
     null = statistic.null(99)
     squares = null.values * int(statistic.step) + d * (n % 2)
-    assert null.weights == pytest.approx(law[squares], abs=1e-14)
+    assert null.weights == pytest.approx(distribution[squares], abs=1e-14)
     assert null.weights.sum() == pytest.approx(1, abs=1e-14)
-    assert law[squares].sum() == pytest.approx(1, abs=1e-12)
+    assert distribution[squares].sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 1000), (1000, 3), (1000, 10), (999, 100), (1000, 1000)])

@@ -34,15 +34,15 @@ def tables_of(pairs, kinds):
 @pytest.mark.parametrize("seed", [1, None])
 def test_swaps_are_independent_and_fair(seed):
     pairs = [(0, 1), (2, 1), (0, 0), (1, 0)]
-    law = Counter(table.tobytes() for table in tables_of(pairs, 3))
+    distribution = Counter(table.tobytes() for table in tables_of(pairs, 3))
     rng = None if seed is None else np.random.default_rng(seed)
     drawn = swapped(np.array(pairs).T, 3, 4000, rng)
     assert (drawn.sum(axis=2) == 4).all()
     np.testing.assert_array_equal(drawn.sum(axis=1), np.tile([4, 3, 1], (4000, 1)))
     seen = Counter(table.tobytes() for table in drawn)
-    assert seen.keys() <= law.keys()
-    expected = np.array(list(law.values())) * 4000 / law.total()
-    assert chisquare([seen[table] for table in law], expected).pvalue > 1e-6
+    assert seen.keys() <= distribution.keys()
+    expected = np.array(list(distribution.values())) * 4000 / distribution.total()
+    assert chisquare([seen[table] for table in distribution], expected).pvalue > 1e-6
 
 
 def sample(kind, k, n, paired=True):

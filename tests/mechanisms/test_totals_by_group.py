@@ -12,7 +12,7 @@ from privrank.plans.closeness import plan_details
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import RankingReach
+from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import DETAILS
 from privrank.release.survey import Sample
 
@@ -43,17 +43,17 @@ CASES += [
 
 def loss(part, changes):
     """The largest privacy loss of the planned noise over all changes of the totals."""
-    law = part.noise
-    if isinstance(law, PermutohedronNoise):
+    distribution = part.noise
+    if isinstance(distribution, PermutohedronNoise):
         # in k K if the sum over any set A of items is at most k |A| (m - |A|), and over all is 0
         assert not changes.sum(axis=1).any()
         size = np.arange(1, changes.shape[1])
         largest = np.cumsum(-np.sort(-changes, axis=1), axis=1)[:, :-1]
         worst = (largest / (size * size[::-1])).max()
-        return worst * law.fineness * law.rate
-    if isinstance(law, ZeroSumLaplace):
+        return worst * distribution.fineness * distribution.rate
+    if isinstance(distribution, ZeroSumLaplace):
         assert not changes.sum(axis=1).any()
-    return np.abs(changes).sum(axis=1).max() / law.scale
+    return np.abs(changes).sum(axis=1).max() / distribution.scale
 
 
 @pytest.mark.parametrize(("kind", "k", "items"), CASES)
@@ -75,8 +75,8 @@ def test_the_noise_is_private_for_all_neighbours(kind, k, items, epsilon):
 def test_totals_of_some_items_are_tight(m):
     for size in range(1, m + 1):
         changes = moves("rankings", m, list(range(size)))
-        assert RankingReach(m).some_borda_l1(size) == np.abs(changes).sum(axis=1).max()
-    assert RankingReach(m).some_borda_l1(m) == m * m // 2
+        assert RankingSensitivity(m).some_borda_l1(size) == np.abs(changes).sum(axis=1).max()
+    assert RankingSensitivity(m).some_borda_l1(m) == m * m // 2
 
 
 def test_half_the_noise_is_found(monkeypatch):
@@ -86,15 +86,23 @@ def test_half_the_noise_is_found(monkeypatch):
 
 
 def test_which_noise_is_taken():
-    def law(kind, k, items, epsilon=1.0):
+    def distribution(kind, k, items, epsilon=1.0):
         return type(plan_details(sample(kind, k), epsilon, items)["details 0"].noise)
 
-    assert law("choices", 2, [0, 1]) is law("choices", 100, range(100)) is ZeroSumLaplace
-    assert law("choices", 500, range(500)) is law("choices", 5, [1, 2]) is DiscreteLaplace
-    assert law("rankings", 6, range(6)) is PermutohedronNoise
-    assert law("rankings", 6, [2]) is DiscreteLaplace
-    assert law("rankings", 6, [0, 1, 2, 3, 4]) is PermutohedronNoise
-    assert law("rankings", 6, range(6), np.inf) is DiscreteLaplace
+    assert (
+        distribution("choices", 2, [0, 1])
+        is distribution("choices", 100, range(100))
+        is ZeroSumLaplace
+    )
+    assert (
+        distribution("choices", 500, range(500))
+        is distribution("choices", 5, [1, 2])
+        is DiscreteLaplace
+    )
+    assert distribution("rankings", 6, range(6)) is PermutohedronNoise
+    assert distribution("rankings", 6, [2]) is DiscreteLaplace
+    assert distribution("rankings", 6, [0, 1, 2, 3, 4]) is PermutohedronNoise
+    assert distribution("rankings", 6, range(6), np.inf) is DiscreteLaplace
 
 
 ITEMS = ["a", "b", "c"]

@@ -37,7 +37,7 @@ def test_every_release_is_considered_and_the_least_error_predicted_is_taken():
     facts = design()
     plans = plan.plan_choices(facts, 1.0, delta=1e-6)
     assert {(each.mechanism, each.noise) for each in plans} == {
-        *(("net wins", law) for law in LAWS),
+        *(("net wins", distribution) for distribution in LAWS),
         ("win matrix", "laplace"),
         ("win matrix", "gaussian"),
         ("objective perturbation", "laplace"),
@@ -87,9 +87,9 @@ def test_rows_take_the_win_matrix_while_its_cells_are_few():
 
 def test_what_the_caller_asks_for_is_all_that_is_left():
     facts = design()
-    for law in LAWS:
-        plans = plan.plan_choices(facts, 1.0, "counts", noise=law, delta=1e-6)
-        assert {each.noise for each in plans} == {law}
+    for distribution in LAWS:
+        plans = plan.plan_choices(facts, 1.0, "counts", noise=distribution, delta=1e-6)
+        assert {each.noise for each in plans} == {distribution}
     (only,) = plan.plan_choices(facts, 1.0, "objective")
     assert only.mechanism == "objective perturbation"
     public = design(kind="public", pairs=replace(PairCounts.equal(6, 300.0), origin="observed"))

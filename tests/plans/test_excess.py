@@ -20,9 +20,9 @@ def public(m, n):
 
 
 def kind_of(plan):
-    laws = {CubeNoise: "cube", PermutohedronNoise: "K-norm", DiscreteGaussian: "Gaussian"}
+    distributions = {CubeNoise: "cube", PermutohedronNoise: "K-norm", DiscreteGaussian: "Gaussian"}
     name = "pairs" if PAIRS in plan.parts else TOTALS
-    return f"{laws[type(plan.parts[name].noise)]} {name.removeprefix('Borda ')}"
+    return f"{distributions[type(plan.parts[name].noise)]} {name.removeprefix('Borda ')}"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_order_of_gaussian_totals_is_that_of_mean_ranks():
     fit = pr.PrivateRankAggregation(ranks).fit(5.0, 1e-6, method="borda")
     assert fit.release.source == "secure"
     part = fit.release.parts["Borda totals"]
-    assert isinstance(part.law, DiscreteGaussian) and part.step < 0.01
+    assert isinstance(part.distribution, DiscreteGaussian) and part.step < 0.01
     mean = fit.borda()["mean_rank"]
     off = mean - ranks.mean(axis=0)[fit.places]
     assert np.abs(off).max() < 5 * math.sqrt(part.noise_variance) / 4000 < 0.25

@@ -109,8 +109,8 @@ def test_refused_fit_reads_and_draws_nothing(monkeypatch, name, respondent):
     fitted._encoded = Tripwire(fitted._encoded.design)
     monkeypatch.setattr(calibration.DiscreteLaplace, "draw", forbid)
     monkeypatch.setattr("privrank.mechanisms.objective.draw_cells", forbid)
-    for law in (ZeroSumLaplace, PermutohedronNoise):
-        monkeypatch.setattr(law, "draw", forbid)
+    for distribution in (ZeroSumLaplace, PermutohedronNoise):
+        monkeypatch.setattr(distribution, "draw", forbid)
     monkeypatch.setattr(mechanisms, "draw_permutation", forbid)
     rng = np.random.default_rng(0)
     state = rng.bit_generator.state
@@ -212,7 +212,7 @@ def test_threads_share_one_ledger():
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.01, 0.3])
 def test_pure_epsilon_gives_the_approximate_guarantee(epsilon, delta):
-    # an event and its complement make every pair of laws a pair of two-point laws
+    # an event and its complement make every pair of distributions a pair of two-point distributions
     ratio = math.exp(pure_epsilon(epsilon, delta))
     q = np.concatenate((np.linspace(0, 1, 2001), [1 / (1 + ratio), ratio / (1 + ratio)]))
     p = np.minimum(ratio * q, 1 - (1 - q) / ratio)

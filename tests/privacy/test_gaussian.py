@@ -17,16 +17,16 @@ from privrank.privacy.gaussian import (
     zcdp_epsilon,
 )
 from privrank.privacy.netnoise import net_noise
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
 @pytest.mark.parametrize("scale", [0.7, 2.0, 5.0])
 def test_delta_is_the_integral_of_what_exceeds(epsilon, scale):
-    law = norm(scale=scale)
+    distribution = norm(scale=scale)
     start = epsilon * scale**2 - 0.5
     exact = quad(
-        lambda x: law.pdf(x) - math.exp(epsilon) * law.pdf(x + 1),
+        lambda x: distribution.pdf(x) - math.exp(epsilon) * distribution.pdf(x + 1),
         start,
         start + 30 * scale,
         epsabs=1e-14,
@@ -123,11 +123,11 @@ def test_bound_and_sum_agree_where_they_meet():
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
 def test_scales_hold_against_the_maps_of_opendp(items, rows, epsilon, delta):
     dp.enable_features("contrib")
-    reach = Reach(items, rows, True, "replace")
+    reach = UnitSensitivity(items, rows, True, "replace")
     noise = net_noise(reach, "gaussian", epsilon, delta)
     moved = noise.fineness * reach.net_l2
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    theirs = dp.m.make_gaussian(*space, scale=noise.law.scale)
+    theirs = dp.m.make_gaussian(*space, scale=noise.distribution.scale)
     assert theirs.map(moved) == pytest.approx(noise.rho, rel=1e-12)
     # their epsilon at delta is that of concentrated privacy, a bound: above ours, as near as it is
     bound = dp.c.make_zCDP_to_approxDP(theirs).map(moved).epsilon(delta)

@@ -1,4 +1,4 @@
-"""Cube and permutohedron noise: bodies by enumeration, privacy by exact ratios, draws by law."""
+"""Cube and permutohedron noise: bodies enumerated, exact ratios, draws."""
 
 import itertools
 import math
@@ -24,21 +24,21 @@ def source(kind, seed=0):
     return np.random.default_rng(seed) if kind == "seeded" else None
 
 
-def radius_law(radius, reach):
+def radius_distribution(radius, reach):
     """P(R = k) for k = 0..reach - 1, from the whole-number weights and the geometric tail."""
-    law = np.zeros(reach)
+    distribution = np.zeros(reach)
     end = radius.low + len(radius.weights)
-    law[radius.low : end] = radius.weights[: max(reach - radius.low, 0)]
+    distribution[radius.low : end] = radius.weights[: max(reach - radius.low, 0)]
     q = math.exp(-1 / radius.scale)
-    law[end:] = radius.tail * (1 - q) * q ** np.arange(reach - end)
-    return law / (float(radius.weights.sum()) + radius.tail)
+    distribution[end:] = radius.tail * (1 - q) * q ** np.arange(reach - end)
+    return distribution / (float(radius.weights.sum()) + radius.tail)
 
 
-def fits(seen, law, level):
+def fits(seen, distribution, level):
     total = seen.sum()
-    common = law * total >= 8
+    common = distribution * total >= 8
     seen = np.append(seen[common], seen[~common].sum())
-    means = np.append(law[common], 1 - law[common].sum()) * total
+    means = np.append(distribution[common], 1 - distribution[common].sum()) * total
     if means[-1] < 8:
         assert seen[-1] <= 50
         seen, means = seen[:-1], means[:-1] * seen[:-1].sum() / means[:-1].sum()
@@ -85,7 +85,7 @@ def test_cube_loss_is_epsilon_exactly(sensitivity, epsilon):
         noise = CubeNoise.calibrate(dimension, sensitivity, epsilon)
         end = noise.radius.low + len(noise.radius.weights)
         reach = end + 20 + math.ceil(80 * noise.radius.scale)  # all but e^-80 of the tail
-        share = radius_law(noise.radius, reach) / (2.0 * np.arange(reach) + 1) ** dimension
+        share = radius_distribution(noise.radius, reach) / (2.0 * np.arange(reach) + 1) ** dimension
         # P(x) as a function of the maximum norm; |x + d| differs from |x| by at most s
         log = np.log(np.cumsum(share[::-1])[::-1][: end + 10])
         losses = log[:-sensitivity] - log[sensitivity:]
@@ -101,9 +101,9 @@ def test_cube_draws_have_probability_exp_of_the_norm(kind, rate):
     norm = np.abs(draws).max(axis=1)
     width = math.ceil(60 / rate)
     k = np.arange(width)
-    law = np.maximum(8 * k, 1) * np.exp(-rate * k)
+    distribution = np.maximum(8 * k, 1) * np.exp(-rate * k)
     seen = np.bincount(np.minimum(norm, width - 1), minlength=width)
-    assert fits(seen, law / law.sum(), FALSE_ALARM[kind])
+    assert fits(seen, distribution / distribution.sum(), FALSE_ALARM[kind])
     # uniform among the points of one norm
     ring = draws[norm == (3 if rate < 1 else 1)]
     points = np.unique(ring, axis=0, return_counts=True)[1]
@@ -113,14 +113,14 @@ def test_cube_draws_have_probability_exp_of_the_norm(kind, rate):
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
 @pytest.mark.parametrize("scale", [0.002, 0.5, 3.0])
 def test_radii_of_the_tail_are_geometric(kind, scale):
-    # nearly all of the weight in the tail, which a real law reaches too seldom
+    # nearly all of the weight in the tail, which a real distribution reaches too seldom
     radius = Radius(5, np.array([1, 1]), 2**60, scale)
     rng, size = source(kind, 6), 2000
     steps = np.array([radius.draw(rng) for _ in range(size)]) - 7
     assert steps.min() >= 0
     q = math.exp(-1 / scale)
-    law = (1 - q) * q ** np.arange(200)
-    assert fits(np.bincount(np.minimum(steps, 199), minlength=200), law, FALSE_ALARM[kind])
+    distribution = (1 - q) * q ** np.arange(200)
+    assert fits(np.bincount(np.minimum(steps, 199), minlength=200), distribution, FALSE_ALARM[kind])
 
 
 def test_cube_variance():
@@ -128,8 +128,8 @@ def test_cube_variance():
         noise = CubeNoise(dimension, rate)
         k = np.arange(int(80 * (dimension + 1) / rate))
         log = dimension * np.log(2.0 * k + 1) - rate * k
-        law = np.exp(log - log.max())
-        exact = float((law * k * (k + 1)).sum() / law.sum() / 3)
+        distribution = np.exp(log - log.max())
+        exact = float((distribution * k * (k + 1)).sum() / distribution.sum() / 3)
         assert noise.variance == pytest.approx(exact, rel=2e-3)
     # continuous limit, and the advantage over independent Laplace noise
     wide = CubeNoise(45, 1e-3).variance * 1e-6
@@ -197,7 +197,7 @@ def test_permutohedron_loss_is_epsilon_exactly(epsilon):
     reach = noise.radius.low + len(noise.radius.weights) + 200
     k = np.arange(reach)
     share = np.zeros(reach)
-    share[1:] = radius_law(noise.radius, reach)[1:] / (3 * (2.0 * k[1:]) ** 2)
+    share[1:] = radius_distribution(noise.radius, reach)[1:] / (3 * (2.0 * k[1:]) ** 2)
     mass = np.cumsum(share[::-1])[::-1]
 
     def probability(x):
@@ -214,26 +214,30 @@ def test_permutohedron_loss_is_epsilon_exactly(epsilon):
 
 
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
-def test_permutohedron_draws_follow_their_law(kind):
+def test_permutohedron_draws_follow_their_distribution(kind):
     noise, rng = PermutohedronNoise(3, 0.5, 1), source(kind, 1)
     draws = np.array([noise.draw(np.zeros(3), rng) for _ in range(5000)])
     assert (draws.sum(axis=1) == 0).all()
     reach = 120
     share = np.zeros(reach)
-    share[1:] = radius_law(noise.radius, reach)[1:] / (3 * (2.0 * np.arange(1, reach)) ** 2)
+    share[1:] = radius_distribution(noise.radius, reach)[1:] / (
+        3 * (2.0 * np.arange(1, reach)) ** 2
+    )
     mass = np.cumsum(share[::-1])[::-1]
     box = itertools.product(range(-12, 13), repeat=2)
     points = [(a, b, -a - b) for a, b in box]
-    law = np.array([0.5 * (mass[needed(x)] + mass[needed([-v for v in x])]) for x in points])
+    distribution = np.array(
+        [0.5 * (mass[needed(x)] + mass[needed([-v for v in x])]) for x in points]
+    )
     place = {x: i for i, x in enumerate(points)}
     seen = np.zeros(len(points) + 1)
     for x in map(tuple, draws.tolist()):
         seen[place.get(x, len(points))] += 1
-    assert fits(seen, np.append(law, 1 - law.sum()), FALSE_ALARM[kind])
+    assert fits(seen, np.append(distribution, 1 - distribution.sum()), FALSE_ALARM[kind])
 
 
 def test_fine_permutohedron_noise_is_gamma_times_uniform():
-    # second moments against a rejection sample of the continuous law
+    # second moments against a rejection sample of the continuous distribution
     rng = np.random.default_rng(2)
     noise = PermutohedronNoise(4, 1 / 64, 64)
     draws = np.array([noise.draw(np.zeros(4), rng) for _ in range(4000)]) / 64
@@ -273,7 +277,9 @@ def test_permutohedron_noise_on_a_lattice_of_its_own(steps):
         noise = PermutohedronNoise.calibrate(5, epsilon, steps)
         assert 0.99 * epsilon < steps * noise.fineness * (noise.rate + SLACK) <= epsilon
         plain = PermutohedronNoise.calibrate(5, epsilon)
-        sizes = [law.variance / law.fineness**2 for law in (noise, plain)]
+        sizes = [
+            distribution.variance / distribution.fineness**2 for distribution in (noise, plain)
+        ]
         assert sizes[0] / steps**2 == pytest.approx(sizes[1], rel=0.05)
 
 

@@ -1,7 +1,7 @@
 """Units that move between groups: what they spend under every noise that a model may ask for.
 
 Where groups have nets of their own, a unit that changes its group takes its net u out of one vector
-and puts a net v into another. The loss of each law is computed here from its own weights.
+and puts a net v into another. The loss of each distribution is computed here from its own weights.
 """
 
 import itertools
@@ -20,12 +20,12 @@ from privrank.privacy import netnoise
 from privrank.privacy.gaussian import integer_delta
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import MOST_ITEMS, NetNoise, NoiseName, net_noise
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 
 DELTA = 1e-6
 EPSILONS = (0.02, 0.054, 0.06, 0.1, 0.18, 0.25, 0.4, 0.63, 1.0, 1.7, 3.0, 5.0)
 GRID = [
-    Reach(m, rows, distinct, "replace")
+    UnitSensitivity(m, rows, distinct, "replace")
     for m in (2, 3, 4, 5, 6, 9)
     for rows in (1, 2, 3, 6, 7, 15, 36)
     for distinct in (True, False)
@@ -71,22 +71,22 @@ def gauge(net):
     return max(Fraction(int(s), k * (len(net) - k)) for k, s in zip(sizes, top, strict=True))
 
 
-def step_loss(law):
+def step_loss(distribution):
     """The largest loss of one step: log v_k / v_(k+1), v_k = P(R = k) / (2 k)^(m - 1)."""
-    radius = law.radius
+    radius = distribution.radius
     k = radius.low + np.arange(len(radius.weights), dtype=np.float64)
-    inside = np.log(radius.weights) - (law.items - 1) * np.log(k)
+    inside = np.log(radius.weights) - (distribution.items - 1) * np.log(k)
     # the weight next to the table, then a geometric tail
     first = math.log(radius.tail) + math.log(-math.expm1(-1 / radius.scale))
-    ends = np.append(inside, first - (law.items - 1) * math.log(k[-1] + 1))
-    tail = 1 / radius.scale + (law.items - 1) * math.log1p(1 / (k[-1] + 1))
+    ends = np.append(inside, first - (distribution.items - 1) * math.log(k[-1] + 1))
+    tail = 1 / radius.scale + (distribution.items - 1) * math.log1p(1 / (k[-1] + 1))
     return max(float(-np.diff(ends).min()), tail)
 
 
 def steps_of(noise, nets):
-    """How many steps each net takes under a pure law, on its lattice and rounded up."""
+    """How many steps each net takes under a pure distribution, on its lattice and rounded up."""
     moved = noise.fineness * nets
-    if isinstance(noise.law, PermutohedronNoise):
+    if isinstance(noise.distribution, PermutohedronNoise):
         return np.array([math.ceil(noise.fineness * gauge(net)) for net in nets])
     return np.abs(moved).sum(axis=1)
 
@@ -94,9 +94,9 @@ def steps_of(noise, nets):
 def loss_of_a_move(noise, nets):
     """Largest loss of taking one net out of one group and putting another into a second group."""
     each = steps_of(noise, nets).max()
-    if isinstance(noise.law, PermutohedronNoise):
-        return 2 * each * step_loss(noise.law)
-    return 2 * each / noise.law.scale
+    if isinstance(noise.distribution, PermutohedronNoise):
+        return 2 * each * step_loss(noise.distribution)
+    return 2 * each / noise.distribution.scale
 
 
 def check_moves(epsilons=EPSILONS, grid=GRID):
@@ -112,7 +112,7 @@ def check_moves(epsilons=EPSILONS, grid=GRID):
             if name == "gaussian":
                 # (u, v) is one vector on the coordinates of both groups
                 both = integer_delta(
-                    noise.law.scale, epsilon, math.sqrt(2) * longest, 2 * reach.items,
+                    noise.distribution.scale, epsilon, math.sqrt(2) * longest, 2 * reach.items,
                     noise.fineness,
                 )  # fmt: skip
                 assert both <= DELTA, where
@@ -130,7 +130,7 @@ def test_units_that_change_their_group_spend_at_most_epsilon():
     [(3, 1, True, 0.054), (3, 3, False, 0.18), (9, 6, True, 0.18), (9, 7, True, 0.4)],
 )
 def test_moves_that_once_spent_more(items, rows, distinct, epsilon):
-    reach = Reach(items, rows, distinct, "replace")
+    reach = UnitSensitivity(items, rows, distinct, "replace")
     noise = net_noise(reach, "permutohedron", epsilon)
     spent = loss_of_a_move(noise, extreme_nets(reach))
     assert 0.99 * epsilon <= spent <= epsilon
@@ -138,12 +138,12 @@ def test_moves_that_once_spent_more(items, rows, distinct, epsilon):
 
 def test_step_loss_is_that_of_the_probabilities():
     # P(x) is the sum of v_k over k >= the radius of x: the ratio of two such sums, term by term
-    law = PermutohedronNoise.calibrate(3, 0.5)
-    radii, mass = radii_up_to(law.radius, law.radius.low + 5000.0)
+    distribution = PermutohedronNoise.calibrate(3, 0.5)
+    radii, mass = radii_up_to(distribution.radius, distribution.radius.low + 5000.0)
     log_v = np.log(mass) - 2 * np.log(radii)
     tails = np.array([logsumexp(log_v[k:]) for k in range(0, 3000, 50)])
     after = np.array([logsumexp(log_v[k + 1 :]) for k in range(0, 3000, 50)])
-    assert (tails - after).max() <= step_loss(law) <= 0.5 / law.fineness
+    assert (tails - after).max() <= step_loss(distribution) <= 0.5 / distribution.fineness
 
 
 def whole_bound(patch):
@@ -154,8 +154,8 @@ def whole_bound(patch):
             return honest(reach, name, epsilon, delta)
         body = PermutohedronNoise.calibrate(reach.items, epsilon, reach.net_permutohedra)
         steps = int(body.fineness * reach.net_permutohedra)
-        law = PermutohedronNoise(reach.items, body.rate, 1)
-        return NetNoise(name, law, body.fineness, steps)
+        distribution = PermutohedronNoise(reach.items, body.rate, 1)
+        return NetNoise(name, distribution, body.fineness, steps)
 
     honest = netnoise._calibrated
     patch.setattr(netnoise, "_calibrated", calibrated)
@@ -164,7 +164,7 @@ def whole_bound(patch):
 def test_an_odd_sensitivity_is_refused_beside_the_calibration(monkeypatch):
     whole_bound(monkeypatch)
     with pytest.raises(AssertionError, match="not whole"):
-        net_noise(Reach(3, 1, True, "replace"), "permutohedron", 0.054)
+        net_noise(UnitSensitivity(3, 1, True, "replace"), "permutohedron", 0.054)
 
 
 def test_the_grid_catches_a_calibration_by_the_whole_bound(monkeypatch):
@@ -172,7 +172,7 @@ def test_the_grid_catches_a_calibration_by_the_whole_bound(monkeypatch):
     monkeypatch.setattr(netnoise, "net_noise", netnoise._calibrated)
     monkeypatch.setitem(globals(), "net_noise", lambda *a: netnoise._calibrated(*a))
     with pytest.raises(AssertionError):
-        check_moves((0.054,), [Reach(3, 1, True, "replace")])
+        check_moves((0.054,), [UnitSensitivity(3, 1, True, "replace")])
 
 
 @pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -188,8 +188,8 @@ def test_a_model_with_groups_has_such_noise(name):
     )  # fmt: skip
     delta = DELTA if name == "gaussian" else 0.0
     result = model.fit(0.06, delta, noise=name, rng=np.random.default_rng(0))
-    part, reach = result.release.parts["net wins"], result.release.design.reach
+    part, reach = result.release.parts["net wins"], result.release.design.sensitivity
     noise = net_noise(reach, name, part.epsilon, delta)
-    assert (part.law, part.sensitivity) == (noise.law, noise.sensitivity)
+    assert (part.distribution, part.sensitivity) == (noise.distribution, noise.sensitivity)
     if name != "gaussian":
         assert loss_of_a_move(noise, extreme_nets(reach)) <= part.epsilon

@@ -1,4 +1,4 @@
-"""Noise on net wins: exact laws, losses over all neighbours of small surveys, every law fitted."""
+"""Noise on net wins: exact losses over all neighbours of small surveys."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ from privrank.privacy.netnoise import (
     net_noise,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.sensitivity import Reach
+from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()
@@ -41,9 +41,9 @@ def source(kind, seed=0):
     return np.random.default_rng(seed) if kind == "seeded" else None
 
 
-def steps_of(law, x):
+def steps_of(distribution, x):
     """H: the whole number with P(x) proportional to exp(-H / scale); rows of x sum to 0."""
-    assert isinstance(law, ZeroSumLaplace)
+    assert isinstance(distribution, ZeroSumLaplace)
     return np.abs(np.asarray(x, dtype=np.int64)).sum(axis=-1)
 
 
@@ -69,32 +69,32 @@ def units(reach):
 
 
 REACHES = [
-    Reach(2, 1, True, "outcome"),
-    Reach(3, 1, True, "replace"),
-    Reach(3, 3, True, "outcome"),
-    Reach(3, 2, False, "replace"),
-    Reach(4, 3, True, "replace"),
-    Reach(4, 6, True, "outcome"),
+    UnitSensitivity(2, 1, True, "outcome"),
+    UnitSensitivity(3, 1, True, "replace"),
+    UnitSensitivity(3, 3, True, "outcome"),
+    UnitSensitivity(3, 2, False, "replace"),
+    UnitSensitivity(4, 3, True, "replace"),
+    UnitSensitivity(4, 6, True, "outcome"),
 ]
 
 
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
-@pytest.mark.parametrize("law", [ZeroSumLaplace])
+@pytest.mark.parametrize("distribution", [ZeroSumLaplace])
 @pytest.mark.parametrize(("m", "scale"), [(2, 1.5), (3, 0.8), (3, 2.5), (4, 1.2)])
-def test_draws_have_the_exact_law(kind, law, m, scale):
-    noise, rng = law(m, scale), source(kind, 3)
+def test_draws_have_the_exact_distribution(kind, distribution, m, scale):
+    noise, rng = distribution(m, scale), source(kind, 3)
     size = 3000 if kind == "seeded" else 1200
     shift = np.arange(m) * 7
     draws = np.array([noise.draw(shift, rng) for _ in range(size)]) - shift
     assert (draws.sum(axis=1) == 0).all()
     points = zero_sums(m, {2: 60, 3: 60, 4: 22}[m])
-    law_of = np.exp(-steps_of(noise, points) / scale)
-    law_of /= law_of.sum()
+    distribution_of = np.exp(-steps_of(noise, points) / scale)
+    distribution_of /= distribution_of.sum()
     place = {tuple(point): k for k, point in enumerate(points.tolist())}
     seen = np.bincount([place[tuple(d)] for d in draws.tolist()], minlength=len(points))
-    common = law_of * size >= 8
+    common = distribution_of * size >= 8
     seen = np.append(seen[common], seen[~common].sum())
-    mean = np.append(law_of[common], law_of[~common].sum()) * size
+    mean = np.append(distribution_of[common], distribution_of[~common].sum()) * size
     assert chisquare(seen, mean).pvalue > FALSE_ALARM[kind]
 
 
@@ -122,13 +122,13 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_simulated_noise_is_the_drawn_noise(law):
+@pytest.mark.parametrize("distribution", LAWS, ids=str)
+def test_simulated_noise_is_the_drawn_noise(distribution):
     rng = np.random.default_rng(11)
-    size = 1500 if isinstance(law, PermutohedronNoise) else 4000
-    zero = np.zeros(law.items, dtype=np.int64)
-    drawn = np.array([law.draw(zero, rng) for _ in range(size)])
-    alone = simulated(law, (40_000, law.items), rng)
+    size = 1500 if isinstance(distribution, PermutohedronNoise) else 4000
+    zero = np.zeros(distribution.items, dtype=np.int64)
+    drawn = np.array([distribution.draw(zero, rng) for _ in range(size)])
+    alone = simulated(distribution, (40_000, distribution.items), rng)
     assert np.abs(alone.sum(axis=1)).max() < 1e-9
     # a statistic of scale and shape: quantiles of the length, and of one difference
     for name in ("length", "difference"):
@@ -142,7 +142,7 @@ def test_simulated_noise_is_the_drawn_noise(law):
             # one lattice step of some twenty of the scale
             assert abs(share - level) < 4.5 * error + 0.02
     variance = alone.var(axis=0).mean()
-    assert variance == pytest.approx(law.variance, rel=0.04)
+    assert variance == pytest.approx(distribution.variance, rel=0.04)
 
 
 @pytest.mark.parametrize("name", ["laplace", "zero-sum-laplace"])
@@ -153,20 +153,24 @@ def test_loss_over_all_neighbours_is_epsilon(name, epsilon, reach):
     nets = units(reach)
     moved = np.unique((nets[:, None] - nets[None]).reshape(-1, reach.items), axis=0)
     moved = moved * noise.fineness
-    measure = noise.law if name != "laplace" else ZeroSumLaplace(reach.items, noise.law.scale)
+    measure = (
+        noise.distribution
+        if name != "laplace"
+        else ZeroSumLaplace(reach.items, noise.distribution.scale)
+    )
     # the norm is subadditive, so that the loss is at most that of d at any x; checked on a box
     x = zero_sums(reach.items, {2: 12, 3: 6, 4: 2}[reach.items])
     at = steps_of(measure, x)
     for d in moved[:: max(1, len(moved) // 60)]:
         assert (steps_of(measure, x + d) - at).max() <= steps_of(measure, d)
-    loss = steps_of(measure, moved).max() / noise.law.scale
+    loss = steps_of(measure, moved).max() / noise.distribution.scale
     assert loss <= epsilon
     assert loss >= 0.985 * epsilon
     # half the noise would spend more
     assert 2 * loss > 1.9 * epsilon
     # a unit that moves from one group to another spends in both
     apart = 2 * steps_of(measure, noise.fineness * nets).max()
-    assert apart <= noise.sensitivity and apart / noise.law.scale <= epsilon
+    assert apart <= noise.sensitivity and apart / noise.distribution.scale <= epsilon
 
 
 @pytest.mark.parametrize("reach", REACHES, ids=str)
@@ -178,8 +182,8 @@ def test_changes_of_net_lie_in_so_many_permutohedra(reach):
     for epsilon in (0.3, 2.0, 9.0):
         noise = net_noise(reach, "permutohedron", epsilon)
         assert noise.sensitivity == noise.fineness * reach.net_permutohedra
-        assert noise.sensitivity * (noise.law.rate + 2.0**-26) <= epsilon
-        assert noise.sensitivity * noise.law.rate >= 0.999 * epsilon
+        assert noise.sensitivity * (noise.distribution.rate + 2.0**-26) <= epsilon
+        assert noise.sensitivity * noise.distribution.rate >= 0.999 * epsilon
 
 
 @pytest.mark.parametrize("ties", [True, False])
@@ -241,7 +245,7 @@ def test_integer_scale_costs_next_to_nothing(epsilon, delta, coordinates):
     sensitivity = 2 * math.sqrt(70)
     scale, fineness = integer_scale(epsilon, delta, sensitivity, coordinates)
     assert integer_delta(scale, epsilon, sensitivity, coordinates, fineness) <= delta
-    # analytic calibration: the continuous law with the same scale is only just private
+    # analytic calibration: the continuous distribution with the same scale is only just private
     own = gaussian_delta(scale / fineness, epsilon, sensitivity)
     assert 0.95 * delta <= own <= delta
     with pytest.raises(ValueError, match="larger"):
@@ -258,19 +262,23 @@ def test_zcdp_epsilon_holds_for_gaussian_noise(rho, delta):
     assert zcdp_epsilon(0.0, delta) == 0.0 and zcdp_epsilon(math.inf, delta) == math.inf
 
 
-@pytest.mark.parametrize("law", [law for law in LAWS if law.items > 2], ids=str)
+@pytest.mark.parametrize(
+    "distribution", [distribution for distribution in LAWS if distribution.items > 2], ids=str
+)
 @pytest.mark.parametrize("blur", [0.1, 1.0])
-def test_tails_are_those_of_the_law(law, blur):
+def test_tails_are_those_of_the_distribution(distribution, blur):
     rng = np.random.default_rng(5)
-    x = simulated(law, (150_000, law.items), rng)
+    x = simulated(distribution, (150_000, distribution.items), rng)
     sd = blur * x.std()
     z = sd * rng.standard_normal(len(x))
     for factor in (0.5, 1.5, 3.0):
         gap = factor * x.std()
-        one = np.mean([(np.abs(z + x[:, k]) > gap).mean() for k in range(law.items)])
+        one = np.mean([(np.abs(z + x[:, k]) > gap).mean() for k in range(distribution.items)])
         two = (np.abs(z + x[:, 0] - 0.7 * x[:, 1]) > gap).mean()
-        own = noisy_tail(law, np.array([gap]), np.array([sd]), np.ones(1))[0]
-        both = noisy_tail(law, np.array([gap]), np.array([sd]), np.ones(1), 0.7 * np.ones(1))[0]
+        own = noisy_tail(distribution, np.array([gap]), np.array([sd]), np.ones(1))[0]
+        both = noisy_tail(
+            distribution, np.array([gap]), np.array([sd]), np.ones(1), 0.7 * np.ones(1)
+        )[0]
         assert own == pytest.approx(one, rel=0.05, abs=0.001)
         assert both == pytest.approx(two, rel=0.05, abs=0.002)
 
@@ -288,7 +296,10 @@ def test_gaussian_tails_are_normal():
 @pytest.mark.parametrize("name", LAW_NAMES)
 def test_deviation_is_that_of_differences(name, reach):
     noise = net_noise(reach, name, 1.0, 1e-6)
-    x = simulated(noise.law, (60_000, reach.items), np.random.default_rng(4)) / noise.fineness
+    x = (
+        simulated(noise.distribution, (60_000, reach.items), np.random.default_rng(4))
+        / noise.fineness
+    )
     both = (x[:, 0] - x[:, 1]).std() / math.sqrt(2)
     assert deviation(noise, reach.items) == pytest.approx(both, rel=0.03)
 
@@ -308,23 +319,23 @@ def words(result):
 @quiet
 @pytest.mark.parametrize("name", LAW_NAMES)
 @pytest.mark.parametrize("epsilon", [0.4, 30.0])
-def test_every_law_goes_through_fit_and_back(name, epsilon):
+def test_every_distribution_goes_through_fit_and_back(name, epsilon):
     delta = 1e-6 if name == "gaussian" else 0.0
     rng = np.random.default_rng(2)
     result = survey().fit(epsilon, delta, noise=name, rng=rng)
     part = result.release.parts["net wins"]
-    noise = net_noise(result.release.design.reach, name, part.epsilon, delta)
-    assert part.law == noise.law and part.step == 1 / noise.fineness
+    noise = net_noise(result.release.design.sensitivity, name, part.epsilon, delta)
+    assert part.distribution == noise.distribution and part.step == 1 / noise.fineness
     again = Release.from_json(result.release.to_json())
     assert again.to_json() == result.release.to_json()
-    assert again.parts["net wins"].law == part.law
+    assert again.parts["net wins"].distribution == part.distribution
     assert words(pr.from_json(result.to_json())) == words(result)
     assert f"net wins, {LAW_NAMES[name]}" in words(result)
     top = pr.PrivateTopK.from_release(result.release, 2)
     assert 0 < top.pvalue <= 1 and top.conf_int().notna().all(axis=None)
     assert words(pr.from_json(top.to_json())) == words(top)
     own = survey(pr.PrivateTopK, 2).fit(epsilon, delta, noise=name, rng=np.random.default_rng(2))
-    assert own.release.parts["net wins"].law == part.law
+    assert own.release.parts["net wins"].distribution == part.distribution
     np.testing.assert_allclose(own.net_wins, top.net_wins)
     if name not in ("laplace", "gaussian"):
         assert part.values.sum() == 0
@@ -338,10 +349,10 @@ def test_every_law_goes_through_fit_and_back(name, epsilon):
 @quiet
 def test_auto_takes_the_least_and_says_so():
     result = survey().fit(1.0, rng=np.random.default_rng(1))
-    reach = result.release.design.reach
+    reach = result.release.design.sensitivity
     first, second = noise_choices(reach, 1.0, 0.0, 0.9)[:2]
     assert first.name == "permutohedron" and second.name == "zero-sum-laplace"
-    assert isinstance(result.release.parts["net wins"].law, PermutohedronNoise)
+    assert isinstance(result.release.parts["net wins"].distribution, PermutohedronNoise)
     text = " ".join(str(result.summary(details=True)).split())
     for noise in (first, second):
         assert f"{deviation(noise, 6):.4g}" in text
@@ -355,17 +366,21 @@ def test_auto_takes_the_least_and_says_so():
     rows = pr.PrivateBTL(
         CEMS.comparisons, items=CEMS.items, respondent=None, ties=True, design="public"
     )
-    law = rows.fit(1.0, rng=np.random.default_rng(1)).release.parts["net wins"].law
-    assert isinstance(law, ZeroSumLaplace)
+    distribution = (
+        rows.fit(1.0, rng=np.random.default_rng(1)).release.parts["net wins"].distribution
+    )
+    assert isinstance(distribution, ZeroSumLaplace)
     # many items and a delta: the l2 norm grows slowest
-    names = [noise.name for noise in noise_choices(Reach(60, 1770, True, "outcome"), 0.1, 1e-6)]
+    names = [
+        noise.name for noise in noise_choices(UnitSensitivity(60, 1770, True, "outcome"), 0.1, 1e-6)
+    ]
     assert names[0] == "gaussian"
     assert {noise.name for noise in noise_choices(reach, 1e-4, 0.0)} >= {"laplace"}
 
 
 @quiet
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
-def test_the_win_matrix_takes_two_laws(name):
+def test_the_win_matrix_takes_two_distributions(name):
     model = survey(design="private", pair_counts="release")
     plan = Choice("win matrix", {"dependence": 0.1}, noise=name, form="pairs")
 
@@ -381,9 +396,9 @@ def test_the_win_matrix_takes_two_laws(name):
 
     result = pr.PrivateBTL.from_release(released(1.0, 1e-6))
     part = result.release.parts["win matrix"]
-    reach = result.release.design.reach
+    reach = result.release.design.sensitivity
     noise = cell_noise(reach, name, part.epsilon, 1e-6, ties=True)
-    assert part.law == noise.law and part.step == 0.5 / noise.fineness
+    assert part.distribution == noise.distribution and part.step == 0.5 / noise.fineness
     assert words(pr.from_json(result.to_json())) == words(result)
     assert f"win matrix, {LAW_NAMES[name]}" in words(result)
     whole = sum(each.epsilon for each in result.release.parts.values())
@@ -416,25 +431,28 @@ def log_probability(noise, x):
 @pytest.mark.parametrize(
     ("reach", "kind"),
     [
-        (Reach(3, 1, True, "replace"), CubeNoise),
-        (Reach(3, 3, True, "replace"), CubeNoise),
-        (Reach(3, 2, False, "replace"), CubeNoise),
-        (Reach(4, 6, True, "replace"), CubeNoise),
-        (Reach(4, 1, True, "replace"), DiscreteLaplace),
-        (Reach(4, 2, False, "replace"), DiscreteLaplace),
+        (UnitSensitivity(3, 1, True, "replace"), CubeNoise),
+        (UnitSensitivity(3, 3, True, "replace"), CubeNoise),
+        (UnitSensitivity(3, 2, False, "replace"), CubeNoise),
+        (UnitSensitivity(4, 6, True, "replace"), CubeNoise),
+        (UnitSensitivity(4, 1, True, "replace"), DiscreteLaplace),
+        (UnitSensitivity(4, 2, False, "replace"), DiscreteLaplace),
     ],
 )
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_pair_counts_lose_no_more_than_epsilon_between_any_two_units(reach, kind, epsilon):
     noise = count_noise(reach, epsilon)
-    assert isinstance(noise.law, kind)
+    assert isinstance(noise.distribution, kind)
     units_counts = counted(reach)
     moves = np.unique((units_counts[:, None] - units_counts[None]).reshape(-1, reach.pairs), axis=0)
     rng = np.random.default_rng(3)
     corners = np.array(list(itertools.product((-1, 0, 1), repeat=reach.pairs)))
     seen = np.vstack((4 * corners, rng.integers(-25, 26, (200, reach.pairs))))
     losses = [
-        (log_probability(noise.law, seen) - log_probability(noise.law, seen + move)).max()
+        (
+            log_probability(noise.distribution, seen)
+            - log_probability(noise.distribution, seen + move)
+        ).max()
         for move in moves
     ]
     assert max(losses) <= epsilon * (1 + 1e-9)
@@ -443,18 +461,22 @@ def test_pair_counts_lose_no_more_than_epsilon_between_any_two_units(reach, kind
 
 @pytest.mark.parametrize("rows", [1, 3, 6, 10, 15])
 def test_pair_counts_take_the_noise_of_the_least_variance(rows):
-    reach = Reach(6, rows, True, "replace")
+    reach = UnitSensitivity(6, rows, True, "replace")
     choices = (
         DiscreteLaplace.calibrate(reach.pair_counts_l1, 0.5),
         CubeNoise.calibrate(reach.pairs, reach.pair_counts_linf, 0.5),
     )
-    assert count_noise(reach, 0.5).law == min(choices, key=lambda law: law.variance)
+    assert count_noise(reach, 0.5).distribution == min(
+        choices, key=lambda distribution: distribution.variance
+    )
     # no more noise than that would be left in memory
-    assert isinstance(count_noise(Reach(2000, 5, True, "replace"), 1.0).law, DiscreteLaplace)
+    assert isinstance(
+        count_noise(UnitSensitivity(2000, 5, True, "replace"), 1.0).distribution, DiscreteLaplace
+    )
 
 
 @quiet
-def test_laws_of_zero_sum_release_net_wins_and_pair_counts():
+def test_distributions_of_zero_sum_release_net_wins_and_pair_counts():
     model = survey(design="private", pair_counts="release")
     fit = model.fit(2.0, method="counts", noise="zero-sum-laplace", rng=np.random.default_rng(1))
     assert {"net wins", "pair_counts"} <= set(fit.release.parts)
@@ -488,12 +510,12 @@ def test_more_items_than_can_be_drawn_are_refused(name, items):
 
 
 @quiet
-def test_non_private_runs_have_no_noise_whatever_the_law():
+def test_non_private_runs_have_no_noise_whatever_the_distribution():
     plain = survey().fit(np.inf)
     for name in LAW_NAMES:
-        assert survey().fit(np.inf, noise=name).release.parts["net wins"].law == DiscreteLaplace(
-            0.0
-        )
+        assert survey().fit(np.inf, noise=name).release.parts[
+            "net wins"
+        ].distribution == DiscreteLaplace(0.0)
     assert "Noise:" not in words(plain)
 
 
@@ -505,8 +527,10 @@ def test_gaussian_fits_compose_more_tightly():
     assert budget.spent == (6.0, 6e-6) and budget.left == (2.0, 4e-6)
     epsilon, delta = budget.composed
     rho = sum(line.rho for line in budget.spendings)
-    part = net_noise(survey()._encoded.design.reach, "gaussian", 0.9, 1e-6)
-    square = (part.fineness * survey()._encoded.design.reach.net_l2 / part.law.scale) ** 2
+    part = net_noise(survey()._encoded.design.sensitivity, "gaussian", 0.9, 1e-6)
+    square = (
+        part.fineness * survey()._encoded.design.sensitivity.net_l2 / part.distribution.scale
+    ) ** 2
     assert rho == pytest.approx(6 * (0.5 * square + 0.5 * 0.1**2))
     assert (epsilon, delta) == (zcdp_epsilon(rho, 1e-5), 1e-5) and epsilon < 4
     assert f"epsilon {epsilon:.4g}" in words(budget)
@@ -516,8 +540,8 @@ def test_gaussian_fits_compose_more_tightly():
 @pytest.mark.parametrize("scale", [0.02, 0.3])
 def test_zero_sum_noise_far_below_a_step_is_drawn_at_once(scale):
     # almost always 0, and then in the proportion that the distribution has
-    law, rng = ZeroSumLaplace(4, scale), np.random.default_rng(3)
-    drawn = np.array([law.draw(np.zeros(4, dtype=np.int64), rng) for _ in range(4000)])
+    distribution, rng = ZeroSumLaplace(4, scale), np.random.default_rng(3)
+    drawn = np.array([distribution.draw(np.zeros(4, dtype=np.int64), rng) for _ in range(4000)])
     assert (drawn.sum(axis=1) == 0).all()
     # 12 vectors have one 1 and one -1; all others are rarer
     points = zero_sums(4, 8)

@@ -1,4 +1,4 @@
-"""Noise laws against exact probabilities: mass, privacy ratio, samplers, cells, permutations."""
+"""Noise distributions against exact probabilities: mass, ratios, samplers, cells, permutations."""
 
 import math
 from collections import Counter
@@ -30,9 +30,9 @@ def source(kind, seed=0):
     return np.random.default_rng(seed) if kind == "seeded" else None
 
 
-def reach_of(law):
+def reach_of(distribution):
     """Integers beyond which less than 1e-17 of the mass is left."""
-    return math.ceil(40 * law.scale) + 1
+    return math.ceil(40 * distribution.scale) + 1
 
 
 def opendp_loss(scale, sensitivity):
@@ -55,22 +55,24 @@ def fits(observed, expected, level):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_mass_and_variance(scale):
-    law = DiscreteLaplace(scale)
-    k = np.arange(-reach_of(law), reach_of(law) + 1)
-    assert math.fsum(law.pmf(k)) == pytest.approx(1, abs=1e-12)
-    assert math.fsum(k.astype(float) ** 2 * law.pmf(k)) == pytest.approx(law.variance, rel=1e-9)
+    distribution = DiscreteLaplace(scale)
+    k = np.arange(-reach_of(distribution), reach_of(distribution) + 1)
+    assert math.fsum(distribution.pmf(k)) == pytest.approx(1, abs=1e-12)
+    assert math.fsum(k.astype(float) ** 2 * distribution.pmf(k)) == pytest.approx(
+        distribution.variance, rel=1e-9
+    )
 
 
-def test_variance_of_a_wide_law_is_that_of_the_continuous_one():
+def test_variance_of_a_wide_distribution_is_that_of_the_continuous_one():
     assert DiscreteLaplace(2.0**35).variance == pytest.approx(2.0**71, rel=1e-12)
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 4, 36])
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 3.0])
 def test_probability_ratio_is_bounded_and_attained(sensitivity, epsilon):
-    law = DiscreteLaplace.calibrate(sensitivity, epsilon)
+    distribution = DiscreteLaplace.calibrate(sensitivity, epsilon)
     k = np.arange(-4 * sensitivity, 4 * sensitivity + 1)
-    loss = np.log(law.pmf(k)) - np.log(law.pmf(k - sensitivity))
+    loss = np.log(distribution.pmf(k)) - np.log(distribution.pmf(k - sensitivity))
     assert loss.max() <= epsilon * (1 + 1e-9)
     assert loss.max() == pytest.approx(epsilon, rel=1e-9)
 
@@ -104,12 +106,12 @@ def test_noise_too_large_for_integers_is_refused(epsilon):
 
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0, 37.5])
-def test_draws_follow_the_law(kind, scale):
-    law = DiscreteLaplace(scale)
-    draws = law.draw(np.full(30_000, 7), source(kind)) - 7
-    width = reach_of(law)
+def test_draws_follow_the_distribution(kind, scale):
+    distribution = DiscreteLaplace(scale)
+    draws = distribution.draw(np.full(30_000, 7), source(kind)) - 7
+    width = reach_of(distribution)
     observed = np.bincount(np.clip(draws + width, 0, 2 * width), minlength=2 * width + 1)
-    assert fits(observed, law.pmf(np.arange(-width, width + 1)), FALSE_ALARM[kind])
+    assert fits(observed, distribution.pmf(np.arange(-width, width + 1)), FALSE_ALARM[kind])
     # successive draws are independent: signs of neighbours, zeros left out
     signs = np.sign(draws[draws != 0])
     score = (signs[1:] * signs[:-1]).sum() ** 2 / (len(signs) - 1)
@@ -129,10 +131,10 @@ def test_scale_zero_draws_nothing(kind):
     rng = source(kind)
     state = None if rng is None else rng.bit_generator.state
     values = np.array([3, -1])
-    for law in (DiscreteLaplace(0.0), DiscreteLaplace.calibrate(4, math.inf)):
-        out = law.draw(values, rng)
+    for distribution in (DiscreteLaplace(0.0), DiscreteLaplace.calibrate(4, math.inf)):
+        out = distribution.draw(values, rng)
         assert (out == values).all() and not np.shares_memory(out, values)
-        assert law.variance == 0 and list(law.pmf(np.array([0, 1]))) == [1, 0]
+        assert distribution.variance == 0 and list(distribution.pmf(np.array([0, 1]))) == [1, 0]
     assert rng is None or rng.bit_generator.state == state
     assert DiscreteLaplace.calibrate(0, 1.0).scale == 0
 
@@ -149,7 +151,7 @@ def test_secure_noise_stays_at_the_ends_of_the_integers():
 
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
 @pytest.mark.parametrize("scale, cell", [(1.0, 0.25), (0.7, 1.0), (3.0, 0.5), (5.0, 2.0**-4)])
-def test_cells_have_the_law_of_continuous_laplace_noise(kind, scale, cell):
+def test_cells_have_the_distribution_of_continuous_laplace_noise(kind, scale, cell):
     size = 20_000
     draws = draw_cells(scale, cell, size, source(kind, 1))
     place = draws / cell - 0.5
@@ -188,15 +190,15 @@ def test_source_says_what_may_be_published():
 
 @pytest.mark.parametrize("kind", ["seeded", "secure"])
 @pytest.mark.parametrize("scale", [0.4, 1.0, 3.7, 20.0])
-def test_gaussian_draws_follow_the_law(kind, scale):
-    law = DiscreteGaussian(scale)
-    draws = law.draw(np.full(20_000, -3), source(kind, 4)) + 3
+def test_gaussian_draws_follow_the_distribution(kind, scale):
+    distribution = DiscreteGaussian(scale)
+    draws = distribution.draw(np.full(20_000, -3), source(kind, 4)) + 3
     width = math.ceil(12 * scale)
     k = np.arange(-width, width + 1)
     mass = np.exp(-0.5 * (k / scale) ** 2)
     observed = np.bincount(np.clip(draws + width, 0, 2 * width), minlength=2 * width + 1)
     assert fits(observed, mass / mass.sum(), FALSE_ALARM[kind])
-    assert law.variance == pytest.approx((mass @ k**2) / mass.sum(), rel=1e-12)
+    assert distribution.variance == pytest.approx((mass @ k**2) / mass.sum(), rel=1e-12)
 
 
 def test_gaussian_noise_of_scale_zero_and_of_a_large_scale():

@@ -1,4 +1,4 @@
-"""Exact samplers: digits of probabilities, coins, laws, numbers of any size, speed."""
+"""Exact samplers: digits of probabilities, coins, distributions, numbers of any size, speed."""
 
 import math
 import time
@@ -77,7 +77,7 @@ def test_a_coin_that_stays_open_takes_more_bits():
         assert found == expected and list(supply) == []
 
 
-def check_law(draws, mass, low):
+def check_distribution(draws, mass, low):
     """Chi-square of draws against probabilities of low, low + 1, ...; rare ones pooled."""
     size = len(draws)
     inside = np.array([int(k) - low for k in draws])
@@ -92,14 +92,14 @@ def check_law(draws, mass, low):
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.4, 0.5, 1.0, 1.5, 2.0, 7.3, 64.0])
-def test_laws(scale):
+def test_distributions(scale):
     k = np.arange(math.ceil(60 * scale) + 3)
     q = math.exp(-1 / scale)
-    check_law(geometric(scale, 40_000, source(1)), (1 - q) * q**k, 0)
+    check_distribution(geometric(scale, 40_000, source(1)), (1 - q) * q**k, 0)
     both = np.arange(-len(k), len(k) + 1)
-    check_law(laplace(scale, 40_000, source(2)), DiscreteLaplace(scale).pmf(both), both[0])
+    check_distribution(laplace(scale, 40_000, source(2)), DiscreteLaplace(scale).pmf(both), both[0])
     mass = np.exp(-0.5 * (both / scale) ** 2)
-    check_law(gaussian(scale, 40_000, source(3)), mass / mass.sum(), both[0])
+    check_distribution(gaussian(scale, 40_000, source(3)), mass / mass.sum(), both[0])
 
 
 def test_digits_of_a_geometric_variable_are_independent():
@@ -113,7 +113,7 @@ def test_digits_of_a_geometric_variable_are_independent():
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", [0.7, 5.3])
-def test_the_law_is_that_of_opendp(name, scale):
+def test_the_distribution_is_that_of_opendp(name, scale):
     dp.enable_features("contrib")
     norm = dp.l1_distance(T="i64") if name == "laplace" else dp.l2_distance(T="f64")
     make = dp.m.make_laplace if name == "laplace" else dp.m.make_gaussian
@@ -142,11 +142,11 @@ def test_a_double_that_is_off_is_caught(monkeypatch):
     assert (gaussian(5.7, 3000, source(7)) != exact).any()
 
 
-@pytest.mark.parametrize("law", [laplace, gaussian])
-def test_wide_laws_have_their_moments(law):
+@pytest.mark.parametrize("distribution", [laplace, gaussian])
+def test_wide_distributions_have_their_moments(distribution):
     scale = 2.0**51 + 1.0
-    draws = law(scale, 20_000, source(8)).astype(float) / scale
-    second = 2.0 if law is laplace else 1.0
+    draws = distribution(scale, 20_000, source(8)).astype(float) / scale
+    second = 2.0 if distribution is laplace else 1.0
     assert draws.mean() == pytest.approx(0, abs=5 * math.sqrt(second / 20_000))
     assert (draws**2).mean() == pytest.approx(second, rel=0.12)
 
@@ -196,8 +196,8 @@ def test_cells_beyond_53_digits_are_exact(monkeypatch):
 def test_many_secure_draws_are_quick():
     # .1 and .01 seconds on a core of its own; one by one they took about a second
     counts = np.zeros(79_800, dtype=np.int64)
-    law, cube = DiscreteGaussian(70_000.3), CubeNoise.calibrate(79_800, 1, 1.0)
-    for draw, limit in ((law.draw, 0.9), (cube.draw, 0.5)):
+    distribution, cube = DiscreteGaussian(70_000.3), CubeNoise.calibrate(79_800, 1, 1.0)
+    for draw, limit in ((distribution.draw, 0.9), (cube.draw, 0.5)):
         best = math.inf
         for _ in range(3):
             start = time.process_time()

@@ -16,17 +16,17 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
-from privrank.privacy.sensitivity import RankingReach, Reach
+from privrank.privacy.sensitivity import RankingSensitivity, UnitSensitivity
 
 ADJACENCIES = ["outcome", "replace"]
 DISTINCT = [
-    Reach(m, c, True, adjacency)
+    UnitSensitivity(m, c, True, adjacency)
     for m in (2, 3, 4, 5)
     for c in range(1, m * (m - 1) // 2 + 1)
     for adjacency in ADJACENCIES
 ]
 REPEATED = [
-    Reach(m, c, False, adjacency)
+    UnitSensitivity(m, c, False, adjacency)
     for m, c in ((2, 1), (2, 3), (3, 1), (3, 2), (3, 3), (4, 2), (4, 3), (5, 2))
     for adjacency in ADJACENCIES
 ]
@@ -200,7 +200,7 @@ def test_gradient_at_any_worths(reach):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_row_is_a_respondent_with_one_row(adjacency):
     for m in (3, 4, 7):
-        once, free = Reach(m, 1, True, adjacency), Reach(m, 1, False, adjacency)
+        once, free = UnitSensitivity(m, 1, True, adjacency), UnitSensitivity(m, 1, False, adjacency)
         for name in ("net_l1", "net_l2", "net_linf", "longest"):
             assert getattr(once, name) == pytest.approx(getattr(free, name), rel=1e-12)
         assert gradient_l1(once) == gradient_l1(free)
@@ -213,7 +213,7 @@ def test_more_rows_never_reach_less(m, adjacency):
     names = "net_l1 net_l2 net_linf longest second_moments_l1".split()
     names += ["pair_counts_l1", "pair_counts_linf"]
     for bound in [gradient_l1, *(attrgetter(name) for name in names)]:
-        values = [bound(Reach(m, c, True, adjacency)) for c in range(1, pairs + 3)]
+        values = [bound(UnitSensitivity(m, c, True, adjacency)) for c in range(1, pairs + 3)]
         assert values == sorted(values)
         # rows beyond all pairs cannot exist
         assert len(set(values[pairs - 1 :])) == 1
@@ -226,10 +226,10 @@ def test_more_rows_never_reach_less(m, adjacency):
 )
 def test_surveys(items, rows, net, gradient, squared):
     for adjacency in ADJACENCIES:
-        reach = Reach(items, rows, True, adjacency)
+        reach = UnitSensitivity(items, rows, True, adjacency)
         assert (reach.net_l1, gradient_l1(reach), reach.longest) == (net, gradient, squared)
         # group privacy over the rows of a respondent would give these instead
-        naive = rows * gradient_l1(Reach(items, 1, True, "replace"))
+        naive = rows * gradient_l1(UnitSensitivity(items, 1, True, "replace"))
         assert naive == {6: 60, 4: 24}[items] > gradient
 
 
@@ -240,7 +240,7 @@ def test_one_ranking_moves_pairs_and_borda_totals_this_far(m):
     ahead = (ranks[:, first] < ranks[:, second]).astype(int)
     # relabelling the items maps any replacement to one of the identity
     pairs, totals = np.abs(ahead - ahead[0]), np.abs(ranks - ranks[0])
-    reach = RankingReach(m)
+    reach = RankingSensitivity(m)
     assert reach.pairs_l1 == pairs.sum(axis=1).max()
     assert reach.pairs_l2 == pytest.approx(math.sqrt((pairs**2).sum(axis=1).max()))
     assert pairs.max(initial=0) <= 1

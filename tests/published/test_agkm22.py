@@ -50,7 +50,7 @@ def test_the_cap_holds_for_the_whole_recursion(m):
 
 def transcript_loss(answers, cap, scale, neighbours, pivots):
     """Log density ratio of one transcript of a run between two samples, and if it finished."""
-    law = DiscreteLaplace(scale)
+    distribution = DiscreteLaplace(scale)
 
     def noisy_on(counts):
         given = iter(answers)
@@ -58,7 +58,7 @@ def transcript_loss(answers, cap, scale, neighbours, pivots):
 
         def noisy(values):
             drawn = np.array([next(given) for _ in values])
-            logs.append(np.log(law.pmf(drawn - values)).sum())
+            logs.append(np.log(distribution.pmf(drawn - values)).sum())
             return drawn
 
         found = noisy_kwiksort(counts, 20, pivots, cap, noisy)
@@ -111,29 +111,29 @@ def test_no_transcript_loses_more_than_epsilon():
 
 
 def comparisons(m):
-    """Exact law of KwikSort's queries on a transitive tournament."""
-    laws = [np.ones(1), np.ones(1)]
+    """Exact distribution of KwikSort's queries on a transitive tournament."""
+    distributions = [np.ones(1), np.ones(1)]
     for size in range(2, m + 1):
-        law = np.zeros(size * (size - 1) // 2 + 1)
+        distribution = np.zeros(size * (size - 1) // 2 + 1)
         for d in range(size):
-            part = np.convolve(laws[d], laws[size - 1 - d]) / size
-            law[size - 1 : size - 1 + len(part)] += part
-        laws.append(law)
-    return laws[m]
+            part = np.convolve(distributions[d], distributions[size - 1 - d]) / size
+            distribution[size - 1 : size - 1 + len(part)] += part
+        distributions.append(distribution)
+    return distributions[m]
 
 
 @pytest.mark.parametrize("m", [15, 30, 45])
-def test_query_cap_covers_the_exact_law(m):
+def test_query_cap_covers_the_exact_distribution(m):
     failure = float(m) ** -4
     cap = query_cap(m, failure)
-    law = comparisons(m)
-    assert law[cap + 1 :].sum() <= failure
-    exact_cap = int(np.argmax(np.cumsum(law[::-1])[::-1] <= failure)) - 1
+    distribution = comparisons(m)
+    assert distribution[cap + 1 :].sum() <= failure
+    exact_cap = int(np.argmax(np.cumsum(distribution[::-1])[::-1] <= failure)) - 1
     assert exact_cap <= cap <= 1.09 * exact_cap
 
 
 def test_query_cap_holds_for_every_tournament_of_five_items():
-    # every tournament by its law of queries under all pivot orders
+    # every tournament by its distribution of queries under all pivot orders
     m, pairs = 5, list(itertools.combinations(range(5), 2))
     orders = [np.array(order) for order in itertools.permutations(range(m))]
     worst = np.zeros(11)

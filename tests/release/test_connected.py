@@ -50,25 +50,25 @@ def test_items_that_are_well_compared_stay_together(items):
 @pytest.mark.parametrize("items", [2, 3, 4, 6, 20])
 def test_comparisons_that_are_none_rarely_exceed_their_noise(items):
     """By the exact distribution of the sum of an item's noise: .002, .0015 and .001 at most."""
-    law, k = DiscreteLaplace(20.0), items - 1
+    distribution, k = DiscreteLaplace(20.0), items - 1
     values = np.arange(-600, 601)
     one = np.exp(-np.abs(values) / 20.0)
     whole = np.array([1.0])
     for _ in range(k):
         whole = np.convolve(whole, one / one.sum())
     sums = np.arange(len(whole)) - len(whole) // 2
-    missed = whole[sums > FEW * np.sqrt(k * law.variance)].sum()
+    missed = whole[sums > FEW * np.sqrt(k * distribution.variance)].sum()
     assert 1e-5 < missed < {1: 0.002, 2: 0.0015}.get(k, 0.001)
 
 
 @pytest.mark.parametrize("items", [3, 4, 6])
 def test_so_they_do_under_noise_in_a_cube(items):
     pairs, draws = items * (items - 1) // 2, 200_000
-    law = CubeNoise.calibrate(pairs, 1, 0.2)
-    noise = simulated(law, (draws, pairs), np.random.default_rng(1))
+    distribution = CubeNoise.calibrate(pairs, 1, 0.2)
+    noise = simulated(distribution, (draws, pairs), np.random.default_rng(1))
     first = np.triu_indices(items, 1)[0] == 0
     sums = noise[:, first].sum(axis=1)
-    missed = (sums > FEW * np.sqrt(first.sum() * law.variance)).mean()
+    missed = (sums > FEW * np.sqrt(first.sum() * distribution.variance)).mean()
     assert missed < (0.0015 if items == 3 else 0.001)
 
 
