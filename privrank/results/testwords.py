@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privrank.planning.effects import STANDARD
+from privrank.hypotheses.effects import STANDARD
 from privrank.release.names import EFFECT, GAIN, STATISTIC
 from privrank.release.release import Release
 from privrank.results.guarantee import format_pvalue

@@ -27,7 +27,6 @@ ROOMS = (
     "bradley_terry",
     "consensus",
     "plans",
-    "planning",
     "encode",
     "mechanisms",
     "published",
@@ -194,9 +193,6 @@ CIRCLES = {
     frozenset({"results.btl", "results.loglikelihood"}): _CLASS,
     frozenset({"results.pooled", "results.pooledtable"}): _CLASS,
     frozenset({"results.ranktest", "results.testwords"}): _CLASS,
-    frozenset({"power.comparisons", "power.selection", "power.surveys"}): (
-        "the survey of a plan is made of what the plan's class was asked"
-    ),
     frozenset(
         {
             *(f"local.{name}" for name in ("adaptive", "client", "protocols", "tally")),
@@ -481,10 +477,9 @@ def test_no_class_inherits():
     # a number that says its error; a design whose one answer is found from all others
     assert found.pop(("power.base", "Estimate")) == ["float"]
     assert found.pop(("power.base", "Power")) == ["ABC"]
-    # no base of any class, but what a plan asks of a test of one sample or of several
-    assert found.pop(("power.stated", "Tested")) == ["Protocol"]
     designs = {name: found.pop(name) for name in list(found) if name[0].startswith("power.")}
-    assert {tuple(bases) for bases in designs.values()} <= {("Power",), ("TestPower",)}
+    kinds = {"Power", "ComparisonPower", "TestPower", "OneSamplePower"}
+    assert {base for bases in designs.values() for base in bases} <= kinds
     # the result of an adaptive run knows its protocol, which results do not
     assert found.pop(("local.sortedorder", "AdaptiveOrder")) == ["Result"]
     protocols = {name: found.pop(name) for name in list(found) if name[0].startswith("local.")}
