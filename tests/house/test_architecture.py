@@ -50,10 +50,11 @@ ONLY_IMPORTER = {
     "numba": {"kernels.compiling"},
     "opendp": set(),
     "narwhals": {"encode.counting"},
-    "statsmodels": {"results.tables"},
+    "statsmodels": {"results.hypotheses"},
+    "jinja2": {"results.tables"},
     "patsy": {"util.formula"},
     "cvxpy": {"bradley_terry.fit"},
-    "matplotlib": {"results.plots", "reporting.figures"},
+    "matplotlib": {"results.plots"},
     "tqdm": {"util.progress"},
 }
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
