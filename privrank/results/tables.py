@@ -182,8 +182,8 @@ class Table:
     def as_latex(self) -> str:
         """Return a LaTeX table as wide as a line (booktabs, longtable, tabularx), text escaped.
 
-        The more a line has to hold, the smaller the type. A table of more than 40 rows goes on over several
-        pages: ``summary_col(..., rows=...)`` sets those that are wanted.
+        The more a line has to hold, the smaller the type. A table of more than 40 rows goes on over
+        several pages: ``summary_col(..., rows=...)`` sets those that are wanted.
         """
         kinds, letters = self._latex_columns(long=len(self.rows) > _MOST_ROWS)
         fits = [size for size, most in _SIZES.items() if letters <= most]
