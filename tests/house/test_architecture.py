@@ -193,7 +193,6 @@ _CLASS = "a module for the length of another: what it writes of a result is give
 CIRCLES = {
     frozenset({"results.aggregation", "results.consensustable"}): _CLASS,
     frozenset({"results.btl", "results.loglikelihood"}): _CLASS,
-    frozenset({"results.pooled", "results.pooledtable"}): _CLASS,
     frozenset({"results.ranktest", "results.testwords"}): _CLASS,
     frozenset({"power.comparisons", "power.selection", "power.surveys"}): (
         "the survey of a plan is made of what the plan's class was asked"
