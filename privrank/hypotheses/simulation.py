@@ -87,8 +87,7 @@ def all_of(one: Callable[[int], T], replicates: int, n_jobs: int, label: str) ->
     and replicates r are alike from one call to the next.
     """
     blocks = range(-(-replicates // BLOCK))
-    with Workers(n_jobs) as workers:
-        parts = workers.map(partial(_block, one, replicates), blocks, label)
+    parts = Workers(n_jobs).map(partial(_block, one, replicates), blocks, label)
     return [outcome for part in parts for outcome in part]
 
 

@@ -24,10 +24,9 @@ from privrank.plans.choice import Choice
 from privrank.plans.dependence import Dependence
 from privrank.power.base import Mode, Point, Power, check_work, item_names
 from privrank.privacy.budget import Unit
-from privrank.release.connected import groups_of
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design, DesignKind, PairCounts
+from privrank.release.survey import Design, DesignKind, PairCounts, groups_of
 from privrank.util.checks import check_choice, check_count, check_flag, is_number, quoted
 
 __all__ = ["Answers", "ComparisonPower", "PairsKnown"]
@@ -226,7 +225,15 @@ class ComparisonPower(Power):
         encoded = self._encoded(at, worths, rng)
         if encoded is None:
             return None
-        return release_comparisons(encoded, plan, link=LOGIT, solver="newton", budget=None, rng=rng)
+        return release_comparisons(
+            encoded,
+            plan,
+            link=LOGIT,
+            solver="newton",
+            reader="PrivateBTL.from_release(error.release)",
+            budget=None,
+            rng=rng,
+        )
 
     def _reported(self, at: Point, worths: FloatArray, rng: np.random.Generator) -> Release | None:
         """Return the release of a survey of reports, each of which is about one pair."""
