@@ -19,12 +19,11 @@ from privrank.distributions.mallows import Mallows
 from privrank.encode.encoded import EncodedSample
 from privrank.hypotheses.nulltables import public_generator
 from privrank.hypotheses.simulation import mean_of
-from privrank.kernels.rankings import pair_counts
 from privrank.local.estimates import release_consensus
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
-from privrank.mechanisms.aggregation import release_aggregation
+from privrank.mechanisms.aggregation import pair_counts, release_aggregation
 from privrank.plans.aggregation import AggregationMethod, Releases
 from privrank.power.base import Estimate, Mode, Point, Power, Range, check_work, item_names
 from privrank.release.names import ORDER
