@@ -193,7 +193,7 @@ class Power(ABC):
         """
 
     @abstractmethod
-    def _effects(self, at: Point) -> Range:
+    def _effect_range(self, at: Point) -> Range:
         """Return where an effect is looked for."""
 
     @property
@@ -220,7 +220,7 @@ class Power(ABC):
         """Up to how many units are simulated."""
         return 10**9
 
-    def _sizes(self, at: Point) -> Range:
+    def _unit_range(self, at: Point) -> Range:
         """Return where a number of units is looked for."""
         return Range(200.0, 2.0, float(self._most))
 
@@ -330,9 +330,9 @@ class Power(ABC):
 
     def _range(self, name: str, at: Point) -> Range:
         if name == "effect":
-            return self._effects(at)
+            return self._effect_range(at)
         if name == "nobs":
-            return self._sizes(at)
+            return self._unit_range(at)
         if self._local:
             return Range(1.0, SMALLEST_EPSILON, LARGEST_EPSILON)
         return Range(1.0, SMALLEST, LARGEST)

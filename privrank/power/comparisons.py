@@ -154,7 +154,7 @@ class BTLPower(ComparisonPower):
             return math.inf
         return math.sqrt((contrast @ inference.errors.total @ contrast.T).item())
 
-    def _effects(self, at: Point) -> Range:
+    def _effect_range(self, at: Point) -> Range:
         return Range(0.5, 1e-3, MOST_CONTRAST)
 
     @property
@@ -335,7 +335,7 @@ class TopKPower(ComparisonPower):
         right = set(result.selected) == set(result.items[: self.k])
         return float(right and (self.aim == "right" or result.pvalue <= at.alpha))
 
-    def _effects(self, at: Point) -> Range:
+    def _effect_range(self, at: Point) -> Range:
         return Range(0.3, 1e-3, MOST_GAP)
 
     @property

@@ -190,7 +190,7 @@ class AggregationPower(Power):
         lost = at_random if release is None else kemeny_score(release.parts[ORDER].values, pairs)
         return (lost - least) / math.comb(m, 2)
 
-    def _effects(self, at: Point) -> Range:
+    def _effect_range(self, at: Point) -> Range:
         if self.loss == "excess":
             raise ValueError(
                 "phi is not looked for by excess, which is small where rankings agree and where "

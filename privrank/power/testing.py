@@ -104,11 +104,11 @@ class TestPower(Power):
         choices = self._against(10).sample.kind == "choices"
         return "total variation =" if choices else "phi ="
 
-    def _effects(self, at: Point) -> Range:
+    def _effect_range(self, at: Point) -> Range:
         against = self._against(at.nobs)
         return Range(against.start, 2.0**-20 * against.start, against.most)
 
-    def _sizes(self, at: Point) -> Range:
+    def _unit_range(self, at: Point) -> Range:
         if at.effect == 0:
             raise ValueError(
                 f"{self._effect_words} {self._shown(0.0):g} is H0 itself: state an effect that "
