@@ -19,15 +19,8 @@ Measure = Callable[[float, int], tuple[float, float]]
 FEWEST, LOOK = 20, 4
 """Replicates of a first look at least, and of how many in all it takes one."""
 
-SHORT, LONG, STEP, APART = 1.5, 4.0, 1.6, 1.15
-"""Factors by which a bracket is looked for, and by which two looks with all replicates are apart,
-at most and at least."""
-
-LOOKS = 3
-"""Points that take all replicates."""
-
-FLATTEST = 0.01
-"""Least slope, so that a curve that levels off has an error that is large, and finite."""
+SHORT, LONG = 1.5, 4.0
+"""Factors by which a bracket is looked for."""
 
 LEAST_EFFECT = 2.0**-20
 """Share of the first effect tried below which none is looked for."""
@@ -118,10 +111,9 @@ def solve(search: Search, start: float) -> Solved | None:
     Notes
     -----
     A quarter of the replicates brackets the number, by factors between 1.5 and 4 that grow with the
-    distance from the target. All replicates are then taken where the line through the bracket
-    crosses the target, and where the line through the last two such points does, until one is
-    within its standard error of the target and another far enough from it to tell the slope. What
-    is left is one step along the line. The error of the answer is that of the score over the slope.
+    distance from the target. From where the line through it crosses the target all replicates
+    bracket it again, and are then taken where that line crosses. What is left is one step along the
+    line, within the bracket. The error of the answer is that of the score over the slope.
     An exact curve is followed until two neighbours, whole numbers or within 1e-6, enclose the
     target.
     """
@@ -141,9 +133,7 @@ def _bracket(search: Search, log: float, few: int) -> tuple[_Look | None, _Look]
     upward = look.score < 0
     while True:
         if upward and look.log >= math.log(search.most) - 1e-12:
-            # the end of the range is worth all replicates before it is said not to be enough
-            last, look = look, search.look(look.log, search.replicates)
-            return None if look.score < 0 else (last, look)
+            return None
         if not upward and look.log <= math.log(search.least) + 1e-12:
             return None, look
         step = math.log(min(max(math.exp(abs(look.score)), SHORT), LONG))
@@ -170,41 +160,29 @@ def _closed(search: Search, low: _Look, high: _Look) -> float:
 
 
 def _refined(search: Search, low: _Look | None, high: _Look) -> Solved | None:
-    """Return the crossing of a simulated curve, with its error; None if it levels off below."""
-    log, slope = high.log, 1.0
-    if low is not None:
-        slope = _slope(low, high)
-        log = high.log - high.score / slope
-    full = [search.look(log, search.replicates)]
-    while len(full) < LOOKS:
-        # another point along the line, far enough for a slope and not beyond where it is one
-        last = full[-1]
-        step = min(max(abs(last.score) / slope, math.log(APART)), math.log(STEP))
-        onward = last.log + (step if last.score < 0 else -step)
-        if search.whole and math.exp(last.log) * (APART - 1.0) < 1.0:  # a neighbour at least
-            onward = math.log(math.exp(last.log) + (1.0 if last.score < 0 else -1.0))
-        if not math.log(search.least) <= onward <= math.log(search.most):
-            onward = last.log - (onward - last.log)
-        full.append(search.look(onward, search.replicates))
-        slope = _slope(full[-2], full[-1])
-        if min(abs(look.score) - look.error for look in full) <= 0:
-            break
-    nearest = min(full, key=lambda look: abs(look.score))
-    # a curve that levels off may stay below the target
-    reached = max(look.score for look in full) >= 0 or slope > 0.1
-    if not reached and search.look(math.log(search.most), search.replicates).score < 0:
+    """Return the crossing of a simulated curve, with its error; None if it is not reached.
+
+    Given a bracket from few replicates, which all of them replace.
+    """
+    start = high.log if low is None else _crossing(low, high)
+    ends = _bracket(search, start, search.replicates)
+    if ends is None:
         return None
-    shift = min(max(-nearest.score / slope, -math.log(STEP)), math.log(STEP))
-    at = min(max(math.exp(nearest.log + shift), search.least), search.most)
-    at = float(math.ceil(at - 1e-9)) if search.whole else at
-    return Solved(at, at * nearest.error / slope)
+    low, high = ends
+    if low is None:  # how steep the curve is there is not known: as if n and (1 + s) n differ by s
+        return Solved(search.least, search.least * high.error)
+    slope = (high.score - low.score) / (high.log - low.log)
+    middle = search.look(_crossing(low, high), search.replicates)
+    low, high = (middle, high) if middle.score < 0 else (low, middle)
+    log = min(max(middle.log - middle.score / slope, low.log), high.log)
+    at = math.exp(log)
+    return Solved(float(math.ceil(at - 1e-9)) if search.whole else at, at * middle.error / slope)
 
 
-def _slope(one: _Look, other: _Look) -> float:
-    """Return the slope of the line through two points, no less than `FLATTEST`."""
-    if one.log == other.log:
-        return 1.0
-    return max((one.score - other.score) / (one.log - other.log), FLATTEST)
+def _crossing(low: _Look, high: _Look) -> float:
+    """Return where the line through two points crosses the target, well inside of them."""
+    share = -low.score / (high.score - low.score)
+    return low.log + min(max(share, 0.1), 0.9) * (high.log - low.log)
 
 
 def detectable(
