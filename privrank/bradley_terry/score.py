@@ -227,8 +227,8 @@ class ScoreEquations:
         exact = np.asarray(self.pairs.count * function.variance(t))
         if not len(self.response):
             return exact
-        away = np.abs(function.mean(t))
-        return np.maximum(exact + self.response, self.pairs.count * away * (0.5 - away))
+        mean = np.abs(function.mean(t))
+        return np.maximum(exact + self.response, self.pairs.count * mean * (0.5 - mean))
 
     @property
     def response_covariance(self) -> FloatArray:
@@ -252,11 +252,9 @@ class ScoreEquations:
     @property
     def noisy(self) -> bool:
         """Whether noise was added to what is released, beside any responses."""
-        distributions = (self.item_distribution, self.edge_distribution, self.order_distribution)
-        return (
-            any(distribution.variance > 0 for distribution in distributions)
-            or self.count_variance > 0
-        )
+        noises = (self.item_distribution, self.edge_distribution, self.order_distribution)
+        drawn = any(noise.variance > 0 for noise in noises)
+        return drawn or self.count_variance > 0
 
     @property
     def released_count(self) -> FloatArray:
