@@ -30,7 +30,6 @@ from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
 from privrank.local.releases import check_tally, fixed_point, public_order, release_of
 from privrank.local.tally import Tally
-from privrank.release.connected import check_connected
 from privrank.release.names import (
     CONCERNED,
     COVARIANCE,
@@ -44,9 +43,9 @@ from privrank.release.names import (
 )
 from privrank.release.plan import Setting
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design, PairCounts, check_connected
 
-__all__ = ["FEWEST", "Votes", "release_wins", "release_consensus"]
+__all__ = ["FEWEST", "Votes", "release_consensus", "release_wins"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

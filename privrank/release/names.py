@@ -2,41 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ACTIVITY",
-    "BOUNDARY",
-    "CEILING",
-    "CONCERNED",
-    "COVARIANCE",
-    "DECISION",
-    "DEPENDENCE",
-    "DETAILS",
-    "EFFECT",
-    "GAIN",
-    "GROUP_ANSWERS",
-    "IMPOSSIBLE",
-    "LARGEST",
-    "MOMENTS",
-    "NET",
-    "ORDER",
-    "ORDER_EFFECT",
-    "PAIRS",
-    "PAIR_COUNTS",
-    "PVALUE",
-    "QUERIES",
-    "REJECTED",
-    "RESIDUAL",
-    "RIVAL",
-    "SCORE",
-    "SCORES",
-    "STATISTIC",
-    "TOTALS",
-    "UNEVEN",
-    "UNPLACED",
-    "WINS",
-    "WORTHS",
-]
-
 NET = "net wins"
 WINS = "win matrix"
 WORTHS = "worths"
@@ -70,3 +35,5 @@ UNPLACED = "unplaced"
 
 GAIN = "gain"
 """The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""
+
+__all__ = [name for name in dir() if name.isupper()]

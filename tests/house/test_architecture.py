@@ -47,14 +47,15 @@ FAMILIES |= {"base", "contributions", "details", "dependence", "pooling", "topk"
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
-    "numba": {"kernels.compiling"},
+    "numba": {"kernels"},
     "opendp": set(),
     "narwhals": {"encode.counting"},
-    "statsmodels": {"results.tables"},
+    "statsmodels": {"results.hypotheses"},
+    "jinja2": {"results.tables"},
     "patsy": {"util.formula"},
     "cvxpy": {"bradley_terry.fit"},
-    "matplotlib": {"results.plots", "reporting.figures"},
-    "tqdm": {"util.progress"},
+    "matplotlib": {"results.plots"},
+    "tqdm": {"util.workers"},
 }
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 
@@ -192,7 +193,6 @@ _CLASS = "a module for the length of another: what it writes of a result is give
 CIRCLES = {
     frozenset({"results.aggregation", "results.consensustable"}): _CLASS,
     frozenset({"results.btl", "results.loglikelihood"}): _CLASS,
-    frozenset({"results.pooled", "results.pooledtable"}): _CLASS,
     frozenset({"results.ranktest", "results.testwords"}): _CLASS,
     frozenset({"power.comparisons", "power.selection", "power.surveys"}): (
         "the survey of a plan is made of what the plan's class was asked"
@@ -347,7 +347,7 @@ def test_heavy_libraries_are_imported_when_first_used():
         if uses(module, library, inside_functions=False)
     }
     # kernels is nothing but compiled loops: other modules import it inside their functions
-    assert heavy == {("kernels.compiling", "numba")}
+    assert heavy == {("kernels", "numba")}
     early = [m for m in MODULES if uses(m, "privrank.kernels", inside_functions=False)]
     assert {room_of(module) for module in early} == {"kernels"}
 
