@@ -26,7 +26,6 @@ __all__ = [
     "FOREIGN",
     "MALFORMED",
     "RANGE",
-    "REASONS",
     "REPEATED",
     "STRUCK",
     "Reports",
@@ -201,7 +200,9 @@ def _whole_number(entry: object) -> int | None:
     try:
         if isinstance(entry, str):
             number = float(entry) if "." in entry else int(entry)
-        elif not isinstance(entry, Real | Decimal | np.bool_):
+        elif isinstance(entry, bool | np.bool_):
+            number = int(entry)
+        elif not isinstance(entry, Real | Decimal):
             return None
         if isinstance(number, float | np.floating) and not abs(number) < EXACT:
             return None
