@@ -190,7 +190,7 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
     return np.where(fault == _FINE, numbers, 0).astype(np.int64), fault
 
 
-def _whole_number(entry: object) -> int | None:
+def _whole_number(entry: Any) -> int | None:
     """Return the whole number that an entry stands for, -1 beyond 64 bits, None if it is none.
 
     Digits are numbers, as one row of words makes texts of a whole column of some files. A float
@@ -204,7 +204,7 @@ def _whole_number(entry: object) -> int | None:
             number = int(entry)
         elif not isinstance(entry, Real | Decimal):
             return None
-        if isinstance(number, float | np.floating) and not abs(number) < EXACT:
+        if isinstance(number, float | np.floating) and not number < EXACT:
             return None
         whole = int(number) if 0 <= number < 2**63 else -1
     except (ArithmeticError, ValueError):  # such as a word, or a decimal that is none
