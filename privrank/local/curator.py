@@ -16,9 +16,8 @@ from privrank.consensus.rules import consensus_of
 from privrank.consensus.statements import statements_of
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols_orders import AdaptiveKwikSort
-from privrank.local.releases import release_of
 from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, release_of
 from privrank.release.archived import archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult

@@ -28,8 +28,7 @@ from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
-from privrank.local.releases import check_tally, fixed_point, public_order, release_of
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, check_tally, fixed_point, public_order, release_of
 from privrank.release.names import (
     CONCERNED,
     COVARIANCE,
@@ -37,11 +36,9 @@ from privrank.release.names import (
     ORDER,
     PAIR_COUNTS,
     PAIRS,
-    RIVAL,
     SCORES,
     WINS,
 )
-from privrank.release.plan import Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, check_connected
 
@@ -52,10 +49,6 @@ IntArray = NDArray[np.int64]
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
-
-FEW = 3.0
-"""Votes on a pair up to which an order by Borda scores alone may be the better one: with more the
-order of the pairs makes use of what they show (docs/validation/local_few.md)."""
 
 UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
@@ -120,21 +113,9 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
         values,
         by="PrivateRankAggregation",
         method=rule,
-        settings={"gain": protocol.gain, "square": found.square, **_rival(tally)},
+        settings={"gain": protocol.gain, "square": found.square},
         found=gaps,
     )
-
-
-def _rival(tally: Tally) -> dict[str, Setting]:
-    """Return what is predicted of CapBorda where few reports concern each pair: public numbers."""
-    protocol, m = tally.protocol, len(tally.protocol.items)
-    if not isinstance(protocol, SubRanking | RandomPairs) or m < 3:
-        return {}
-    votes = tally.n * protocol.digits * math.comb(protocol.width, 2)
-    if votes > FEW * math.comb(m, 2):
-        return {}
-    rival = CapBorda(protocol.items, protocol.epsilon)
-    return {RIVAL: rival.difference_variance(tally.n)}
 
 
 def release_wins(tally: Tally, by: str) -> Release:

@@ -134,15 +134,6 @@ class CapBorda(Protocol):
     cap: int | None = None
     kind: ClassVar[str] = "cap Borda"
 
-    def difference_variance(self, reports: int) -> float:
-        """Return the variance of the difference of two Borda scores from so many reports.
-
-        That of items of equal merit: the scores are a mean of directions times
-        (m (m^2 - 1) / 12)^(1/2) / gain, and m - 1 coordinates share the length of a direction.
-        """
-        m = len(self.items)
-        return m * (m + 1) / (6.0 * self.gain**2 * reports)
-
     def __post_init__(self) -> None:
         """Check the numbers of directions, and choose them if they are left out."""
         super().__post_init__()

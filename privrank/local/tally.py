@@ -1,12 +1,14 @@
 """The curator's count of reports: what was answered to what, how often, and what was rejected.
 
 A tally is all that a curator needs of the reports. Tallies of several days or sites add up to that
-of all reports together, a report that was sent to two of them included.
+of all reports together, a report that was sent to two of them included. What leaves it is a release
+like that of any mechanism, which spent nothing at the curator.
 """
 
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,25 +18,44 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from privrank.hypotheses.nulltables import public_generator
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import REPEATED, STRUCK, Identities, once, read_reports
 from privrank.release.archived import archive, read_archive
+from privrank.release.names import GAIN, ORDER, REJECTED, UNEVEN
+from privrank.release.plan import QUIET, PartPlan, Plan, Setting
+from privrank.release.release import Release
+from privrank.release.survey import Design, Sample
 from privrank.results.tables import Table
 from privrank.util.arrays import own
 from privrank.util.checks import check_flag
 
-__all__ = ["UNLIKELY", "Tally"]
+__all__ = [
+    "Tally",
+    "Values",
+    "check_protocol",
+    "check_tally",
+    "fixed_point",
+    "public_order",
+    "release_of",
+]
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Values = Mapping[str, tuple[IntArray, float]]
+"""Released numbers by name: whole numbers, and the size of their step."""
+
+_BITS = 50
+"""Of numbers that are no counts, as they are released."""
 
 _WRITER = "a tally's to_json()"
 
 UNLIKELY = 1e-3
 """Probability below which a tally warns that assignments are not uniform."""
 
-UNEVEN = (
+_SENDER = (
     " That is as it should be where a survey hands out assignments unevenly; where devices draw "
     "them, look for one sender with many ids."
 )
@@ -244,7 +265,7 @@ class Tally:
                 f"The commonest of {self.protocol.assignments} assignments, number {place}, has "
                 f"{most} reports. Were assignments drawn uniformly, the probability of so many "
                 f"would be {'at most ' * (probability < 1)}{probability:.2g}."
-                + UNEVEN
+                + _SENDER
                 * (probability < UNLIKELY)
             )
         if self.identity is None:
@@ -299,3 +320,103 @@ def _packed(values: NDArray[Any]) -> str:
 
 def _unpacked(text: str) -> IntArray:
     return np.frombuffer(base64.b64decode(text), dtype="<i8").astype(np.int64)
+
+
+def release_of(
+    tally: Tally,
+    values: Values,
+    *,
+    by: str,
+    method: str,
+    settings: Mapping[str, Setting],
+    survey: Design | None = None,
+    found: Mapping[str, float] | None = None,
+) -> Release:
+    """Return the release that holds these numbers, computed from a tally.
+
+    Parameters
+    ----------
+    tally : Tally
+        Accepted reports, and how many were rejected.
+    values : mapping of str to (ndarray of int64, float)
+        The parts: whole numbers, and the size of their step.
+    by, method : str
+        The class that infers, and the key by which it finds how to read the release.
+    settings : mapping
+        Public constants beside the protocol and the numbers of rejected reports.
+    survey : Design, optional
+        Public facts of comparisons; by default rankings of the items, one of each respondent.
+    found : mapping of str to float, optional
+        Numbers found in the values.
+
+    Returns
+    -------
+    Release
+    """
+    protocol = tally.protocol
+    plan = Plan(
+        by=by,
+        mechanism=protocol.kind,
+        method=method,
+        epsilon=protocol.epsilon,
+        delta=0.0,
+        parts={
+            name: PartPlan(None if name == ORDER else QUIET, 0, 0.0, step)
+            for name, (_, step) in values.items()
+        },
+        settings={
+            "protocol": protocol.to_json(),
+            **{REJECTED + reason: number for reason, number in tally.rejected.items()},
+            **({UNEVEN: uneven} if (uneven := tally.commonest[2]) < UNLIKELY else {}),
+            **settings,
+        },
+    )
+    return Release(
+        plan=plan,
+        survey=survey or Sample("rankings", protocol.items, tally.n, "respondent", 1),
+        source="respondents",
+        values={name: numbers for name, (numbers, _) in values.items()},
+        tie_break=public_order(len(protocol.items)),
+        found=found or {},
+    )
+
+
+def check_protocol(release: Release) -> None:
+    """Refuse an archived release that is not of the protocol that it names."""
+    settings = release.plan.settings
+    protocol = protocol_from_json(str(settings["protocol"]))
+    gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
+    rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
+    if not (
+        (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
+        and len(gains) == len({protocol.gain, protocol.response.gain})
+        and all(type(number) is int and number >= 0 for number in rejected)
+        and 0 <= float(settings.get(UNEVEN, 0.0)) <= 1
+    ):
+        raise ValueError("release must be of its protocol.")
+
+
+def check_tally(tally: object) -> None:
+    """Refuse what is no tally, and one in which what was asked depends on what was answered."""
+    if not isinstance(tally, Tally):
+        raise TypeError(
+            f"tally must be a protocol's tally of reports, got {type(tally).__name__}: count them "
+            f"with protocol.tally(reports)."
+        )
+    if isinstance(tally.protocol, AdaptiveKwikSort):
+        raise ValueError(
+            "tally must be of assignments that no answer has influenced, and what an adaptive "
+            "protocol asks depends on the answers before: take the result() of its Curator."
+        )
+
+
+def public_order(items: int) -> tuple[int, ...]:
+    """Return the public random order in which equal items stand."""
+    return tuple(public_generator("order of equal items", items).permutation(items).tolist())
+
+
+def fixed_point(numbers: FloatArray) -> tuple[IntArray, float]:
+    """Return real numbers as whole numbers of a step that is a power of two, to 50 bits."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    step = 2.0 ** (math.frexp(largest)[1] - _BITS) if largest else 1.0
+    return np.rint(numbers.ravel() / step).astype(np.int64), step

@@ -34,8 +34,7 @@ from scipy.sparse import csr_array
 from privrank.hypotheses.nulltables import FULL, fingerprint, public_generator
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.protocols_orders import RandomPairs
-from privrank.local.releases import check_tally, release_of
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, check_tally, release_of
 from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
 from privrank.util.solvers import spectrum

@@ -12,8 +12,7 @@ from privrank.consensus.intervals import binomial_lower
 from privrank.consensus.statements import PairVotes, RandomReports, statements_of
 from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
 from privrank.local.estimates import Votes, release_consensus
-from privrank.local.releases import fixed_point
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, fixed_point
 
 ITEMS = list("abcd")
 ORDERS = np.array(list(permutations(range(1, 5))))
