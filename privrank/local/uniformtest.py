@@ -14,7 +14,7 @@ statistic from a public sequence the p-value (1 + #{draws >= observed}) / (N + 1
 number of reports, however uneven the counts are: observed and drawn statistics are exchangeable
 under H0, and V, which scales them, is public.
 
-**How many pairs.** Where a Mallows model is near uniformity, bits about one of q public pairs have
+**How many pairs.** Close to uniformity of a Mallows model, bits about one of q public pairs have
 the non-centrality L mean(g^2) / E(g^2), g the gaps of these pairs in the centre and L a function of
 n, epsilon and phi alone. So the q with which power .9, on average over the pairs, takes the least L
 depends on neither n nor epsilon: min(8, floor(m / 2)) is within 3 % of the least for every number
