@@ -53,7 +53,7 @@ from privrank.bradley_terry.sources import (
     inverses,
     measured_shares,
 )
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import public_generator
 from privrank.util.solvers import bracket, solve_each, square_root
 
 __all__ = ["Pooled", "pool"]

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.sources import Source
 from privrank.consensus.intervals import Target
 from privrank.consensus.statements import RandomReports, Statements
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import simulated
-from privrank.hypotheses.tails import BordaDistribution
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import own
 

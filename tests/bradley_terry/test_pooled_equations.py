@@ -14,7 +14,7 @@ from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.pooledtests import intervals, pvalues
 from privrank.bradley_terry.pooling import _beyond, pool
 from privrank.bradley_terry.sources import Expected, Source
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import simulated
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 import privrank as pr
 from privrank.consensus.votesource import score_source
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import simulated
 from privrank.release.archived import archive
 
 ITEMS = ["a", "b", "c", "d"]
