@@ -317,15 +317,17 @@ class PrivateBTL:
             delta,
             self._link,
         )
+        reader = "PrivateBTL.from_release(error.release)"
         release = release_comparisons(
             self._encoded,
             plan_comparisons(design, choice, epsilon, delta, by="PrivateBTL"),
             link=self._link,
             solver=solver,
+            reader=reader,
             budget=budget,
             rng=rng,
         )
-        with kept(release, "PrivateBTL.from_release(error.release)"):
+        with kept(release, reader):
             return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod

@@ -205,15 +205,17 @@ class PrivateTopK:
         check_rng(rng)
         design = self._encoded.design
         choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
+        reader = f"PrivateTopK.from_release(error.release, k={self._k})"
         release = release_comparisons(
             self._encoded,
             plan_comparisons(design, choice, epsilon, delta, by=f"PrivateTopK (k = {self._k})"),
             link=choice.link,
             solver="newton",
+            reader=reader,
             budget=budget,
             rng=rng,
         )
-        with kept(release, f"PrivateTopK.from_release(error.release, k={self._k})"):
+        with kept(release, reader):
             return infer(release, k=self._k, alpha=alpha, warn=True)
 
     @staticmethod
