@@ -11,6 +11,7 @@ from scipy.stats import binomtest, kstest
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
+from privrank.hypotheses import nulls
 
 SHARES = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
 
