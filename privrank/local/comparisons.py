@@ -14,10 +14,9 @@ import numpy as np
 from privrank.local import releases
 from privrank.local.protocols import Asking
 from privrank.local.tally import Tally
-from privrank.release.connected import check_connected
 from privrank.release.names import GAIN, WINS
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design, PairCounts, check_connected
 
 __all__ = ["release_of"]
 

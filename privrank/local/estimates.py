@@ -30,11 +30,10 @@ from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
 from privrank.local.releases import fixed_point, public_order, release_of
 from privrank.local.tally import Tally
-from privrank.release.connected import check_connected
 from privrank.release.names import CONCERNED, COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, RIVAL, SCORES
 from privrank.release.plan import Setting
 from privrank.release.release import Release
-from privrank.release.survey import PairCounts
+from privrank.release.survey import PairCounts, check_connected
 
 __all__ = ["FEWEST", "Votes", "release_consensus"]
 

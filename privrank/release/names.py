@@ -2,43 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ACTIVITY",
-    "BOUNDARY",
-    "CEILING",
-    "CONCERNED",
-    "COVARIANCE",
-    "DECISION",
-    "DEPENDENCE",
-    "DETAILS",
-    "EFFECT",
-    "FIRST",
-    "GAIN",
-    "GROUP_ANSWERS",
-    "IMPOSSIBLE",
-    "LARGEST",
-    "MOMENTS",
-    "NET",
-    "ORDER",
-    "ORDER_EFFECT",
-    "PAIRS",
-    "PAIR_COUNTS",
-    "PVALUE",
-    "QUERIES",
-    "REJECTED",
-    "RESIDUAL",
-    "RIVAL",
-    "SCORE",
-    "SCORES",
-    "SETTLED",
-    "SORTED",
-    "STATISTIC",
-    "TOTALS",
-    "UNEVEN",
-    "WINS",
-    "WORTHS",
-]
-
 NET = "net wins"
 WINS = "win matrix"
 WORTHS = "worths"
@@ -70,3 +33,5 @@ UNEVEN = "uneven assignments"
 
 GAIN = "gain"
 """The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""
+
+__all__ = [name for name in dir() if name.isupper()]

@@ -9,6 +9,7 @@ user's takes its place, and axes that have one keep it.
 
 from __future__ import annotations
 
+import io
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ __all__ = [
     "null_distribution",
     "pairwise",
     "planned",
+    "png",
     "power",
     "win_rates",
     "worth",
@@ -54,6 +56,16 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=size, layout="constrained")
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as a picture, and close it."""
+    from matplotlib import pyplot
+
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=160)
+    pyplot.close(figure)
+    return picture.getvalue()
 
 
 def _rows(m: int) -> tuple[tuple[float, float], int]:

@@ -50,10 +50,11 @@ ONLY_IMPORTER = {
     "numba": {"kernels"},
     "opendp": set(),
     "narwhals": {"encode.counting"},
-    "statsmodels": {"results.tables"},
+    "statsmodels": {"results.hypotheses"},
+    "jinja2": {"results.tables"},
     "patsy": {"util.formula"},
     "cvxpy": {"bradley_terry.fit"},
-    "matplotlib": {"results.plots", "reporting.figures"},
+    "matplotlib": {"results.plots"},
     "tqdm": {"util.workers"},
 }
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
@@ -192,7 +193,6 @@ _CLASS = "a module for the length of another: what it writes of a result is give
 CIRCLES = {
     frozenset({"results.aggregation", "results.consensustable"}): _CLASS,
     frozenset({"results.btl", "results.loglikelihood"}): _CLASS,
-    frozenset({"results.pooled", "results.pooledtable"}): _CLASS,
     frozenset({"results.ranktest", "results.testwords"}): _CLASS,
     frozenset({"power.comparisons", "power.selection", "power.surveys"}): (
         "the survey of a plan is made of what the plan's class was asked"
