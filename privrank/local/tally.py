@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import public_generator
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import AdaptiveKwikSort

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privrank.hypotheses.nulltables import FULL, fingerprint, public_generator
+from privrank.hypotheses.nulls import FULL, fingerprint, public_generator
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.protocols_orders import RandomPairs
 from privrank.local.tally import Tally, check_tally, release_of
