@@ -15,8 +15,7 @@ from privrank.encode.encoded import EncodedSample
 from privrank.encode.groups import against_answers
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
 from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL, wanted_draws
+from privrank.hypotheses.nulls import FULL, Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms import categories, mallows
 from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation
