@@ -10,9 +10,14 @@ import math
 from functools import cached_property
 from typing import NoReturn
 
-from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.protocols import VERSION, Protocol, settings_of
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
+from privrank.local.protocols_orders import (
+    AdaptiveKwikSort,
+    Comparisons,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+)
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.util.checks import is_number, quoted
 
@@ -164,7 +169,7 @@ class Client:
         if self._reported:
             raise RuntimeError(
                 "This client has made its report: another one of the same respondent would spend "
-                "epsilon again, and reports that are averaged give the answer away."
+                "epsilon again, and reports that are averaged show the answer."
             )
         asked = self.assignment if assignment is None else assignment
         report = self.protocol.randomize(ranking, asked, report_id)

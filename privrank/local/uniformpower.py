@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import Null, Order
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.protocols import Asking, Protocol
-from privrank.local.uniformtest import STEP, Asked, Sent, counted
+from privrank.local.uniformtest import STEP, Asked, counted
 from privrank.util.arrays import own
 
 __all__ = ["Collection"]
@@ -100,7 +99,7 @@ class Collection:
         """Return the statistic of one survey."""
         return self.survey(theta, rng).statistic
 
-    def survey(self, theta: float, rng: np.random.Generator) -> Asked | Sent:
+    def survey(self, theta: float, rng: np.random.Generator) -> Asked:
         """Simulate a survey whose rankings are of a Mallows model with this -log phi."""
         place = rng.permutation(len(self.protocol.items))
         return self._counts(theta, place, rng) if self.bits else self._reports(theta, place, rng)
@@ -122,7 +121,7 @@ class Collection:
         net = np.bincount(first, more, m) - np.bincount(second, more, m)
         return Asked(protocol, asked, count.astype(np.int64), net.astype(np.float64))
 
-    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked | Sent:
+    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
         """Simulate respondents one by one."""
         protocol = self.protocol
         ranks = Mallows.from_theta(len(place), theta).rvs(self.nobs, rng)[:, place]

@@ -17,7 +17,7 @@ from privrank.consensus.orders import kemeny, kemeny_score
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.encode.encoded import EncodedSample
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_consensus
 from privrank.local.protocols import Protocol

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import Encoded, sum_by
-from privrank.hypotheses.nulltables import public_generator
-from privrank.local import comparisons as reports
+from privrank.hypotheses.nulls import public_generator
+from privrank.local.estimates import release_wins
 from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import Comparisons, RandomPairs, SubRanking
 from privrank.mechanisms.comparisons import release_comparisons
@@ -243,7 +243,7 @@ class ComparisonPower(Power):
         ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
         tally = protocol.tally(protocol.simulate(ranks, rng))
         try:
-            return reports.release_of(tally, "power")
+            return release_wins(tally, "power")
         except ValueError:  # few reports may not connect all items, or be ties only
             return None
 

@@ -19,8 +19,7 @@ from privrank.closeness import ClosenessMethod, compare
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.effects import MOST_THETA, Alternatives, curve_between, curve_of
 from privrank.hypotheses.nullmodel import NullModel, uniform
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import usual_draws
+from privrank.hypotheses.nulls import Null, usual_draws
 from privrank.hypotheses.simulation import rejection_at_level
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.identity import IdentityMethod

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank import btl
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import public_generator
 from privrank.power.comparisons import median_of
 from privrank.power.surveys import different_pairs
 from privrank.release.names import MOMENTS, WINS
