@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from privrank.util.checks import (
     as_list,
     as_numbers,
     check_count,
-    check_delta,
     check_epsilon,
     check_flag,
     check_items,
@@ -35,20 +35,13 @@ MOST_ROWS, MOST_RESPONDENTS = 2**31, 1e15
 
 
 def contribution_tradeoff(
-    comparisons: object = None,
+    comparisons: object,
     *,
-    activity: Mapping[int, float] | None = None,
-    for_epsilon: float,
-    for_delta: float = 0.0,
-    bounds: Sequence[int] = BOUNDS,
-    item1: str = "item1",
-    item2: str = "item2",
-    outcome: str = "outcome",
     items: object = None,
     respondent: str | None = UNSTATED,
-    counts: str | None = None,
     distinct_pairs: bool = True,
-    ties: bool = False,
+    for_epsilon: float,
+    bounds: Sequence[int] = BOUNDS,
     epsilon: float | None = None,
     budget: Budget | None = None,
     rng: np.random.Generator | None = None,
@@ -61,18 +54,18 @@ def contribution_tradeoff(
 
     Parameters
     ----------
-    comparisons : data frame, optional
-        Long comparisons, as for :class:`privrank.PrivateBTL`; their activity is released.
-    activity : mapping of int to number, optional
-        Instead of comparisons, the number of respondents by the number of their answers, such as
-        ``{1: 4000, 2: 900, 30: 100}``: a guess, or what is public. Nothing is spent.
-    for_epsilon, for_delta : float
+    comparisons : data frame or mapping
+        Long comparisons with the columns ``item1``, ``item2`` and ``outcome``, as
+        :func:`privrank.as_comparisons` makes them; their activity is released. Or a mapping from
+        numbers of answers to numbers of respondents, such as ``{1: 4000, 2: 900, 30: 100}``: a
+        guess, or what is public. Then nothing is spent.
+    items, respondent, distinct_pairs
+        As for :class:`privrank.PrivateBTL`.
+    for_epsilon : float
         The guarantee of the fit that is planned.
     bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
         Bounds to compare, ascending; respondents are released in the classes between them. Where
         pairs are distinct, those beyond the number of pairs, m (m - 1) / 2, are that number.
-    item1, item2, outcome, items, respondent, counts, distinct_pairs, ties
-        As for :class:`privrank.PrivateBTL`.
     epsilon : float, optional
         Privacy budget of releasing the activity; to be left out where it is declared.
     budget : Budget, optional
@@ -99,99 +92,70 @@ def contribution_tradeoff(
     --------
     >>> import privrank as pr
     >>> votes, items = {1: 2000, 4: 1500, 9: 100}, list("abcdefghijkl")
-    >>> found = pr.contribution_tradeoff(activity=votes, items=items, for_epsilon=4.0)
+    >>> found = pr.contribution_tradeoff(votes, items=items, for_epsilon=4.0)
     >>> found.to_frame()["std_err"].round(2).to_list()[:4]
     [0.13, 0.11, 0.1, 0.12]
     """
-    epsilon_of_fit, delta_of_fit = _guarantee(for_epsilon, for_delta)
-    cuts = _check_bounds(bounds)
+    planned = check_epsilon(for_epsilon, "for_epsilon")
+    if math.isinf(planned):
+        raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
+    cuts, distinct = _check_bounds(bounds), check_flag("distinct_pairs", distinct_pairs)
     check_rng(rng)
-    distinct = check_flag("distinct_pairs", distinct_pairs)
-    _check_source(comparisons, activity)
-    if activity is not None:
+    if isinstance(comparisons, Mapping):
         if epsilon is not None or budget is not None:
-            raise ValueError("epsilon= and budget= must be left out where activity= is declared.")
+            raise ValueError(
+                "epsilon= and budget= must be left out where the activity is declared."
+            )
         labels = check_items(items)
-        most = _most_answers(labels, distinct)
-        known, cuts = _declared(activity, most), _within(cuts, most)
+        most, cuts = _within(cuts, labels, distinct)
+        activity = _declared(comparisons, most)
+        nobs = max(round(activity.respondents.sum()), 1)
         design = Design(
-            items=labels, nobs=max(round(known.respondents.sum()), 1), unit="respondent",
-            max_rows=cuts[-1], ties=check_flag("ties", ties), distinct_pairs=distinct,
-            kind="private", pairs=None, excess="sample",
-        )  # fmt: skip
-        fits = planned_fits(design, cuts, epsilon_of_fit, delta_of_fit)
-        return ContributionTradeoff(
-            fits=tuple(fits), epsilon=epsilon_of_fit, delta=delta_of_fit, activity=known
+            labels, nobs, "respondent", cuts[-1], distinct, False, "private", None, excess="sample"
         )
+        return ContributionTradeoff(planned_fits(design, cuts, planned), planned, activity)
     if respondent is None:
         raise ValueError(
             "respondent must name the column that says whose rows they are: a bound is on the rows "
             "of a respondent."
         )
-    columns = ComparisonColumns(item1, item2, outcome, respondent, counts)
+    columns = ComparisonColumns("item1", "item2", "outcome", respondent)
     frame, _ = open_comparisons(comparisons, columns, items)
     if epsilon is None:
         raise TypeError(
             "epsilon= must be given, because it pays for releasing the activity of comparisons: or "
-            "declare activity=, such as {1: 4000, 30: 100}, which spends nothing."
+            "declare it with a mapping, such as {1: 4000, 30: 100}, which spends nothing."
         )
-    spent = check_epsilon(epsilon)
-    labels = declared_items(frame, (item1, item2), items)
-    most = _most_answers(labels, distinct)
-    cuts = _within(cuts, most)
+    plan_epsilon = check_epsilon(epsilon)
+    labels = declared_items(frame, ("item1", "item2"), items)
+    most, cuts = _within(cuts, labels, distinct)
     encoded = encode_comparisons(
         frame,
         columns,
         items=labels,
         max_rows=cuts[-1],
         distinct_pairs=distinct,
-        ties=ties,
+        ties=True,  # whatever the answers are, they are counted
         design="private",
         pair_counts=None,
         excess="sample",
     )
-    fits = planned_fits(encoded.design, cuts, epsilon_of_fit, delta_of_fit)
-    release = release_activity(encoded, cuts, plan_activity(cuts, spent), budget=budget, rng=rng)
+    fits = planned_fits(replace(encoded.design, ties=False), cuts, planned)
+    plan = plan_activity(cuts, plan_epsilon)
+    release = release_activity(encoded, cuts, plan, budget=budget, rng=rng)
     part = release.parts[ACTIVITY]
-    nobs, variance = release.design.nobs, part.noise_variance
-    return ContributionTradeoff(
-        fits=tuple(fits),
-        epsilon=epsilon_of_fit,
-        delta=delta_of_fit,
-        activity=Activity.released(cuts, most, part.values, nobs, variance),
-        release=release,
+    activity = Activity.released(
+        cuts, most, part.values, release.design.nobs, part.noise_variance
     )
+    return ContributionTradeoff(fits, planned, activity, release)
 
 
-def _guarantee(for_epsilon: object, for_delta: object) -> tuple[float, float]:
-    """Return the guarantee of the fit that is planned, or refuse."""
-    epsilon, delta = check_epsilon(for_epsilon, "for_epsilon"), check_delta(for_delta, "for_delta")
-    if math.isinf(epsilon):
-        raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
-    return epsilon, delta
-
-
-def _check_source(comparisons: object, activity: object) -> None:
-    if comparisons is None and activity is None:
-        raise ValueError(
-            "contribution_tradeoff must know how many answers respondents give: pass comparisons, "
-            "whose activity is released for epsilon=, or declare it with activity=."
-        )
-    if comparisons is not None and activity is not None:
-        raise ValueError(
-            "activity= must be left out where comparisons are given, whose own activity is "
-            "released: leave out one of the two."
-        )
-
-
-def _most_answers(items: Sequence[object], distinct: bool) -> float:
-    """Return how many answers of a respondent can count."""
-    return math.comb(len(items), 2) if distinct else math.inf
-
-
-def _within(cuts: tuple[int, ...], most: float) -> tuple[int, ...]:
-    """Return the bounds, those beyond `most` as that number, once."""
-    return tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
+def _within(
+    cuts: tuple[int, ...], items: Sequence[object], distinct: bool
+) -> tuple[float, tuple[int, ...]]:
+    """Return how many answers of a respondent can count, and the bounds up to that, each once."""
+    most = math.comb(len(items), 2) if distinct else math.inf
+    return most, tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
 
 
 def _check_bounds(bounds: object) -> tuple[int, ...]:
@@ -204,17 +168,14 @@ def _check_bounds(bounds: object) -> tuple[int, ...]:
     return cuts
 
 
-def _declared(activity: object, most: float) -> Activity:
-    rule = (
-        "activity must be a mapping from numbers of answers, whole and not negative, to numbers of "
-        "respondents, at least one in all, such as {1: 4000, 30: 100}"
-    )
-    if not isinstance(activity, Mapping) or not activity:
-        raise TypeError(f"{rule}.")
-    answers = [check_count("activity", each, low=0) for each in activity]
+def _declared(activity: Mapping[int, float], most: float) -> Activity:
+    """Return an activity that is declared: respondents by how many answers they give."""
+    answers = [check_count("activity", number, low=0) for number in activity]
     respondents = as_numbers(list(activity.values()))
-    if respondents is None:
-        raise TypeError(f"{rule}.")
-    if not ((respondents >= 0).all() and 1 <= respondents.sum() <= MOST_RESPONDENTS):
-        raise ValueError(f"{rule}.")
+    usable = respondents is not None and (respondents >= 0).all()
+    if respondents is None or not usable or not 1 <= respondents.sum() <= MOST_RESPONDENTS:
+        raise ValueError(
+            "activity must be a mapping from numbers of answers, whole and not negative, to "
+            "numbers of respondents, at least one in all, such as {1: 4000, 30: 100}."
+        )
     return Activity(np.minimum(np.array(answers, dtype=np.float64), most), respondents, 0.0)

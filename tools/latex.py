@@ -144,7 +144,7 @@ def fits() -> Iterator[tuple[str, object]]:
     yield "tally", tally
     yield "local consensus", pr.PrivateRankAggregation.from_reports(tally)
     votes = {1: 2000, 4: 1500, 9: 100}
-    yield "bounds", pr.contribution_tradeoff(activity=votes, items=cems.items, for_epsilon=4.0)
+    yield "bounds", pr.contribution_tradeoff(votes, items=cems.items, for_epsilon=4.0)
 
 
 LABELS = {

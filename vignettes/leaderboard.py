@@ -45,7 +45,7 @@ activity = dict(
     zip(*(each.tolist() for each in np.unique(number, return_counts=True)), strict=True)
 )
 tradeoff = pr.contribution_tradeoff(
-    activity=activity, items=models, distinct_pairs=False, for_epsilon=1.0
+    activity, items=models, distinct_pairs=False, for_epsilon=1.0
 )
 print(tradeoff.summary())
 

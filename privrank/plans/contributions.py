@@ -74,8 +74,8 @@ class Activity:
 
     def kept(self, bound: int) -> tuple[float, float]:
         """Return the rows that a bound keeps, and their standard error."""
-        each = np.minimum(self.answers, bound)
-        return float(each @ self.respondents), math.sqrt(self.variance * float(each @ each))
+        rows = np.minimum(self.answers, bound)
+        return float(rows @ self.respondents), math.sqrt(self.variance * float(rows @ rows))
 
     def beyond(self, bound: int) -> float:
         """Return the respondents with more answers than a bound."""
@@ -83,8 +83,8 @@ class Activity:
 
 
 def planned_fits(
-    design: Design, bounds: Sequence[int], epsilon: float, delta: float
-) -> list[tuple[Design, Choice]]:
+    design: Design, bounds: Sequence[int], epsilon: float
+) -> tuple[tuple[Design, Choice], ...]:
     """Return what a fit at each bound is going to release, by its public facts.
 
     Raises
@@ -93,13 +93,12 @@ def planned_fits(
         If a fit at one of the bounds is refused.
     """
     designs = [replace(design, max_rows=bound) for bound in bounds]
-    return [
-        (each, plan_fit(each, epsilon, "auto", None, "auto", None, delta=delta)) for each in designs
-    ]
+    choices = [plan_fit(facts, epsilon, "auto", None, "auto", None) for facts in designs]
+    return tuple(zip(designs, choices, strict=True))
 
 
 def difference_errors(
-    design: Design, choice: Choice, rows: float, epsilon: float, delta: float
+    design: Design, choice: Choice, rows: float, epsilon: float
 ) -> tuple[float, float]:
     """Predict the root mean squared error of a difference of two worths, and what samples add.
 
@@ -107,7 +106,7 @@ def difference_errors(
     of a contrast of squared length 2); samples alone are those of a fit without privacy.
     """
     some = max(rows, 1.0)
-    whole = predicted_error(design, epsilon, delta, choice, total=some)
+    whole = predicted_error(design, epsilon, 0.0, choice, total=some)
     known = replace(design, pairs=PairCounts.equal(len(design.items), 1.0))
     alone = predicted_error(known, math.inf, 0.0, Choice("net wins"), total=some)
     return math.sqrt(2.0 * whole), math.sqrt(2.0 * min(alone, whole))

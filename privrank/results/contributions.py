@@ -17,7 +17,7 @@ from privrank.results.tables import Table
 __all__ = ["ContributionTradeoff"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ContributionTradeoff:
     """Rows kept and predicted errors by bound, from :func:`privrank.contribution_tradeoff`.
 
@@ -25,7 +25,7 @@ class ContributionTradeoff:
     ----------
     fits : tuple of (Design, Choice)
         For each bound the public facts of a fit, and what it is going to release.
-    epsilon, delta : float
+    epsilon : float
         The guarantee of such a fit.
     activity : Activity
         Respondents by the number of their answers, released or declared.
@@ -35,7 +35,6 @@ class ContributionTradeoff:
 
     fits: tuple[tuple[Design, Choice], ...]
     epsilon: float
-    delta: float
     activity: Activity
     release: Release | None = None
 
@@ -54,7 +53,7 @@ class ContributionTradeoff:
         for design, choice in self.fits:
             bound = design.max_rows
             kept, error = self.activity.kept(design.sensitivity.effective_rows)
-            whole, alone = difference_errors(design, choice, kept, self.epsilon, self.delta)
+            whole, alone = difference_errors(design, choice, kept, self.epsilon)
             added = math.sqrt(max(whole**2 - alone**2, 0.0))
             rows.append((self.activity.beyond(bound), kept, error, whole, alone, added))
         names = ["beyond", "rows", "rows_std_err", "std_err", "sampling", "privacy"]
@@ -64,12 +63,11 @@ class ContributionTradeoff:
     def summary(self) -> Table:
         """Return the table with what it rests on (text, HTML, LaTeX, Markdown, CSV)."""
         frame, design = self.to_frame(), self.fits[0][0]
-        plus = f", delta {self.delta:g}" * (self.delta > 0)
         header: tuple[tuple[str, str], ...] = (
             ("Items:", str(len(design.items))),
             ("No. Respondents:", str(design.nobs)),
             ("Distinct pairs:", str(design.distinct_pairs)),
-            ("Planned fit:", f"epsilon {self.epsilon:g}{plus}"),
+            ("Planned fit:", f"epsilon {self.epsilon:g}"),
         )
         notes = [
             f"The least predicted error is that of max_rows = {frame['std_err'].idxmin()}.",

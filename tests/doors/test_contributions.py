@@ -100,7 +100,7 @@ def test_a_declared_activity_gives_the_same_and_spends_nothing():
     shared = {"bounds": bounds, "distinct_pairs": False}
     released = tradeoff(frame_of(units), epsilon=np.inf, **shared)
     declared = pr.contribution_tradeoff(
-        activity={1: 40, 2: 20, 6: 7}, items=ITEMS, for_epsilon=1.0, **shared
+        {1: 40, 2: 20, 6: 7}, items=ITEMS, for_epsilon=1.0, **shared
     )
     # the class from 3 to 6 is read as 4.5 answers
     pd.testing.assert_frame_equal(released.to_frame()[:2], declared.to_frame()[:2])
@@ -110,7 +110,7 @@ def test_a_declared_activity_gives_the_same_and_spends_nothing():
 
 def test_parts_of_the_error_add_up_and_move_with_the_bound():
     found = pr.contribution_tradeoff(
-        activity={1: 2000, 100: 2000}, items=list("abcdefghij"), for_epsilon=1.0,
+        {1: 2000, 100: 2000}, items=list("abcdefghij"), for_epsilon=1.0,
         distinct_pairs=False, bounds=[1, 3, 10, 100],
     ).to_frame()  # fmt: skip
     assert np.allclose(found["sampling"] ** 2 + found["privacy"] ** 2, found["std_err"] ** 2)
@@ -145,11 +145,10 @@ def test_a_summary_names_the_best_bound_and_the_guarantee():
 
 
 GOOD = frame_of([ROWS[:2]] * 5)
-DECLARED = {"activity": {1: 10}, "items": ITEMS, "for_epsilon": 1.0}
+DECLARED = {"items": ITEMS, "for_epsilon": 1.0}
 REFUSED = {
-    "neither": (lambda: pr.contribution_tradeoff(for_epsilon=1.0), "pass comparisons"),
-    "both": (lambda: tradeoff(GOOD, activity={1: 2}), "leave out one of the two"),
-    "no epsilon": (lambda: tradeoff(GOOD, epsilon=None), "declare activity="),
+    "no epsilon": (lambda: tradeoff(GOOD, epsilon=None), "declare it with a mapping"),
+    "a list": (lambda: pr.contribution_tradeoff([1, 2], respondent="who", **DECLARED), "frame"),
     "a word for epsilon": (lambda: tradeoff(GOOD, epsilon="1"), "epsilon must be a positive"),
     "no respondent": (lambda: tradeoff(GOOD, respondent=None, epsilon=None), "respondent must"),
     "respondent not stated": (
@@ -169,16 +168,16 @@ REFUSED = {
     "a seed": (lambda: tradeoff(GOOD, rng=3), "rng must be None"),
     "a row budget": (lambda: tradeoff(GOOD, budget=pr.Budget(epsilon=1.0)), "unit"),
     "spending on a declaration": (
-        lambda: pr.contribution_tradeoff(**DECLARED, epsilon=1.0),
+        lambda: pr.contribution_tradeoff({1: 10}, **DECLARED, epsilon=1.0),
         "must be left out",
     ),
-    "no items": (lambda: pr.contribution_tradeoff(**DECLARED | {"items": None}), "items must be"),
+    "no items": (lambda: pr.contribution_tradeoff({1: 10}, for_epsilon=1.0), "items must be"),
     **{
         f"activity {activity}": (
-            lambda activity=activity: pr.contribution_tradeoff(**DECLARED | {"activity": activity}),
+            lambda activity=activity: pr.contribution_tradeoff(activity, **DECLARED),
             "activity must be",
         )
-        for activity in ([1, 2], {}, {1: 0}, {1: -1, 2: 5}, {1: "x"}, {1: math.nan}, {-1: 5})
+        for activity in ({}, {1: 0}, {1: -1, 2: 5}, {1: "x"}, {1: math.nan}, {-1: 5})
     },
 }
 
@@ -203,7 +202,7 @@ def test_nothing_is_spent_where_a_fit_at_a_bound_is_refused():
 def test_bounds_beyond_the_number_of_pairs_are_that_number():
     items, pairs = list("abcdef"), list(combinations("abcdef", 2))
     given = {"items": items, "for_epsilon": 1.0, "bounds": [5, 10, 20, 50]}
-    declared = pr.contribution_tradeoff(activity={13: 100, 400: 100}, **given).to_frame()
+    declared = pr.contribution_tradeoff({13: 100, 400: 100}, **given).to_frame()
     assert declared.index.tolist() == [5, 10, 15]
     assert declared["rows"].tolist() == [1000, 2000, 2800]
     assert declared["beyond"].tolist() == [200, 200, 0]

@@ -111,16 +111,6 @@ def test_a_sample_is_drawn_among_the_comparisons_that_rows_stand_for():
     assert counted == plain
 
 
-def test_the_activity_of_respondents_counts_comparisons():
-    arguments = {key: PERSON[key] for key in ("items", "ties", "distinct_pairs")}
-    arguments |= {"respondent": "who", "for_epsilon": 1.0, "epsilon": 1.0}
-    counted, plain = (
-        pr.contribution_tradeoff(frame, **arguments, **more, rng=np.random.default_rng(0))
-        for frame, more in ((ROWS, {"counts": "n"}), (repeated(ROWS)[1], {}))
-    )
-    pd.testing.assert_frame_equal(counted.to_frame(), plain.to_frame())
-
-
 def test_a_thousand_million_comparisons_are_counted():
     rng = np.random.default_rng(0)
     names = [f"item {k:02d}" for k in range(30)]

@@ -161,9 +161,7 @@ DOORS = {
     "how active respondents are": (
         "winner",
         lambda frame: pr.contribution_tradeoff(
-            frame,
-            item1="winner",
-            item2="loser",
+            frame.rename(columns={"winner": "item1", "loser": "item2"}),
             respondent="who",
             epsilon=1.0,
             for_epsilon=1.0,
