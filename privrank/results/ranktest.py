@@ -249,7 +249,7 @@ class RankTestResult(Result):
         """
         check_count("points", points, low=2)
         check_count("replicates", replicates, low=20)
-        return self._study().power_curve(points, replicates)
+        return pd.DataFrame(self._study().power_curve(points, replicates))
 
     def _study(self) -> PowerStudy:
         if self.method == _MAPPED:

@@ -383,8 +383,9 @@ def test_encoded_data_are_handed_to_trusted_rooms_alone():
         for module in MODULES
         if {name.rpartition(".")[2] for name in imports(module)} & types
     }
-    assert rooms == {"encode", "mechanisms", "published", "doors"}
-    assert rooms <= TRUSTED | {"doors"}
+    # plans of surveys encode answers that they simulate, and open none
+    assert rooms == {"encode", "mechanisms", "published", "doors", "power"}
+    assert rooms <= TRUSTED | {"doors", "power"}
 
 
 def test_inference_sees_no_data():
