@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from privrank.results.base import Result
+from privrank.results.base import Result, check_labels
 from privrank.results.guarantee import SEEDED, UNIDENTIFIED
-from privrank.results.labels import check_labels
 from privrank.results.tables import RANK_OF, Column, Table
 from privrank.util.checks import check_count, check_names
 

@@ -17,7 +17,6 @@ from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning.effects import DetectableEffect, PowerStudy, check_power
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Part, Release
-from privrank.results import tables, testwords
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.guarantee import (
@@ -30,7 +29,9 @@ from privrank.results.guarantee import (
     title,
     units,
 )
-from privrank.util.checks import check_alpha, check_count, check_flag, is_number
+from privrank.results.tables import Table
+from privrank.results.testnotes import facts, findings
+from privrank.util.checks import check_count, check_flag, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,7 +185,7 @@ class RankTestResult(Result):
         ValueError
             Unless that distance was released, by ``"tv"`` or with an `effect_epsilon`.
         """
-        level, part = self.alpha if alpha is None else check_alpha(alpha), self._distance
+        level, part = self._level(alpha), self._distance
         if part is None or self.pvalue is None:
             raise ValueError(
                 f"no distance was released by method={self.method!r}: fit a sample of choices with "
@@ -288,56 +289,38 @@ class RankTestResult(Result):
             index=pd.Index([f"{self.test}, {self.method}"], name="test"),
         )
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision, power.
 
         With `details` it has the scale of the noise.
         """
         check_flag("details", details)
-        sample, alpha = self.release.sample, self.alpha
-        what = "ranking" if sample.kind == "rankings" else "choice"
-        word = "Items:" if sample.kind == "rankings" else "Categories:"
-        decision = "reject H0" if self.reject else "do not reject"
-        if self.pvalue is None:
-            columns: tuple[str, ...] = ("", "decision")
-            rows: tuple[tuple[str, ...], ...] = ((self.release.mechanism, decision),)
-        else:
+        release, decision = self.release, "reject H0" if self.reject else "do not reject"
+        rankings = release.sample.kind == "rankings"
+        columns, cells = [""], [release.mechanism]
+        if self.pvalue is not None:
+            columns += ["statistic", "threshold", "p-value"]
             threshold = "none" if self.threshold is None else f"{self.threshold:.4f}"
-            columns = ("", "statistic", "threshold", "p-value", "decision")
-            rows = (
-                (
-                    self.release.mechanism,
-                    f"{self.statistic:.4f}",
-                    threshold,
-                    _number(self.pvalue),
-                    decision,
-                ),
-            )
-        return tables.Table(
-            title=title(_TITLES[self.test], self.release),
+            pvalue = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
+            cells += [f"{self.statistic:.4f}", threshold, pvalue]
+        known_null = ["null"] if self.test == "IdentityTest" else []
+        return Table(
+            title=title(_TITLES[self.test], release),
             header=(
-                (word, str(len(sample.items))),
-                *units(self.release),
+                ("Items:" if rankings else "Categories:", str(len(release.sample.items))),
+                *units(release),
                 ("Method:", self.method),
-                ("Null:", testwords.null(self)),
-                ("Level:", f"{alpha:g}"),
-                ("Mechanism:", testwords.mechanism(self.release)),
-                *([("Noise scale:", testwords.scale(self.release))] if details else []),
-                ("Noise source:", noise_source(self.release)),
-                *spent(self.release),
+                *facts(self, details),
+                ("Noise source:", noise_source(release)),
+                *spent(release),
             ),
-            columns=columns,
-            rows=rows,
+            columns=(*columns, "decision"),
+            rows=((*cells, decision),),
             notes=(
-                f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
-                testwords.verdict(self),
-                *testwords.power(self),
-                *testwords.distance(self, self._interval()),
-                *self.notes,
-                *testwords.completion(self.release),
-                holds_if(assumptions(self.release, *["null"] * (self.test == "IdentityTest"))),
-                promise(self.release, f"the {what}s"),
-                *(seed_notes([self.release]) if details else []),
+                *findings(self, self._interval()),
+                holds_if(assumptions(release, *known_null)),
+                promise(release, f"the {release.sample.kind}"),
+                *(seed_notes([release]) if details else []),
             ),
         )
 
@@ -402,10 +385,6 @@ _TITLES: dict[str, str] = {
     "IdentityTest": "Test of Identity",
     "UniformityTest": "Test of Uniformity",
 }
-
-
-def _number(pvalue: float) -> str:
-    return "<0.0001" if pvalue < 0.0001 else f"{pvalue:.4f}"
 
 
 def impossible(release: Release) -> int:
