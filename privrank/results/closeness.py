@@ -445,7 +445,11 @@ class ClosenessResult(Result):
         return {}
 
     def _estimates(self) -> dict[str, Any]:
-        shown = {"pvalue": self.pvalue, "reject": self.reject, "effect": self.effect}
+        shown: dict[str, Any] = {
+            "pvalue": self.pvalue,
+            "reject": self.reject,
+            "effect": self.effect,
+        }
         if (details := self._details()) is not None:
             shown["details"] = details[details["clear"]].to_dict("records")
         return shown

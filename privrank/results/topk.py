@@ -16,7 +16,6 @@ from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
-from privrank.results import tables
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.fitwarnings import part_notes
@@ -32,8 +31,9 @@ from privrank.results.guarantee import (
     reading,
     title,
 )
+from privrank.results.tables import Table, interval_heads
 from privrank.util.arrays import own
-from privrank.util.checks import check_alpha, check_flag
+from privrank.util.checks import check_flag
 from privrank.util.solvers import bracket
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ IntArray = NDArray[np.int64]
 
 def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
     """Return the variances of win rates of independent answers, shape (m,), at these rates."""
-    away = np.abs(rate - 0.5)
-    each = rate * (1.0 - rate) + _responses(facts).sum(axis=1) / degrees
-    return np.asarray(np.maximum(each, away * (0.5 - away)) / degrees)
+    deviation = np.abs(rate - 0.5)
+    single = rate * (1.0 - rate) + _responses(facts).sum(axis=1) / degrees
+    return np.asarray(np.maximum(single, deviation * (0.5 - deviation)) / degrees)
 
 
 def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
@@ -272,7 +272,7 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         centre = np.clip(self.win_rate, 0.0, 1.0)
         ends = []
         for bound in (0.0, 1.0):
@@ -297,7 +297,7 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        level, m = self.alpha if alpha is None else check_alpha(alpha), int(self._known().sum())
+        level, m = self._level(alpha), int(self._known().sum())
         certain = self._all_gap_pvalues() <= level / max(m * (m - 1) / 2, 1)
         low, high = rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
         high -= len(self.items) - m
@@ -316,7 +316,7 @@ class TopKResult(Result):
         frame["selected"] = frame["rank"] <= self.k
         return frame.sort_values("rank")
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the selection as a table in the style of statsmodels.
 
         Parameters
@@ -340,8 +340,8 @@ class TopKResult(Result):
                 place = rank_range(int(row["rank_lower"]), int(row["rank_upper"])) + among
             chosen = "*" if row["selected"] else ""
             rows.append((str(item), chosen, *cells, f"{row['net_wins']:.0f}", place))
-        limits = (f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]")
-        return tables.Table(
+        limits = interval_heads(self.alpha)
+        return Table(
             title=title(f"Top-{self.k} Results", self.release),
             header=guarantee(self.release, self.design_effect, details),
             columns=("", f"top {self.k}", "win rate", "std err", *limits, "net wins", "rank"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +26,7 @@ from privrank.results.guarantee import (
     reading,
     title,
 )
-from privrank.results.tables import Table
+from privrank.results.tables import Table, interval_heads
 from privrank.util.checks import check_flag
 
 __all__ = ["fit_table"]
@@ -72,9 +71,9 @@ def fit_table(
     else:
         kind, second = "Regression Results", ("Formula:", f"~ {design.covariates.formula}")
         notes += fit_of_items + _zero_notes(release) + counts + _group_notes(release)
-    limits = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]")
     ranks = ("rank",) if "rank" in frame else ()
-    heads = column_heads(release)
+    heads, known = column_heads(release), frame[frame.columns[0]].notna()
+    certain = bool(np.isfinite(frame["std_err"][known].to_numpy(dtype=np.float64)).all())
     return Table(
         title=title(f"{link.model} {kind}", release),
         header=(
@@ -84,17 +83,26 @@ def fit_table(
             ("Penalty:", penalty),
             *likelihood,
         ),
-        columns=("", "coef", "std err", "sampling", "privacy", *heads, *limits, *ranks),
+        columns=(
+            "",
+            "coef",
+            "std err",
+            "sampling",
+            "privacy",
+            *heads,
+            *interval_heads(alpha),
+            *ranks,
+        ),
         rows=_rows(frame, {item: len(part) for part in parts for item in part}),
         notes=(
             reading(release) + _coverage_note(release, alpha),
             *notes,
             *loss_notes(release, estimator),
             *([_LIKELIHOOD] if likelihood else []),
-            holds_if(assumptions(release, "model", *["linear"] * _by_items(release))),
+            holds_if(assumptions(release, "model", *(["linear"] if _by_items(release) else []))),
             *privacy_notes(release, details),
             *warnings,
-            *([] if np.isfinite(frame.loc[_known(frame), "std_err"]).all() else [UNCERTAIN]),
+            *([] if certain else [UNCERTAIN]),
             *([_ENDLESS] if np.isinf(frame[["lower", "upper"]]).any(axis=None) else []),
         ),
     )
@@ -126,11 +134,6 @@ def _tests_note(tests: HomogeneityResult | pd.DataFrame, parts: tuple[tuple[str,
     )
 
 
-def _known(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return which rows have an estimate."""
-    return frame["worth" if "rank_lower" in frame else "coef"].notna()
-
-
 def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
     """Return the cells of a fit's ``to_frame()``, as they are printed: ranks for worths only.
 
@@ -138,21 +141,17 @@ def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...
     """
     before = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
     ranked, rows = "rank_lower" in frame, []
-    known = dict(zip(frame.index, _known(frame), strict=True))
+    estimate = "worth" if ranked else "coef"
     for name, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        if not known[name]:
-            blank = ("",) * (len(before) + 3)
-            rows.append((str(name), UNIDENTIFIED, *blank, *(UNIDENTIFIED,) * ranked))
-            continue
-        place = ""
-        if ranked:
-            place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-            place += f" of {sizes[name]}" * (sizes[name] < len(frame))
-        cells = [f"{row['worth' if ranked else 'coef']:.4f}"]
-        cells += [f"{row[number]:.3f}" for number in before]
-        cells += [pvalue_cell(row["pvalue"])]
-        cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
-        rows.append((str(name), *cells, *(place,) * ranked))
+        cells, place = [UNIDENTIFIED, *[""] * (len(before) + 3)], UNIDENTIFIED
+        if not np.isnan(row[estimate]):
+            cells = [f"{row[estimate]:.4f}", *(f"{row[number]:.3f}" for number in before)]
+            cells.append(pvalue_cell(row["pvalue"]))
+            cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
+            if ranked:
+                place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
+                place += f" of {sizes[name]}" if sizes[name] < len(frame) else ""
+        rows.append((str(name), *cells, *([place] if ranked else [])))
     return tuple(rows)
 
 
@@ -188,9 +187,16 @@ def _group_notes(release: Release) -> list[str]:
     if facts is None or release.source == "none":
         return []
     if release.design.kind == "public":
-        who = "Who has which covariates is taken as public, as is who compared which pairs."
-        order = "Which item was named first is taken as public, so no answer may have decided it."
-        return [who] * bool(facts.names) + [order] * facts.ordered
+        notes = []
+        if facts.names:
+            notes.append(
+                "Who has which covariates is taken as public, as is who compared which pairs."
+            )
+        if facts.ordered:
+            notes.append(
+                "Which item was named first is taken as public, so no answer may have decided it."
+            )
+        return notes
     if facts.cells == 1:
         return []
     released = score_equations(release).group_answers
