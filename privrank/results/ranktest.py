@@ -233,25 +233,6 @@ class RankTestResult(Result):
         check_count("replicates", replicates, low=20)
         return self._study().detectable_effect(power, replicates)
 
-    def power_curve(self, *, points: int = 9, replicates: int = 200) -> pd.DataFrame:
-        """Return the power of this design over a range of effects, by simulation.
-
-        Parameters
-        ----------
-        points : int, default 9
-            Number of effects.
-        replicates : int, default 200
-            Simulated data sets per effect.
-
-        Returns
-        -------
-        DataFrame
-            One row per effect, with the power and its standard error.
-        """
-        check_count("points", points, low=2)
-        check_count("replicates", replicates, low=20)
-        return self._study().power_curve(points, replicates)
-
     def _study(self) -> PowerStudy:
         if self.method == _MAPPED:
             raise ValueError(
@@ -351,16 +332,6 @@ class RankTestResult(Result):
             caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
-
-    def plot_power(
-        self, ax: Axes | None = None, *, points: int = 9, replicates: int = 200
-    ) -> Figure:
-        """Draw the power of this design over a range of effects, from :meth:`power_curve`."""
-        from privrank.results import plots
-
-        frame = self.power_curve(points=points, replicates=replicates)
-        words = f"{_TITLES[self.test]}, n = {self.nobs}, {caption(self.release)}"
-        return plots.power(frame, self.alpha, words, ax=ax)
 
     def _settings(self) -> dict[str, Any]:
         found = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}

@@ -72,8 +72,8 @@ def fit_table(
         kind, second = "Regression Results", ("Formula:", f"~ {design.covariates.formula}")
         notes += fit_of_items + _zero_notes(release) + counts + _group_notes(release)
     ranks = ("rank",) if "rank" in frame else ()
-    heads, known = column_heads(release), frame[frame.columns[0]].notna()
-    certain = bool(np.isfinite(frame["std_err"][known].to_numpy(dtype=np.float64)).all())
+    heads, estimated = column_heads(release), frame[frame.columns[0]].notna()
+    certain = np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all()
     return Table(
         title=title(f"{link.model} {kind}", release),
         header=(
