@@ -19,19 +19,9 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, SCORE, TOTALS
 from privrank.release.release import Part, Release
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
-from privrank.results.guarantee import (
-    caption,
-    level_notes,
-    noise_source,
-    promise,
-    rank_range,
-    seed_notes,
-    spent,
-    title,
-    units,
-)
 from privrank.results.tables import RANK_OF, Table, interval_heads
 from privrank.util.arrays import own
 from privrank.util.checks import check_flag
@@ -320,15 +310,15 @@ class AggregationResult(Result):
         mechanism, scale = _noise(self)
         columns, rows = _rows(frame, self.alpha)
         return Table(
-            title=title("Rank Aggregation", release),
+            title=guarantee.title("Rank Aggregation", release),
             header=(
                 ("Items:", str(len(self.items))),
-                *units(release),
+                *guarantee.units(release),
                 ("Consensus:", rule),
                 ("Mechanism:", mechanism),
                 *([("Response:" if release.local else "Noise scale:", scale)] if details else []),
-                ("Noise source:", noise_source(release)),
-                *spent(release),
+                ("Noise source:", guarantee.noise_source(release)),
+                *guarantee.spent(release),
             ),
             columns=columns,
             rows=rows,
@@ -343,7 +333,7 @@ class AggregationResult(Result):
         """Draw the consensus with Borda scores and, beside it, the intervals of the ranks."""
         from privrank.results import plots
 
-        return plots.consensus(self.to_frame(), self.alpha, caption(self.release), ax=ax)
+        return plots.consensus(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
     def plot_pairwise(self, ax: Axes | None = None) -> Figure:
         """Draw the pair fractions, items in the consensus order, as a heat map."""
@@ -351,7 +341,11 @@ class AggregationResult(Result):
 
         frame = self.fraction_frame().clip(0.0, 1.0)
         return plots.pairwise(
-            frame, caption(self.release), "Pair fractions", "fraction with row before column", ax=ax
+            frame,
+            guarantee.caption(self.release),
+            "Pair fractions",
+            "fraction with row before column",
+            ax=ax,
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -397,7 +391,7 @@ def _rows(frame: pd.DataFrame, alpha: float) -> tuple[tuple[str, ...], tuple[tup
             cells[name] = frame[name].map("{:.3f}".format)
     if "rank_lower" in frame:
         limits = zip(frame["rank_lower"], frame["rank_upper"], strict=True)
-        cells["ranks"] = [rank_range(int(first), int(last)) for first, last in limits]
+        cells["ranks"] = [guarantee.rank_range(int(first), int(last)) for first, last in limits]
     if "over_next" in frame:
         cells["over next"] = frame["over_next"].map("{:.3f}".format).replace("nan", "")
     rows = tuple((str(name), *row) for name, row in zip(frame.index, cells.to_numpy(), strict=True))
@@ -439,11 +433,14 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
         notes.append(f"A better order of the released numbers may exist, by at most {gap:.3g}.")
     notes += [f"Warning: {caution}" for caution in cautions(release)]
     notes.append(holds_if(["sample"] if of_sample else assumptions(release)))
-    notes += [promise(release, "the rankings"), *level_notes(release, "ranking")]
+    notes += [
+        guarantee.promise(release, "the rankings"),
+        *guarantee.level_notes(release, "ranking"),
+    ]
     if details and "score share" in settings:
         share = release.plan.number("score share")
         notes.append(f"Epsilon includes {share:.0%} for the Kemeny score.")
-    return notes + seed_notes([release]) if details else notes
+    return notes + guarantee.seed_notes([release]) if details else notes
 
 
 def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:

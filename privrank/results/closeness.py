@@ -15,6 +15,7 @@ from privrank.planning.effects import DetectableEffect, check_power, detectable_
 from privrank.plans.distances import DISTANCES
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.details import (
@@ -22,16 +23,6 @@ from privrank.results.details import (
     detail_words,
     hypotheses_of,
     plot_details,
-)
-from privrank.results.guarantee import (
-    caption,
-    format_pvalue,
-    noise_source,
-    promise,
-    seed_notes,
-    spent,
-    title,
-    units,
 )
 from privrank.results.rejections import comparison_rejects
 from privrank.results.tables import Table, interval_heads
@@ -81,7 +72,7 @@ class ClosenessResult(Result):
     asked: Comparison = field(repr=False)
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
         groups = f"{len(self.release.sample.groups)} groups"
         return groups, *super(ClosenessResult, self)._shape(), *shown
 
@@ -313,17 +304,17 @@ class ClosenessResult(Result):
         arithmetic = self.pvalue is not None and release.source != "none"
         rankings = sample.kind == "rankings"
         return Table(
-            title=title("Test of Closeness", release),
+            title=guarantee.title("Test of Closeness", release),
             header=(
                 ("Items:" if rankings else "Categories:", str(len(sample.items))),
-                *units(release),
+                *guarantee.units(release),
                 ("Groups:", str(len(sample.groups))),
                 ("Permutations:", f"{release.plan.number('permutations'):.0f}"),
                 ("Level:", f"{self.alpha:g}"),
                 ("Mechanism:", self._mechanism()),
                 *([("Noise scale:", self._scale())] if details else []),
-                ("Noise source:", noise_source(release)),
-                *spent(release),
+                ("Noise source:", guarantee.noise_source(release)),
+                *guarantee.spent(release),
             ),
             columns=("", *cells),
             rows=((self.asked.name, *cells.values()),),
@@ -335,9 +326,9 @@ class ClosenessResult(Result):
                 *detail_words(release, self._details(), self.alpha),
                 *([_COMPLETED] if sample.completed else []),
                 holds_if(assumptions(release)),
-                promise(release, self._protected()),
+                guarantee.promise(release, self._protected()),
                 *([_IDEAL_ARITHMETIC] if arithmetic else []),
-                *(seed_notes([release]) if details else []),
+                *(guarantee.seed_notes([release]) if details else []),
             ),
         )
 
@@ -367,7 +358,7 @@ class ClosenessResult(Result):
         verdict = f"H0 {'is' if self.reject else 'is not'} rejected at level {self.alpha:g}"
         if self.pvalue is not None:
             return (
-                f"{verdict}: {format_pvalue(self.pvalue)}.{redrawn(self.release)}"
+                f"{verdict}: {guarantee.format_pvalue(self.pvalue)}.{redrawn(self.release)}"
                 f"{self._power_words()}"
             )
         if self._form == "decision":
@@ -436,7 +427,7 @@ class ClosenessResult(Result):
             self.effect or 0.0,
             (low, high),
             label=self.asked.name,
-            caption=f"Closeness, {caption(self.release)}",
+            caption=f"Closeness, {guarantee.caption(self.release)}",
             level=1 - self.alpha,
             ax=ax,
         )

@@ -12,20 +12,7 @@ from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import (
-    CEILING,
-    DEPENDENCE,
-    GAIN,
-    GROUP_ANSWERS,
-    LARGEST,
-    MOMENTS,
-    NET,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-    UNEVEN,
-    WINS,
-    WORTHS,
-)
+from privrank.release import names
 from privrank.release.release import Part, Release, distribution_name
 from privrank.release.survey import Design
 
@@ -41,7 +28,7 @@ __all__ = [
     "count_notes",
     "delta_notes",
     "format_pvalue",
-    "guarantee",
+    "comparison_header",
     "level_notes",
     "loss_notes",
     "noise_source",
@@ -74,14 +61,16 @@ UNIDENTIFIED = "not identified"
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
 _SIDE_RELEASES = (
-    (DEPENDENCE, "dependence of answers"),
-    (PAIR_COUNTS, "pair counts"),
-    (GROUP_ANSWERS, "answers of each group"),
-    (ORDER_EFFECT, "order effect"),
+    (names.DEPENDENCE, "dependence of answers"),
+    (names.PAIR_COUNTS, "pair counts"),
+    (names.GROUP_ANSWERS, "answers of each group"),
+    (names.ORDER_EFFECT, "order effect"),
 )
 
 
-def guarantee(release: Release, effect: float, details: bool) -> tuple[tuple[str, str], ...]:
+def comparison_header(
+    release: Release, effect: float, details: bool
+) -> tuple[tuple[str, str], ...]:
     """Return the header lines every summary of comparisons shares: data, unit, noise, budget.
 
     The scale of the noise is among its `details`.
@@ -131,7 +120,7 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
             ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
             ("Rejected reports:", ", ".join(counts) or "none"),
         ]
-        if UNEVEN in release.plan.settings:
+        if names.UNEVEN in release.plan.settings:
             lines.append(("Assignments:", "not uniform, see the tally"))
         return tuple(lines)
     epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
@@ -150,7 +139,7 @@ def _mechanism(release: Release) -> str:
 
 def _counts(release: Release) -> Part | None:
     """Return the net wins or the win matrix; None for objective perturbation."""
-    return release.parts.get(NET) or release.parts.get(WINS)
+    return release.parts.get(names.NET) or release.parts.get(names.WINS)
 
 
 def _scales(release: Release) -> str:
@@ -159,7 +148,7 @@ def _scales(release: Release) -> str:
     if part is None:
         return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
     if release.local:
-        return f"gain {release.plan.number(GAIN):.4g} of a response"
+        return f"gain {release.plan.number(names.GAIN):.4g} of a response"
     distribution = part.distribution
     if isinstance(distribution, PermutohedronNoise):
         permutohedra = float(sensitivity.net_permutohedra)
@@ -168,7 +157,7 @@ def _scales(release: Release) -> str:
     moved = f"sensitivity {part.step * part.sensitivity:g}"
     if isinstance(distribution, DiscreteGaussian):
         l2 = sensitivity.net_l2
-        if WINS in release.parts:
+        if names.WINS in release.parts:
             l2 = sensitivity.win_matrix_l2(ties=False)
         moved = f"l2 sensitivity {l2:.4g}"
     return f"{part.step * distribution.scale:.4g} ({moved})"
@@ -176,7 +165,7 @@ def _scales(release: Release) -> str:
 
 def _choice_notes(release: Release) -> list[str]:
     """Return how far the noise of net wins moves an item, beside the best other distribution."""
-    part, facts = release.parts.get(NET), release.design.covariates
+    part, facts = release.parts.get(names.NET), release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []
     m, total = len(release.design.items), math.fsum(p.epsilon for p in release.parts.values())
@@ -200,11 +189,11 @@ def _choice_notes(release: Release) -> list[str]:
 
 
 def _errors(release: Release, effect: float) -> str:
-    if MOMENTS[0] in release.parts:
+    if names.MOMENTS[0] in release.parts:
         return "cluster-robust"
-    if DEPENDENCE not in release.parts:
+    if names.DEPENDENCE not in release.parts:
         return "independent answers"
-    if LARGEST in release.found:
+    if names.LARGEST in release.found:
         least = " (least)" if effect == 1.0 else ""
         return f"design effect {effect:.2f}{least}"
     return "second moments of pairs"
@@ -214,13 +203,15 @@ def allowance(release: Release) -> str:
     """Return what the errors of a fit of comparisons allow for."""
     if release.local:
         return "allowing for sampling and the noise of the responses (the curator adds none)"
-    if MOMENTS[0] in release.parts:
+    if names.MOMENTS[0] in release.parts:
         return "allowing for sampling and the dependence of respondents' answers"
     private = release.source != "none"
-    if DEPENDENCE in release.parts:
+    if names.DEPENDENCE in release.parts:
         noisy = "sampling, privacy noise" if private else "sampling"
-        found_in = "largest dependence of any" if LARGEST in release.found else "dependence in each"
-        return f"allowing for {noisy} and the {found_in} difference"
+        which = "dependence in each"
+        if names.LARGEST in release.found:
+            which = "largest dependence of any"
+        return f"allowing for {noisy} and the {which} difference"
     noisy = "sampling and privacy noise" if private else "sampling"
     if release.survey.unit == "row":
         return f"allowing for {noisy}"
@@ -234,7 +225,7 @@ def column_heads(release: Release) -> tuple[str, ...]:
     """
     if by_scores(release) or release.source != "none":
         return ("p-value",)
-    return ("t", "P>|t|") if MOMENTS[0] in release.parts else ("z", "P>|z|")
+    return ("t", "P>|t|") if names.MOMENTS[0] in release.parts else ("z", "P>|z|")
 
 
 def reading(release: Release) -> str:
@@ -262,7 +253,7 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
     """
     if release.link == LOGIT:
         return []
-    perturbed, named = WORTHS in release.parts and release.source != "none", estimator
+    perturbed, named = names.WORTHS in release.parts and release.source != "none", estimator
     if perturbed:
         named += ", perturbed"
     if estimator == "matching loss":
@@ -300,11 +291,11 @@ def privacy_notes(release: Release, details: bool) -> list[str]:
     ]
     if shares:
         notes.append(f"Epsilon includes {' and '.join(shares)}.")
-    if LARGEST in release.found:
+    if names.LARGEST in release.found:
         notes.append(
             f"The design effect was released with noise of standard error "
             f"{effect_error(release):.2g}; it is taken to be at most "
-            f"{release.found[CEILING]:.2f}, the most that any answers bring about."
+            f"{release.found[names.CEILING]:.2f}, the most that any answers bring about."
         )
     return notes + _choice_notes(release) + seed_notes([release])
 

@@ -17,18 +17,9 @@ from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning.effects import DetectableEffect, PowerStudy, check_power
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Part, Release
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
-from privrank.results.guarantee import (
-    caption,
-    format_pvalue,
-    noise_source,
-    promise,
-    seed_notes,
-    spent,
-    title,
-    units,
-)
 from privrank.results.tables import Table
 from privrank.results.testnotes import facts, findings
 from privrank.util.checks import check_count, check_flag, is_number
@@ -95,7 +86,7 @@ class RankTestResult(Result):
         return self.test
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
         return *super(RankTestResult, self)._shape(), *shown
 
     @property
@@ -286,22 +277,22 @@ class RankTestResult(Result):
             cells += [f"{self.statistic:.4f}", threshold, pvalue]
         known_null = ["null"] if self.test == "IdentityTest" else []
         return Table(
-            title=title(_TITLES[self.test], release),
+            title=guarantee.title(_TITLES[self.test], release),
             header=(
                 ("Items:" if rankings else "Categories:", str(len(release.sample.items))),
-                *units(release),
+                *guarantee.units(release),
                 ("Method:", self.method),
                 *facts(self, details),
-                ("Noise source:", noise_source(release)),
-                *spent(release),
+                ("Noise source:", guarantee.noise_source(release)),
+                *guarantee.spent(release),
             ),
             columns=(*columns, "decision"),
             rows=((*cells, decision),),
             notes=(
                 *findings(self, self._interval()),
                 holds_if(assumptions(release, *known_null)),
-                promise(release, f"the {release.sample.kind}"),
-                *(seed_notes([release]) if details else []),
+                guarantee.promise(release, f"the {release.sample.kind}"),
+                *(guarantee.seed_notes([release]) if details else []),
             ),
         )
 
@@ -322,14 +313,14 @@ class RankTestResult(Result):
         null = self.null()
         assert self._part is not None and self.statistic is not None
         edges, mass = null.bins(self._part.laplace)
-        words = f"{_TITLES[self.test]}, {caption(self.release)}"
+        words = f"{_TITLES[self.test]}, {guarantee.caption(self.release)}"
         return plots.null_distribution(
             np.asarray(edges * self._part.step, dtype=np.float64),
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
             label=f"{self.release.mechanism}, privacy noise included",
-            caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
+            caption=f"{words}: {guarantee.format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
 

@@ -32,66 +32,40 @@ _DISJOINT = (
     "leaves these pairs even; method='auto' does."
 )
 _CHOICES = {
-    "auto": (
-        "Half of the level is for small deviations of many categories, half for a large one of a "
-        "single category: the test is consistent against every departure."
-    ),
-    "tv": (
-        "The statistic adds up all deviations: a large one of a single category among many "
-        "is lost in the scatter of the others; method='auto' sees it."
-    ),
-    "max-count": (
-        "The statistic sees categories chosen too often, not those chosen too rarely or small "
-        "deviations of many; method='auto' sees them."
-    ),
-    "goldreich": (
-        "The choices were mapped at random so that H0 becomes uniformity; method='auto' tests "
-        "the same with far more power."
-    ),
-    "paninski": (
-        "The statistic counts categories chosen once: where there are many more choices than "
-        "categories it sees little; method='auto' does."
-    ),
-    "sigmoid": (
-        "The bit is no test of a stated level: how often it errs depends on the numbers of "
-        "choices and categories."
-    ),
+    "auto": "Half of the level is for small deviations of many categories, half for a large one of "
+    "a single category: the test is consistent against every departure.",
+    "tv": "The statistic adds up all deviations: a large one of a single category among many is "
+    "lost in the scatter of the others; method='auto' sees it.",
+    "max-count": "The statistic sees categories chosen too often, not those chosen too rarely or "
+    "small deviations of many; method='auto' sees them.",
+    "goldreich": "The choices were mapped at random so that H0 becomes uniformity; method='auto' "
+    "tests the same with far more power.",
+    "paninski": "The statistic counts categories chosen once: where there are many more choices "
+    "than categories it sees little; method='auto' does.",
+    "sigmoid": "The bit is no test of a stated level: how often it errs depends on the numbers of "
+    "choices and categories.",
 }
 _RANKINGS = {
-    "borda": (
-        "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items that "
-        "are placed first or last are invisible to it if mean ranks are equal; method='auto' sees "
-        "them."
-    ),
     **dict.fromkeys(("pairs", "laplace", "truncated", "bucket"), _DISJOINT),
-    "two-sample": (
-        "The statistic sees whether two rankings are nearer to each other than by lot; with more "
-        "rankings method='auto' sees more."
-    ),
-    "mallows": (
-        "The statistic sees how far rankings are from the order of the columns, and no consensus "
-        "on an order half way; method='auto' does."
-    ),
-    "omnibus": (
-        "Each order, all orders together and the pairs of items have a third of the level: the "
-        "test is consistent against every departure; method='auto' has more power for mean ranks."
-    ),
+    "borda": "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items "
+    "placed first or last are invisible to it if mean ranks are equal; method='auto' sees them.",
+    "two-sample": "The statistic sees whether two rankings are nearer to each other than by lot; "
+    "with more rankings method='auto' sees more.",
+    "mallows": "The statistic sees how far rankings are from the order of the columns, and no "
+    "consensus on an order half way; method='auto' does.",
+    "omnibus": "Each order, all orders together and the pairs of items have a third of the level: "
+    "the test is consistent against every departure; method='auto' has more power for mean ranks.",
 }
 _MALLOWS = {
-    "auto": (
-        "The statistic sees the shares of pairs of items and the mean distance to the centre: what "
-        "keeps both is invisible to it; for at most 6 items a table of probabilities as null "
-        "sees everything."
-    ),
-    "kernel": (
-        "The statistic sees the shares of pairs of items; another dispersion shows "
-        "more with method='distance', both with 'auto'."
-    ),
-    "distance": (
-        "The statistic sees the mean distance to the centre: another centre may keep it; "
-        "method='auto' sees that for at most 200 items."
-    ),
+    "auto": "The statistic sees the shares of pairs of items and the mean distance to the centre: "
+    "what keeps both is invisible to it; for at most 6 items a table of probabilities as null sees "
+    "everything.",
+    "kernel": "The statistic sees the shares of pairs of items; another dispersion shows more with "
+    "method='distance', both with 'auto'.",
+    "distance": "The statistic sees the mean distance to the centre: another centre may keep it; "
+    "method='auto' sees that for at most 200 items.",
 }
+"""What the statistic of a method sees: of choices, of rankings, and under a Mallows null."""
 
 _COMPLETED = (
     "Ties and missing ranks were completed by a secret draw from H0, given what was reported; the "

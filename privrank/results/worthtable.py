@@ -10,22 +10,8 @@ import pandas as pd
 from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.score import score_equations
 from privrank.release.release import Release
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
-from privrank.results.guarantee import (
-    UNCERTAIN,
-    UNIDENTIFIED,
-    allowance,
-    column_heads,
-    count_notes,
-    format_pvalue,
-    guarantee,
-    loss_notes,
-    privacy_notes,
-    pvalue_cell,
-    rank_range,
-    reading,
-    title,
-)
 from privrank.results.tables import Table, interval_heads
 from privrank.util.checks import check_flag
 
@@ -62,7 +48,10 @@ def fit_table(
     """
     check_flag("details", details)
     link, design = release.link, release.design
-    notes, counts = [_tests_note(tests, parts)], count_notes(release, "worths towards zero")
+    notes, counts = (
+        [_tests_note(tests, parts)],
+        guarantee.count_notes(release, "worths towards zero"),
+    )
     if design.covariates is None:
         known = design.pairs is not None and design.pairs.origin != "equal"
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
@@ -72,14 +61,14 @@ def fit_table(
         kind, second = "Regression Results", ("Formula:", f"~ {design.covariates.formula}")
         notes += fit_of_items + _zero_notes(release) + counts + _group_notes(release)
     ranks = ("rank",) if "rank" in frame else ()
-    heads, estimated = column_heads(release), frame[frame.columns[0]].notna()
+    heads, estimated = guarantee.column_heads(release), frame[frame.columns[0]].notna()
     certain = np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all()
     return Table(
-        title=title(f"{link.model} {kind}", release),
+        title=guarantee.title(f"{link.model} {kind}", release),
         header=(
             ("Model:", f"{link.model} ({link.name})"),
             second,
-            *guarantee(release, effect, details),
+            *guarantee.comparison_header(release, effect, details),
             ("Penalty:", penalty),
             *likelihood,
         ),
@@ -95,14 +84,14 @@ def fit_table(
         ),
         rows=_rows(frame, {item: len(part) for part in parts for item in part}),
         notes=(
-            reading(release) + _coverage_note(release, alpha),
+            guarantee.reading(release) + _coverage_note(release, alpha),
             *notes,
-            *loss_notes(release, estimator),
+            *guarantee.loss_notes(release, estimator),
             *([_LIKELIHOOD] if likelihood else []),
             holds_if(assumptions(release, "model", *(["linear"] if _by_items(release) else []))),
-            *privacy_notes(release, details),
+            *guarantee.privacy_notes(release, details),
             *warnings,
-            *([] if certain else [UNCERTAIN]),
+            *([] if certain else [guarantee.UNCERTAIN]),
             *([_ENDLESS] if np.isinf(frame[["lower", "upper"]]).any(axis=None) else []),
         ),
     )
@@ -117,9 +106,9 @@ def _by_items(release: Release) -> bool:
 def _tests_note(tests: HomogeneityResult | pd.DataFrame, parts: tuple[tuple[str, ...], ...]) -> str:
     if isinstance(tests, pd.DataFrame):
         terms = "; ".join(
-            f"{name}: {row['statistic']:.2f}, {format_pvalue(row['pvalue'])}"
+            f"{name}: {row['statistic']:.2f}, {guarantee.format_pvalue(row['pvalue'])}"
             if row["df"]
-            else f"{name}: {UNIDENTIFIED}"
+            else f"{name}: {guarantee.UNIDENTIFIED}"
             for name, row in tests.to_dict("index").items()
         )
         return f"Wald tests of terms (Monte Carlo): {terms}."
@@ -130,7 +119,7 @@ def _tests_note(tests: HomogeneityResult | pd.DataFrame, parts: tuple[tuple[str,
     among = ", within each component" if len(several) > 1 else among
     return (
         f"Test of equal worths{among}: statistic {tests.statistic:.2f}, "
-        f"{format_pvalue(tests.pvalue)} (Monte Carlo)."
+        f"{guarantee.format_pvalue(tests.pvalue)} (Monte Carlo)."
     )
 
 
@@ -143,13 +132,13 @@ def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...
     ranked, rows = "rank_lower" in frame, []
     estimate = "worth" if ranked else "coef"
     for name, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        cells, place = [UNIDENTIFIED, *[""] * (len(before) + 3)], UNIDENTIFIED
+        cells, place = [guarantee.UNIDENTIFIED, *[""] * (len(before) + 3)], guarantee.UNIDENTIFIED
         if not np.isnan(row[estimate]):
             cells = [f"{row[estimate]:.4f}", *(f"{row[number]:.3f}" for number in before)]
-            cells.append(pvalue_cell(row["pvalue"]))
+            cells.append(guarantee.pvalue_cell(row["pvalue"]))
             cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
             if ranked:
-                place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
+                place = guarantee.rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
                 place += f" of {sizes[name]}" if sizes[name] < len(frame) else ""
         rows.append((str(name), *cells, *([place] if ranked else [])))
     return tuple(rows)
@@ -161,7 +150,7 @@ def _coverage_note(release: Release, alpha: float) -> str:
     if covariates is None:
         return (
             f"Each {level} interval by itself covers the centred worth (best-fitting for the pairs "
-            f"compared), {allowance(release)}; rank sets hold jointly."
+            f"compared), {guarantee.allowance(release)}; rank sets hold jointly."
         )
     scale = (
         "Item covariates are centred."
@@ -169,7 +158,7 @@ def _coverage_note(release: Release, alpha: float) -> str:
         else "Coefficients of one column add up to zero over the items."
     )
     covered = f"Each {level} interval by itself covers its coefficient"
-    return f"{covered}, {allowance(release)}. {scale}"
+    return f"{covered}, {guarantee.allowance(release)}. {scale}"
 
 
 def _zero_notes(release: Release) -> list[str]:
