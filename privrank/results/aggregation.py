@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
-from privrank.hypotheses.publicnoise import half_width
+from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions, remedy
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, SCORE, TOTALS
+from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Part, Release
 from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
@@ -193,12 +193,22 @@ class AggregationResult(Result):
 
     def _scores(self) -> Statements:
         """Return what is stated about Borda scores."""
-        if self.stated is None:
+        if self.stated is None or not self._scored:
+            remedy = (
+                "use a protocol that asks everybody for a random part"
+                if self.release.local
+                else "fit with method='auto'"
+            )
             raise ValueError(
-                f"{self.release.mechanism} releases an order alone: fit with method='auto' for "
-                f"Borda scores and intervals of ranks."
+                f"{self.release.mechanism} releases no Borda scores: {remedy} for these and for "
+                f"intervals of ranks."
             )
         return self.stated
+
+    @property
+    def _scored(self) -> bool:
+        """Whether there are Borda scores: not of an order alone, nor of an adaptive protocol."""
+        return self.stated is not None and not np.isnan(self.stated.scores).any()
 
     def borda(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the Borda scores: the mean number of items that an item is placed before.
@@ -278,13 +288,12 @@ class AggregationResult(Result):
             released also the fraction that places the item before the next one.
         """
         frame = self.consensus.to_frame()
-        if set(self.release.parts) == {ORDER}:
-            return frame
-        frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
-            ["score", "std_err", "lower", "upper"]
-        ]
-        ranks = self.rank_conf_int().loc[list(self.order)]
-        frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
+        if self._scored:
+            frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
+                ["score", "std_err", "lower", "upper"]
+            ]
+            ranks = self.rank_conf_int().loc[list(self.order)]
+            frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
         if PAIRS in self.release.parts:
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
         return frame
@@ -357,7 +366,7 @@ class AggregationResult(Result):
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         ranks = self.consensus.loc[list(self.items)]
         params = errors = pd.Series(np.empty(0))
-        if len(self.release.parts) > 1:
+        if self._scored:
             frame = self.borda().loc[list(self.items)]
             params, errors = frame["score"].rename("Borda score"), frame["std_err"]
         facts: list[tuple[str, Any]] = [(f"{RANK_OF}{item}", rank) for item, rank in ranks.items()]
@@ -460,10 +469,16 @@ def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
         return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
     counts = release.parts[PAIR_COUNTS].values
     unasked = int((counts == 0).sum())
+    scored = ", and Borda scores take them from the other pairs, with a standard error of 1/2"
     if unasked:
         notes.append(
-            f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them, and "
-            f"Borda scores take them from the other pairs, with a standard error of 1/2."
+            f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them"
+            f"{scored if SCORES in release.parts else ''}."
+        )
+    if unplaced := release.plan.settings.get(UNPLACED):
+        notes.append(
+            f"Warning: the sort is not finished. It has not come to the end with {unplaced} items, "
+            f"whose places rest on few comparisons."
         )
     return notes
 
