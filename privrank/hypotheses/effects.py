@@ -337,18 +337,6 @@ class PowerStudy:
         phi = None if choices else against.model(effect).phi
         return (*self._curve().at(effect, replicates), phi)
 
-    def power_curve(self, points: int, replicates: int) -> dict[str, list[float]]:
-        """Return the power from no effect to what is detected 99 times in 100, in columns."""
-        against, curve = self._against, self._curve()
-        widest = detectable(curve.at, 0.99, 40, start=against.start, most=against.most)
-        effects = np.linspace(0.0, against.most if widest is None else widest.at, points).tolist()
-        columns = {"total_variation": [against.distance(effect) for effect in effects]}
-        if self.release.sample.kind == "rankings":
-            columns = {"phi": [against.model(effect).phi for effect in effects], **columns}
-        found = [curve.at(effect, replicates) for effect in effects]
-        power, error = ([row[place] for row in found] for place in (0, 1))
-        return {**columns, "power": power, "std err": error}
-
 
 def detectable_between(
     reject: RejectionProbability, sample: Sample, alpha: float, power: float, replicates: int
