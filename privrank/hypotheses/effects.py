@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
@@ -165,7 +164,7 @@ class Alternatives:
             return 1.0 - float(np.array(p)[raised].sum())
         return 1.0 - max(0.5, *p)
 
-    def draw(self, effect: float, rng: np.random.Generator) -> IntArray:
+    def simulate(self, effect: float, rng: np.random.Generator) -> IntArray:
         """Return a simulated sample: ranks, or counts by category."""
         n, m = self.sample.nobs, len(self.sample.items)
         if self.null.probabilities:
@@ -250,7 +249,7 @@ def curve_of(
             return Enumerated(reject, partial(_first, against), _counted, sample.nobs)
         if sample.kind == "rankings" and sample.nobs <= _LISTED:
             return Enumerated(reject, partial(_first_order, against), _listed, sample.nobs)
-    return Curve(reject, against.draw, items, asked.name, n_jobs)
+    return Curve(reject, against.simulate, items, asked.name, n_jobs)
 
 
 def _first(against: Alternatives, distance: float) -> tuple[float, ...]:
@@ -338,18 +337,6 @@ class PowerStudy:
         phi = None if choices else against.model(effect).phi
         return (*self._curve().at(effect, replicates), phi)
 
-    def power_curve(self, points: int, replicates: int) -> pd.DataFrame:
-        """Return the power from no effect to what is detected 99 times in 100."""
-        against, curve = self._against, self._curve()
-        widest = detectable(curve.at, 0.99, 40, start=against.start, most=against.most)
-        effects = np.linspace(0.0, against.most if widest is None else widest.at, points).tolist()
-        rows = [curve.at(effect, replicates) for effect in effects]
-        frame = pd.DataFrame(rows, columns=["power", "std err"])
-        frame.insert(0, "total_variation", [against.distance(effect) for effect in effects])
-        if self.release.sample.kind == "rankings":
-            frame.insert(0, "phi", [against.model(effect).phi for effect in effects])
-        return frame
-
 
 def detectable_between(
     reject: RejectionProbability, sample: Sample, alpha: float, power: float, replicates: int
@@ -398,5 +385,5 @@ def _drawn_groups(
     effect: float, rng: np.random.Generator, groups: list[Alternatives], small: int
 ) -> tuple[list[IntArray], np.random.Generator]:
     """Return the data of all groups, and the generator of what else is random in a comparison."""
-    drawn = [group.draw(effect * (place == small), rng) for place, group in enumerate(groups)]
+    drawn = [group.simulate(effect * (place == small), rng) for place, group in enumerate(groups)]
     return drawn, rng

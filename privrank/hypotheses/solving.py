@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from scipy.special import ndtri
 
@@ -45,7 +44,8 @@ class Solved:
     error: float
 
 
-class _Look(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Look:
     """The logarithm of a number, the score of its value, and the standard error of the score."""
 
     log: float
