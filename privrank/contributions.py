@@ -144,9 +144,7 @@ def contribution_tradeoff(
     plan = plan_activity(cuts, plan_epsilon)
     release = release_activity(encoded, cuts, plan, budget=budget, rng=rng)
     part = release.parts[ACTIVITY]
-    activity = Activity.released(
-        cuts, most, part.values, release.design.nobs, part.noise_variance
-    )
+    activity = Activity.released(cuts, most, part.values, release.design.nobs, part.noise_variance)
     return ContributionTradeoff(fits, planned, activity, release)
 
 

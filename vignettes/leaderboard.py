@@ -44,9 +44,7 @@ number = np.maximum(np.round(votes * share), 1).astype(int)
 activity = dict(
     zip(*(each.tolist() for each in np.unique(number, return_counts=True)), strict=True)
 )
-tradeoff = pr.contribution_tradeoff(
-    activity, items=models, distinct_pairs=False, for_epsilon=1.0
-)
+tradeoff = pr.contribution_tradeoff(activity, items=models, distinct_pairs=False, for_epsilon=1.0)
 print(tradeoff.summary())
 
 # %% [markdown]
