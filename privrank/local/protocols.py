@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +29,8 @@ from privrank.util.checks import (
     check_choice,
     check_count,
     check_items,
+    is_number,
+    quoted,
 )
 
 __all__ = [
@@ -39,7 +40,6 @@ __all__ = [
     "Protocol",
     "check_generator",
     "check_rankings",
-    "settings_of",
 ]
 
 IntArray = NDArray[np.int64]
@@ -320,14 +320,19 @@ class Asking(Protocol):
         """How many orders there are."""
         return math.factorial(self.width)
 
+    @cached_property
+    def table(self) -> IntArray:
+        """What each assignment asks about, a pair of its own by default: (.., digits, width)."""
+        return self.all_pairs[:, None]
+
     @property
     def assignments(self) -> int:
-        """All pairs of items."""
-        return len(self.all_pairs)
+        """The rows of the table."""
+        return len(self.table)
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the items that assignments ask about: (respondents, digits, width)."""
-        return np.asarray(self.all_pairs[np.asarray(assignments)][:, None])
+        return np.asarray(self.table[np.asarray(assignments)])
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:
@@ -372,13 +377,9 @@ def check_rankings(ranks: object, items: int, *, ties: bool = False) -> NDArray[
             f"ranks must be an array of whole numbers with a row per respondent and a column for "
             f"each of the {items} items."
         )
-    if not rankings.size:
-        return rankings
-    complete = rankings.min() == 1 and rankings.max() == items
-    if complete and not ties:
-        whole = np.sort(rankings, axis=1)
-        complete = bool((whole == np.arange(1, items + 1)).all())
-    if not complete and not (ties and rankings.min() >= 1):
+    every_rank = np.arange(1, items + 1)
+    complete = rankings >= 1 if ties else np.sort(rankings, axis=1) == every_rank
+    if not complete.all():
         raise ValueError(f"ranks must hold each of the ranks 1 to {items} once in every row.")
     return rankings
 
@@ -393,29 +394,15 @@ def _check_epsilon(epsilon: object) -> float:
     """Return what a report may spend as a float, of a size that leaves a report private."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise TypeError(f"epsilon must be a positive number, got {type(epsilon).__name__}.")
-    try:
-        value = float(epsilon)
-    except OverflowError:
-        value = math.inf
-    if math.isinf(value) and value > 0:
+    if epsilon == math.inf:
         raise ValueError(
             "epsilon must be finite: a report without noise would be the answer itself, which the "
             "local model exists not to send."
         )
+    value = float(epsilon) if is_number(epsilon) else math.nan  # beyond all floats
     if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
         raise ValueError(
-            f"epsilon must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got {value}: "
-            f"give what one report may spend."
+            f"epsilon must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, got "
+            f"{quoted(epsilon)}: give what one report may spend."
         )
     return value
-
-
-def settings_of(kind: type[Protocol], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that rebuild a protocol from its JSON."""
-    wanted = {part.name for part in fields(kind)}
-    if wanted != content.keys() - {"privrank", "version", "kind", "id"}:
-        raise ValueError(
-            f"text must hold the settings of the protocol {kind.kind!r}, no more and no fewer: "
-            f"write it with to_json()."
-        )
-    return {name: content[name] for name in wanted}

@@ -241,21 +241,12 @@ class PairBits(Asking):
                     "pairs= is for public pairing: with pairing='private' everybody draws one pair "
                     "out of all."
                 )
-        elif self.pairs is None:
-            self._set(pairs=min(8, most))
-        elif isinstance(self.pairs, str):
-            if self.pairs != "all" or most > MOST_DIGITS:
-                raise ValueError(
-                    f"pairs must be a number from 1 to {most}, or 'all' with up to "
-                    f"{2 * MOST_DIGITS + 1} items."
-                )
+        elif self.pairs == "all":
+            if most > MOST_DIGITS:
+                raise ValueError(f"pairs='all' is with up to {2 * MOST_DIGITS + 1} items.")
         else:
-            self._set(pairs=check_count("pairs", self.pairs, low=1, high=most))
-
-    @property
-    def assignments(self) -> int:
-        """The pairs to draw from, or 1 if everybody is asked about all of them."""
-        return 1 if self.pairs == "all" else len(self._table)
+            pairs = min(8, most) if self.pairs is None else self.pairs
+            self._set(pairs=check_count("pairs", pairs, low=1, high=most))
 
     @property
     def digits(self) -> int:
@@ -263,19 +254,13 @@ class PairBits(Asking):
         return len(self.items) // 2 if self.pairs == "all" else 1
 
     @cached_property
-    def _table(self) -> IntArray:
-        """All pairs for private pairing, a public matching for public pairing."""
+    def table(self) -> IntArray:
+        """All pairs for private pairing, else those of a public matching, one by one or at once."""
         if self.pairing == "private":
-            return self.all_pairs
+            return self.all_pairs[:, None]
         most = len(self.items) // 2
         matched = permutation(_MATCHING, len(self.items))[: 2 * most].reshape(-1, 2)
-        return matched if isinstance(self.pairs, str) else matched[: self.pairs]
-
-    def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the pairs: (respondents, digits, 2)."""
-        if self.pairs == "all":
-            return np.broadcast_to(self._table, (len(assignments), *self._table.shape))
-        return np.asarray(self._table[np.asarray(assignments)][:, None])
+        return matched[None] if isinstance(self.pairs, str) else matched[: self.pairs, None]
 
 
 @dataclass(frozen=True)
