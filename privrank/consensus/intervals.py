@@ -82,6 +82,7 @@ def binomial_lower(
     """
     k, rest = np.maximum(hits, 1.0), np.asarray(misses, dtype=np.float64)
     end = betaincinv(k, rest + 1.0, tail)
+    # Newton's steps for log P(X = k) and its half, from the exact end inwards
     for _ in range(0 if exact else _STEPS):
         log_same = k * np.log(end) + xlog1py(rest, -end) - betaln(k + 1.0, rest + 1.0)
         half = 0.5 * np.exp(log_same - np.log(k + rest + 1.0))
@@ -123,8 +124,8 @@ def fraction_interval(
     if target == "sample":
         noise += 0.5 * step
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
-    each = -math.expm1(math.log1p(-alpha) / coordinates)
-    spread = float(ndtri(0.5 * each)) ** 2 / units
+    level = -math.expm1(math.log1p(-alpha) / coordinates)
+    spread = float(ndtri(0.5 * level)) ** 2 / units
     if isinstance(distribution, CubeNoise):
         both = step * cube_half_width(
             distribution, alpha, coordinates, 0.5 / math.sqrt(units) / step
@@ -184,6 +185,7 @@ def score_half_width(
     or heavy tails. Half a step is added, which is no further value of the noise, so that rounding
     leaves its ends inside.
     """
+    # a Borda total adds up the noise of the item's pairs, or has noise of its own
     summed = items - 1 if pairs else 1
     if distribution.variance == 0:
         return 0.0
@@ -257,6 +259,7 @@ def rank_threshold(
         tails = difference_tail(
             distribution, step / units, items, pairs, inner, apart / math.sqrt(units)
         )
+        # h by its values at d^2, made convex: no slope smaller than one before
         slopes = np.maximum.accumulate(np.diff(tails) / np.diff(squares))
         convex = tails[0] + np.append(0.0, np.cumsum(slopes * np.diff(squares)))
         return float(count @ convex) <= alpha

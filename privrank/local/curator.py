@@ -243,6 +243,7 @@ class Curator:
         """
         protocol = self.protocol
         found = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        # accepted are those whose id is that of an open query for the pair that they are about
         pairs, ids = found.assignment, found.identity
         clear = pairs != STRUCK
         repeated = clear & np.isin(ids, self._used)
@@ -330,6 +331,7 @@ class Curator:
         used, gain = given > 0, self.protocol.gain
         if not used.any():
             return np.array(sort)
+        # pairs that were not asked have no weight, and get their fraction from the scores
         trials = np.maximum(given, 1)
         fractions = np.where(used, 0.5 + (self._first / trials - 0.5) / gain, 0.5)
         variance = pair_table(np.where(used, 0.25 / (gain**2 * trials), math.inf))

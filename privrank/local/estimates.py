@@ -255,6 +255,7 @@ class Votes:
     def concerned(self) -> IntArray:
         """Return how many reports concern either of two items, on the diagonal one of them."""
         table = self._by_item(np.ones(self.vote.shape, dtype=np.int64), 1) > 0
+        # reports about both, so that those about either are the sum less these
         both = (table.T @ table.multiply(self.count[:, None]).tocsr()).toarray().astype(np.int64)
         own = np.diag(both)
         return np.asarray(own[:, None] + own - both)
@@ -265,10 +266,12 @@ class Votes:
         The residual of a report for an item is the weighted sum of the votes for and against it,
         each less what the other reports let expect of it (:func:`_borda`).
         """
+        # of each vote: the sum of the other reports' votes on its pair, over their padded number
         at = (self.first, self.second)
         counts = pairs.counts[at]
         others = pairs.means[at] * counts - self.vote
         expected = others / (counts - 1.0 + _PSEUDO * np.sqrt(counts))
+        # residuals by report and item, with the weight 1 / (2 gain n) that a vote has in a score
         table = self._by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
         return np.asarray((table.T @ (table * self.count[:, None])).toarray())
 
@@ -316,6 +319,7 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     """
     m, counts = len(pairs.counts), pairs.counts
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
+    # fractions of pairs that nobody was asked about are those of the fitted surface
     filled = np.array(pairs.fractions)
     if unasked.any():
         filled = np.where(unasked, shrink(filled, pairs.largest_variance).pairs, filled)
@@ -346,6 +350,7 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
         side = 1 - 2 * tally.answer[rows, None]
         return np.asarray(side * protocol.directions(tally.assignment[rows]))
 
+    # votes add up exactly, in steps; moments are those of their sums by item
     net = np.zeros(pairs, dtype=np.int64)
     total = _Moments(np.zeros(m), np.zeros((m, m)))
     for rows in _blocks(len(tally.count), pairs):
@@ -377,6 +382,7 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     for rows in _blocks(len(tally.count), m):
         block = protocol.directions(tally.assignment[rows], tally.answer[rows])
         total.add(block, tally.count[rows])
+    # a mean direction is gain x / |x| of length SCALE, |x| that of all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
     scores = 0.5 * (m - 1) + scale * total.sums / tally.n
     concerned = np.full((m, m), tally.n, dtype=np.int64)

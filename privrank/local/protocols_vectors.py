@@ -211,11 +211,13 @@ def _largest_cosines(dimension: int, candidates: int) -> NDArray[np.float64]:
     A cosine is sin t, t of density proportional to cos(t)^(d - 2). It is among the k largest of N
     if fewer than k of the others exceed it: a binomial probability, integrated over t.
     """
+    # 2,000 points of t, where its density is not negligible, with their probabilities
     edge = min(math.pi / 2, 10 / math.sqrt(dimension))
     t = (np.arange(2000) + 0.5) / 1000 * edge - edge
     weights = np.cos(t) ** (dimension - 2)
     weights /= weights.sum()
     above = np.clip(1 - np.cumsum(weights) + weights / 2, 1e-300, 1 - 1e-16)
+    # probabilities that 0, 1, .. of the others exceed a cosine, and fewer than 1, 2, .. by sums
     others = candidates - 1
     number = np.arange(others)
     log_choose = np.array(

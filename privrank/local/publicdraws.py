@@ -81,11 +81,13 @@ def directions(
     those of uniform ones within a thousandth. Coordinates are exchangeable and as often of one sign
     as of the other, exactly.
     """
+    # four coordinates of 16 bits from each word
     length = -(-dimension // 4)
     start = np.asarray(which, dtype=np.uint64) * np.uint64(length)
     pieces = words(seeds, start, length).astype("<u8", copy=False).view("<u2")[:, :dimension]
     normal = _quantiles()[pieces].astype(np.int64)
     if centred:
         normal -= (normal.sum(axis=1) // dimension)[:, None]
+    # a square root of whole numbers is rounded alike on all machines, and so is the division
     norm = np.sqrt(np.maximum(1, (normal * normal).sum(axis=1)).astype(np.float64))
     return np.asarray(np.floor(normal * SCALE / norm[:, None] + 0.5), dtype=np.int64)

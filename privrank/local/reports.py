@@ -129,6 +129,7 @@ def once(
     whole that agrees: so parts may be counted one by one and added up, in any order.
     """
     identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
+    # each report against the first of its id
     differs = assignment != assignment[first][place]
     differs |= answer != answer[first][place]
     assignment, answer = assignment[first], answer[first]

@@ -220,6 +220,7 @@ def _check_levels(levels: Sequence[int], complete: bool) -> None:
 def _ranks(levels: Mapping[int, int], size: int, *, keep: bool, random: bool) -> NDArray[np.int64]:
     """Return ranks from levels; what has none comes last."""
     last = max(levels.values(), default=0) + 1
+    # of equal levels, or of none, the lots decide
     lots = shuffled(size) if random else list(range(size))
     keys = [
         (levels.get(place, last), 0 if keep and place in levels else lots[place])

@@ -159,6 +159,7 @@ class Tally:
             both = zip(self._cells, other._cells, strict=True)
             assignment, answer, count, _ = _cells_of(*(np.concatenate(pair) for pair in both))
             return Tally(self.protocol, assignment, answer, count, rejected, None, None)
+        # with ids: report by report, so that one that is in both counts once
         parts = zip(self._reports, other._reports, strict=True)
         single = once(*(np.concatenate(pair) for pair in parts))
         # what both hold once, or one holds and the other contradicts, is lost
@@ -238,6 +239,7 @@ class Tally:
         """
         if not self.n or isinstance(self.protocol, AdaptiveKwikSort):
             return 0, 0, 1.0
+        # cells are sorted by assignment: those of one stand together
         first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
         reports = np.add.reduceat(self.count, first)
         most, assignments = int(reports.max()), self.protocol.assignments
@@ -308,6 +310,7 @@ def _cells_of(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return each combination once, in order, its count, and the place of each report in these."""
     frame = pd.DataFrame({"assignment": assignment, "answer": answer, "count": count})
+    # groups are sorted by assignment, then by answer, in whatever order the reports came
     cells = frame.groupby(["assignment", "answer"])
     whole = cells["count"].sum().reset_index()
     columns = (whole[name].to_numpy() for name in ("assignment", "answer", "count"))

@@ -118,6 +118,7 @@ class Asked:
         terms = weight[:, None, None] * covariance
         flat = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
         table = np.asarray(flat.reshape(m, m), dtype=np.float64)
+        # V of the items that were asked about; its null space, such as the constant, goes
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
         positive = values > 1e-9 * values.max()
@@ -159,7 +160,7 @@ class Asked:
     def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draw net wins under H0, shape (number, m), from how often each digit has each value."""
         options, count = self.protocol.options, np.repeat(self.count, self.items.shape[1])
-        if options == 2:
+        if options == 2:  # a multinomial draw, but in less time
             first = rng.binomial(count, 0.5, (number, len(count)))
             drawn = np.stack((first, count - first), axis=2)
         else:
