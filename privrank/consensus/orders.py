@@ -97,14 +97,14 @@ def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
 
     Each list of items is divided by its pivot, its member that comes first in the permutation
     `pivots`, into those that a majority places before it and the others, which follow it, ties
-    included; both parts are sorted alike.
+    included. Both parts are sorted alike.
 
     Notes
     -----
     **Statistic.** With a uniform permutation this is KwikSort with an independent uniform pivot for
-    each list: whichever members a list has, which were determined by pivots outside it, the order
+    each list. Whichever members a list has, which were determined by pivots outside it, the order
     of the permutation among them is still uniform. On the pair counts of rankings the expected
-    score is at most twice the smallest; for a matrix with noise, which may break the triangle
+    score is at most twice the smallest. For a matrix with noise, which may break the triangle
     inequality, the factor is 5 when the two weights of each pair add up to one.
 
     References
@@ -195,7 +195,7 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     order within: pairs within a component cost the same as before, and pairs across cost the least
     they can. So an optimal order keeps the components together, for any real matrix.
 
-    A component of up to 14 items is solved over its subsets: the least cost of ordering the set A
+    A component of up to 14 items is solved over its subsets. The least cost of ordering the set A
     first is the least, over the last item i of A, of that of A - i plus the weight for i before
     A - i. Larger ones are the integer programme over x_ij = 1 when i precedes j with
     x_ij + x_jk + x_ki <= 2 for all triangles, added as they are violated, first without

@@ -75,7 +75,7 @@ def fit_scores(
     """Return the scores whose logistic differences fit a pair matrix best.
 
     Given fractions P, which may lie outside [0, 1], and the positive variance V of the noise in
-    each, a number or a symmetric matrix, infinite where nothing is known of a pair: minimises the
+    each, a number or a symmetric matrix, infinite where nothing is known of a pair. Minimises the
     sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 V[i, j]), F logistic, plus
     |t|^2 / (2 spread^2). Returns a stationary point of mean 0.
 
@@ -189,7 +189,7 @@ def shrink(
 ) -> Shrunk:
     """Shrink a noisy pair matrix towards the logit surface that fits it, searched from `start`.
 
-    `variance` is that of the noise in each fraction, a number or a symmetric matrix: 0, as a
+    `variance` is that of the noise in each fraction, a number or a symmetric matrix. 0, as a
     number, leaves the fractions as they are, and a pair of infinite variance is taken from the
     surface. `spread` is the standard deviation of the scores under the ridge of their fit.
 
@@ -201,7 +201,7 @@ def shrink(
     by moments, less two standard errors of the estimate if there is none and noise is normal, at
     least 0: noise is no misfit. Each fraction is then its posterior mean, when fractions lie about
     the surface with that variance: trust = misfit / (misfit + V). Where variances differ, w is 1
-    first and then 1 / (V + misfit), by which the surface is fitted again: with 1 / V alone a few
+    first and then 1 / (V + misfit), by which the surface is fitted again. With 1 / V alone a few
     pairs that are well known would draw the surface to themselves and hide the misfit.
     """
     matrix = np.array(pairs, dtype=np.float64)

@@ -179,7 +179,7 @@ class PairVotes:
         -----
         **Statistic.** The mean of n votes has the variance (s - t^2) / n, with t their expectation,
         for which the mean of n + 4 votes stands, two more for either order (Agresti and Coull
-        1998), which is at most the gain: unanimous votes, or a single one, have an error.
+        1998), which is at most the gain. Unanimous votes, or a single one, have an error.
         """
         # t by n + 4 votes, within what an expected vote can be
         centre = np.clip(self.means * self.counts / (self.counts + 4.0), -self.gain, self.gain)

@@ -293,13 +293,13 @@ class Curator:
         **Statistic.** The sort uses each majority by itself, and an item that one of them puts on
         the wrong side stays there. The order is that of all answers together: fractions of the
         pairs that were asked, with variance 1 / (4 gain^2 answers), are shrunken towards scores,
-        searched from the order of the sort, and Kemeny's order is taken
+        searched from the order of the sort. Then Kemeny's order is taken
         (:func:`privrank.consensus.rules.consensus_of`). Pairs that were not asked are those of the
         scores. It loses less than the sort, about half where that is little.
 
         Which pairs are asked depends on answers about others. Intervals that hold at once are exact
         at alpha divided by the number of all pairs. The probability that a pair is asked and its
-        interval misses is at most that for each, so they hold at once with probability at least
+        interval misses is at most that for each. So they hold at once with probability at least
         1 - alpha, also for pairs that the order makes neighbours.
         """
         pairs, answers = np.nonzero(np.column_stack((self._first, self._given - self._first)))

@@ -176,7 +176,7 @@ def _met(counts: IntArray, protocol: Asking) -> PairCounts:
 class _Found:
     """Borda scores, their covariance, and where there are pairs their votes and fractions.
 
-    `concerned` are the numbers of reports that concern either of two items, or one on the diagonal;
+    `concerned` are the numbers of reports that concern either of two items, or one on the diagonal.
     `filled` are the fractions, also of pairs that nobody was asked about; `values` are the numbers
     that are released of pairs.
     """
@@ -292,13 +292,13 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     **Statistic.** The Borda score of an item is the sum of its fractions against all others. Those
     of pairs that somebody was asked about are unbiased, whatever the numbers of reports. Let A hold
     for each vote its weight by item, 1 / (2 gain n) on a pair with n reports, with the sign of the
-    item. Given the assignments, a report adds A v to the scores, v its votes of mean mu, and
+    item. Given the assignments, a report adds A v to the scores, v its votes of mean mu. And
     reports are independent, so the scores have the covariance C, the sum over reports of
-    A Cov(v) A'. Votes of one report are not independent: two pairs of a sub-ranking that share an
+    A Cov(v) A'. Votes of one report are not independent. Two pairs of a sub-ranking that share an
     item go together, and if all orders are equally likely, the variance of a score is (s + 1) / 3
     times that of as many separate votes.
 
-    The estimate is the sum of r r' with r = A (v - u), where u holds for each pair the sum of the
+    The estimate is the sum of r r' with r = A (v - u). Here u holds for each pair the sum of the
     votes of the other reports over their number plus 3 n^(1/2), as if half as many votes were cast
     for either order beside them. As u does not depend on v,
 
@@ -307,7 +307,7 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
     of reports and any distribution of rankings. It is C, but for a share of 1 / n, where both
     orders are as frequent. A pair that all n reports place alike has a positive variance by it, as
-    if 9/4 contrary ones were expected: 1.96 standard errors span 3 of them, and to miss so many
+    if 9/4 contrary ones were expected. 1.96 standard errors span 3 of them, and to miss so many
     has the probability exp(-3) = .05.
 
     A pair that nobody was asked about has its fraction from the surface that the others are shrunk

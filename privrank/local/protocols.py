@@ -199,11 +199,11 @@ class Protocol(ABC):
         Notes
         -----
         **Privacy.** The report is epsilon-private for any two rankings of its respondent (proof:
-        :class:`privrank.local.responses.SubsetResponse`): the assignment is drawn before the
+        :class:`privrank.local.responses.SubsetResponse`). The assignment is drawn before the
         ranking is read, the answer's digits are subset responses at epsilon / digits each, the id
         of the report is drawn without regard to it. A second report of the same ranking adds its
-        own epsilon. It is one of rankings that answer what is asked, as all complete ones do:
-        whether a report is made at all is not protected, so with ``partial="refuse"`` one of a
+        own epsilon. It is one of rankings that answer what is asked, as all complete ones do.
+        Whether a report is made at all is not protected, so with ``partial="refuse"`` one of a
         ranking that leaves items out shows that it was not asked about them.
         """
         if assignment is None:

@@ -2,7 +2,7 @@
 
 Fractions of respondents are estimated alike in all of them. Let p be the probability that a
 respondent places item i before j, and f that a report which orders both does. A response of N
-values, one favoured, gives every value the smaller weight W and the favoured one V - W more; each
+values, one favoured, gives every value the smaller weight W and the favoured one V - W more. Each
 of two items is before the other in as many of the N orders. So f - 1/2 = gain (p - 1/2), with gain
 = (V - W) / total, and (f - 1/2) / gain + 1/2 is unbiased.
 """
@@ -85,7 +85,7 @@ class SubRanking(Asking):
     items, epsilon, partial
         As for all protocols.
     size : int, optional
-        How many items each respondent orders, 2 to 8; the best for Borda scores if left out: 2 up
+        How many items each respondent orders, 2 to 8. The best for Borda scores if left out: 2 up
         to an epsilon of 1.946, 3 up to 4.142, 4 up to 6.244, and so on, at most all.
 
     Notes
@@ -205,7 +205,7 @@ class PairBits(Asking):
     """Everybody answers one bit about one pair out of a few, or a bit about each of many.
 
     To test uniformity. BFZ21 (their Algorithms 5 and 6) ask everybody about a whole matching of
-    the items, at epsilon / floor(m / 2) a pair, which leaves next to nothing of each; ``pairs=8``
+    the items, at epsilon / floor(m / 2) a pair, which leaves next to nothing of each. ``pairs=8``
     asks each respondent about one of 8 disjoint pairs, at the full epsilon.
 
     Parameters

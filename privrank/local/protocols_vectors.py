@@ -34,7 +34,7 @@ class DuchiBall(Protocol):
     """One bit: on which side of a random direction the vector of all pairs lies.
 
     The randomiser of Duchi, Jordan and Wainwright for the Euclidean ball, which AGKM22 use for the
-    matrix of all pairs (their Lemma 17): the bit times the direction is their report, uniform on
+    matrix of all pairs (their Lemma 17). The bit times the direction is their report, uniform on
     the half of the sphere that holds the vector, or on the other half. The value is 0 for the side
     of the direction, 1 for the other.
 
@@ -47,7 +47,7 @@ class DuchiBall(Protocol):
     -----
     **Statistic.** Let v hold 1 for each pair of which the respondent places the earlier item
     first, -1 for the others, D in all, and let u be a uniform direction. By symmetry the mean of
-    sign(<u, v>) u is c v / sqrt(D), with c = E|<u, v>| / sqrt(D) the mean of one coordinate's
+    sign(<u, v>) u is c v / sqrt(D). Here c = E|<u, v>| / sqrt(D) the mean of one coordinate's
     absolute value, Gamma(D / 2) / (sqrt(pi) Gamma((D + 1) / 2)). So (1 - 2 value) u / gain is
     unbiased for v, with the gain of the bit times c / sqrt(D). All entries of v have the same
     absolute value, so this takes no more of the directions than exchangeable coordinates of
@@ -116,9 +116,9 @@ class CapBorda(Protocol):
     -----
     **Statistic.** Let x be the centred vector of (m + 1) / 2 - rank, and d = m - 1 the dimension of
     its space. The cosines of x with N uniform directions are independent, and T is the expected sum
-    of the k largest; by symmetry the mean of the k directions sums to ``T x / |x|``, and that of
+    of the k largest. By symmetry the mean of the k directions sums to ``T x / |x|``, and that of
     all to zero. So the direction reported, as a unit vector, has the mean ``gain x / |x|`` with
-    gain = T times the gain of the response, and its length is 1 whatever is reported: the variance
+    gain = T times the gain of the response. And its length is 1 whatever is reported: the variance
     is least where the gain is largest. ``|x|^2 = m (m^2 - 1) / 12`` is the same for all rankings.
     With N growing and k / N fixed it becomes the cap mechanism of the references. Directions are
     rounded, so the mean holds within a thousandth.

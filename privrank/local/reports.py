@@ -126,7 +126,7 @@ def once(
     """Return what the reports of each identity say, :data:`STRUCK` where they differ, sorted.
 
     What is struck in a part of the reports is struck in the whole, and parts that agree make a
-    whole that agrees: so parts may be counted one by one and added up, in any order.
+    whole that agrees. So parts may be counted one by one and added up, in any order.
     """
     identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
     # each report against the first of its id

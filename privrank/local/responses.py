@@ -59,13 +59,13 @@ class SubsetResponse:
     **Privacy.** The unit is one report of one respondent; neighbours are any two rankings that the
     respondent might hold, so all pairs of rankings. Let N be the options, k the favoured ones, V
     and W <= V the weights. The set F of favoured values has exactly k of the N, whatever the
-    ranking, so a value a is reported with probability V / (k V + (N - k) W) if a is in F and
-    W / (k V + (N - k) W) if not: the total does not depend on the ranking. For two rankings the
+    ranking. So a value a is reported with probability V / (k V + (N - k) W) if a is in F and
+    W / (k V + (N - k) W) if not. The total does not depend on the ranking. For two rankings the
     probabilities of one value differ by a factor of at most V / W, and one that only the first
     favours is at that ratio. The digits of a report are drawn independently given the ranking, so
     the ratios multiply: a report of d digits at epsilon / d each is epsilon-private. What is asked
     is drawn before the ranking is looked at, so that it has the same probability for all rankings.
-    Nothing else about F enters: the claim holds for any map from rankings to sets of k values, so
+    Nothing else about F enters. The claim holds for any map from rankings to sets of k values, so
     also for one that was computed in floating point, and for a random one, over which both
     probabilities are averaged.
 

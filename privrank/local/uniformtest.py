@@ -11,7 +11,7 @@ is made given them. Under H0 all orders of the items asked are equally likely, a
 whatever its epsilon, leaves them so: it is symmetric in the values. So the answers of one digit are
 uniform, and those of a report are independent, as its digits share no item. With N draws of the
 statistic from a public sequence the p-value (1 + #{draws >= observed}) / (N + 1) is valid at every
-number of reports, however uneven the counts are: observed and drawn statistics are exchangeable
+number of reports, however uneven the counts are. Observed and drawn statistics are exchangeable
 under H0, and V, which scales them, is public.
 
 **How many pairs.** Close to uniformity of a Mallows model, bits about one of q public pairs have
