@@ -14,6 +14,7 @@ ranking and its response are drawn anew. So the vote is a single binomial draw, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -346,17 +347,12 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     ends[np.arange(pairs), protocol.all_pairs[:, 0]] = 1
     ends[np.arange(pairs), protocol.all_pairs[:, 1]] = -1
 
-    def votes(rows: slice) -> IntArray:
-        side = 1 - 2 * tally.answer[rows, None]
-        return np.asarray(side * protocol.directions(tally.assignment[rows]))
-
     # votes add up exactly, in steps; moments are those of their sums by item
-    net = np.zeros(pairs, dtype=np.int64)
-    total = _Moments(np.zeros(m), np.zeros((m, m)))
-    for rows in _blocks(len(tally.count), pairs):
-        block, count = votes(rows), tally.count[rows]
-        net += count @ block
-        total.add(block @ ends, count)
+    net, total = np.zeros(pairs, dtype=np.int64), _Moments(m)
+    for seeds, answers, count in _blocks(tally, pairs):
+        votes = (1 - 2 * answers)[:, None] * protocol.directions(seeds)
+        net += count @ votes
+        total.add(votes @ ends, count)
     counts = np.full(pairs, tally.n, dtype=np.int64)
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
@@ -378,10 +374,9 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     n.
     """
     m = len(protocol.items)
-    total = _Moments(np.zeros(m), np.zeros((m, m)))
-    for rows in _blocks(len(tally.count), m):
-        block = protocol.directions(tally.assignment[rows], tally.answer[rows])
-        total.add(block, tally.count[rows])
+    total = _Moments(m)
+    for seeds, answers, count in _blocks(tally, m):
+        total.add(protocol.directions(seeds, answers), count)
     # a mean direction is gain x / |x| of length SCALE, |x| that of all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
     scores = 0.5 * (m - 1) + scale * total.sums / tally.n
@@ -389,12 +384,11 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     return _Found(scores, scale**2 * total.covariance(tally.n), concerned)
 
 
-@dataclass(slots=True, eq=False)
 class _Moments:
     """Sums of vectors, and of their outer products."""
 
-    sums: FloatArray
-    products: FloatArray
+    def __init__(self, size: int) -> None:
+        self.sums, self.products = np.zeros(size), np.zeros((size, size))
 
     def add(self, vectors: IntArray, count: IntArray) -> None:
         """Add vectors, each so many times."""
@@ -408,7 +402,9 @@ class _Moments:
         return np.asarray((self.products / n - np.outer(mean, mean)) / (n - 1))
 
 
-def _blocks(rows: int, each: int) -> list[slice]:
-    """Return parts of the rows, of so many entries each, that fit into memory."""
-    step = max(1, _CELLS // each)
-    return [slice(start, start + step) for start in range(0, rows, step)]
+def _blocks(tally: Tally, entries: int) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Yield assignments, answers and counts, as many as fit into memory with so many entries."""
+    step = max(1, _CELLS // entries)
+    for start in range(0, len(tally.count), step):
+        rows = slice(start, start + step)
+        yield tally.assignment[rows], tally.answer[rows], tally.count[rows]

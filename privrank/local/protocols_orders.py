@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.local.protocols import LARGEST_CODE, Asking
-from privrank.local.publicdraws import permutation, words
+from privrank.local.publicdraws import permutation
 from privrank.local.responses import SubsetResponse
 from privrank.util.checks import check_choice, check_count, check_flag
 
@@ -380,11 +380,8 @@ class AdaptiveKwikSort(Asking):
     @property
     def pivots(self) -> IntArray:
         """All items in the order in which they become pivots, a public permutation."""
-        return self._order(0, len(self.items))
+        return permutation(self.shuffle, len(self.items))
 
     def handing(self, handed: int, size: int) -> IntArray:
         """Return the public order in which `size` queries are handed out after `handed` others."""
-        return self._order(len(self.items) + handed, size)
-
-    def _order(self, start: int, size: int) -> IntArray:
-        return np.argsort(words(np.array([self.shuffle]), start, size)[0], kind="stable")
+        return permutation(self.shuffle, size, len(self.items) + handed)

@@ -42,9 +42,9 @@ def words(seeds: NDArray[Any], start: NDArray[Any] | int, size: int) -> NDArray[
     return _mixed(np.asarray(state[:, None] + steps * _STEP, dtype=np.uint64))
 
 
-def permutation(seed: int, size: int) -> NDArray[np.int64]:
-    """Return a public order of the numbers below `size`, that of so many words of the seed."""
-    return np.argsort(words(np.array([seed]), 0, size)[0], kind="stable")
+def permutation(seed: int, size: int, start: int = 0) -> NDArray[np.int64]:
+    """Return a public order of the numbers below `size`, by so many words of the seed's."""
+    return np.argsort(words(np.array([seed]), start, size)[0], kind="stable")
 
 
 @cache
