@@ -168,7 +168,7 @@ class Client:
                 "This client has made its report: another one of the same respondent would spend "
                 "epsilon again, and reports that are averaged show the answer."
             )
-        asked = self.assignment if assignment is None else assignment
-        report = self.protocol.randomize(ranking, asked, report_id)
+        question = self.assignment if assignment is None else assignment
+        report = self.protocol.randomize(ranking, question, report_id)
         self._reported = True
         return report

@@ -242,14 +242,14 @@ class Curator:
             they differ; the query is open then as before.
         """
         protocol = self.protocol
-        found = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
         # accepted are those whose id is that of an open query for the pair that they are about
-        pairs, ids = found.assignment, found.identity
+        pairs, ids = read.assignment, read.identity
         clear = pairs != STRUCK
         repeated = clear & np.isin(ids, self._used)
         queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
         accepted = pairs == np.array(queried, dtype=np.int64)
-        outcome = Counter(dict(found.rejected))
+        outcome = Counter(dict(read.rejected))
         outcome[REPEATED] += int(repeated.sum())
         outcome[UNASKED] = int((clear & ~repeated & ~accepted).sum())
         self._rejected += outcome
@@ -257,7 +257,7 @@ class Curator:
             del self._waiting[token]
         self._used = np.union1d(self._used, ids[accepted])
         np.add.at(self._given, pairs[accepted], 1)
-        np.add.at(self._first, pairs[accepted], found.answer[accepted] == 0)
+        np.add.at(self._first, pairs[accepted], read.answer[accepted] == 0)
         while not self.finished and not self._lacking.any():
             self._begin(self._divided())
         counted = {"accepted": int(accepted.sum()), **outcome}

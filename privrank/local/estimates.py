@@ -96,25 +96,25 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
             f"errors, got {tally.n}: collect more, or see its summary() for what was rejected."
         )
     if isinstance(protocol, CapBorda):
-        found = _placed(tally, protocol)
+        estimates = _placed(tally, protocol)
     elif isinstance(protocol, DuchiBall):
-        found = _turned(tally, protocol)
+        estimates = _turned(tally, protocol)
     else:
-        found = _asked(tally, protocol)
+        estimates = _asked(tally, protocol)
     tie_break = public_order(len(protocol.items))
-    if found.pairs is None or found.filled is None:
-        rule, order, gaps = "Borda", by_score(found.scores, tie_break), {}
+    if estimates.pairs is None or estimates.filled is None:
+        rule, order, gaps = "Borda", by_score(estimates.scores, tie_break), {}
     else:
-        best = consensus_of(rule, found.filled, found.pairs.largest_variance, tie_break)
+        best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
         order, gaps = best.order, {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
     values = {
-        SCORES: fixed_point(found.scores),
-        COVARIANCE: fixed_point(found.covariance),
-        CONCERNED: (found.concerned.ravel(), 1.0),
-        **found.values,
+        SCORES: fixed_point(estimates.scores),
+        COVARIANCE: fixed_point(estimates.covariance),
+        CONCERNED: (estimates.concerned.ravel(), 1.0),
+        **estimates.values,
         ORDER: (order, 1.0),
     }
-    square = 1.0 if found.pairs is None else found.pairs.square
+    square = 1.0 if estimates.pairs is None else estimates.pairs.square
     return release_of(
         tally,
         values,
@@ -226,12 +226,12 @@ class Votes:
     @classmethod
     def of(cls, tally: Tally, protocol: Asking) -> Votes:
         """Read the votes of a tally."""
-        asked = protocol.asked(tally.assignment)
+        items = protocol.asked(tally.assignment)
         values = protocol.unpacked(tally.answer)
         left, right = np.triu_indices(protocol.width, 1)
-        cells = len(asked)
+        cells = len(items)
         vote = protocol.signs[:, left, right][values].astype(np.int64).reshape(cells, -1)
-        one, other = asked[..., left].reshape(cells, -1), asked[..., right].reshape(cells, -1)
+        one, other = items[..., left].reshape(cells, -1), items[..., right].reshape(cells, -1)
         first, second = np.minimum(one, other), np.maximum(one, other)
         vote = np.where(one < other, vote, -vote)
         return cls(len(protocol.items), first, second, vote, tally.count)

@@ -207,10 +207,10 @@ class Protocol(ABC):
         ranking that leaves items out shows that it was not asked about them.
         """
         if assignment is None:
-            asked, needed = self.draw_assignment(), list(range(len(self.items)))
+            code, needed = self.draw_assignment(), list(range(len(self.items)))
         else:
-            asked = check_count("assignment", assignment, low=0, high=self.assignments - 1)
-            names = {name for names in self.question(asked) for name in names}
+            code = check_count("assignment", assignment, low=0, high=self.assignments - 1)
+            names = {name for names in self.question(code) for name in names}
             needed = [place for place, name in enumerate(self.items) if name in names]
         if report_id is not None and not (isinstance(report_id, str) and report_id):
             raise TypeError("report_id must be a text, that of the query which is answered.")
@@ -218,13 +218,13 @@ class Protocol(ABC):
         ranks = read_ranking(
             ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
         )
-        favoured = self.favoured_answers(ranks[None], np.array([asked]))[0]
+        favoured = self.favoured_answers(ranks[None], np.array([code]))[0]
         answer = 0
         for digit in favoured.tolist():
             answer = answer * self.options + self.response.secure(digit)
         return {
             "protocol_id": self.id,
-            "assignment": asked,
+            "assignment": code,
             "answer": answer,
             "report_id": name,
         }
@@ -261,26 +261,26 @@ class Protocol(ABC):
         check_generator(rng)
         rankings = check_rankings(ranks, len(self.items), ties=self.keeps_ties)
         n = len(rankings)
-        asked = self.assign(n, rng) if assignments is None else self._given(assignments, n)
-        values = self.response.simulated(self.favoured_answers(rankings, asked), rng)
+        codes = self.assign(n, rng) if assignments is None else self._given(assignments, n)
+        values = self.response.simulated(self.favoured_answers(rankings, codes), rng)
         drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
         return {
             "protocol_id": np.full(n, self.id),
-            "assignment": asked,
+            "assignment": codes,
             "answer": self.packed(values),
             "report_id": drawn,
         }
 
     def _given(self, assignments: object, n: int) -> IntArray:
         """Return assignments of so many respondents as they were given, or refuse."""
-        asked = as_array(assignments)
-        whole = asked.shape == (n,) and (asked.dtype.kind in "iu" or not n)
-        if not whole or not ((asked >= 0) & (asked < self.assignments)).all():
+        codes = as_array(assignments)
+        whole = codes.shape == (n,) and (codes.dtype.kind in "iu" or not n)
+        if not whole or not ((codes >= 0) & (codes < self.assignments)).all():
             raise ValueError(
                 f"assignments must be whole numbers, one for each of the {n} rankings, from 0 to "
                 f"{self.assignments - 1}: leave them out to have them drawn."
             )
-        return asked.astype(np.int64)
+        return codes.astype(np.int64)
 
     def packed(self, values: NDArray[Any]) -> IntArray:
         """Return the answers that digits in the last axis stand for, the highest first."""
@@ -352,8 +352,8 @@ class Asking(Protocol):
     def question(self, assignment: int) -> list[tuple[str, ...]]:
         """Return the items that an assignment asks to be ordered, one tuple for each digit."""
         code = check_count("assignment", assignment, low=0, high=self.assignments - 1)
-        asked = self.asked(np.array([code]))[0].tolist()
-        return [tuple(self.items[place] for place in places) for places in asked]
+        sets = self.asked(np.array([code]))[0].tolist()
+        return [tuple(self.items[place] for place in places) for places in sets]
 
 
 def _order_index(ranks: NDArray[Any]) -> IntArray:

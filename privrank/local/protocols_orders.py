@@ -131,12 +131,12 @@ class SubRanking(Asking):
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the subsets, in ascending order of places: (respondents, 1, size)."""
         left = np.array(assignments, dtype=np.int64)
-        asked = np.empty((len(left), 1, self.width), dtype=np.int64)
+        subsets = np.empty((len(left), 1, self.width), dtype=np.int64)
         for j in reversed(range(self.width)):
             below_it = self._binomials[j]
-            asked[:, 0, j] = np.searchsorted(below_it, left, side="right") - 1
-            left -= below_it[asked[:, 0, j]]
-        return asked
+            subsets[:, 0, j] = np.searchsorted(below_it, left, side="right") - 1
+            left -= below_it[subsets[:, 0, j]]
+        return subsets
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class DuchiBall(Protocol):
     def gain(self) -> float:
         """That of the bit, times what a direction keeps of one pair."""
         pairs = len(self.all_pairs)
-        kept = math.lgamma(pairs / 2) - math.lgamma((pairs + 1) / 2)
-        return self.response.gain * math.exp(kept) / math.sqrt(math.pi * pairs)
+        share = math.lgamma(pairs / 2) - math.lgamma((pairs + 1) / 2)
+        return self.response.gain * math.exp(share) / math.sqrt(math.pi * pairs)
 
     def directions(self, assignments: NDArray[Any]) -> IntArray:
         """Return the direction of each assignment, over :attr:`all_pairs`, of length `SCALE`."""
@@ -191,9 +191,9 @@ class CapBorda(Protocol):
         return _in_blocks(closest, len(ranks), N * m)
 
 
-def _in_blocks(function: Callable[[slice], IntArray], rows: int, each: int) -> IntArray:
+def _in_blocks(function: Callable[[slice], IntArray], rows: int, entries: int) -> IntArray:
     """Return the function's values for all rows, so many at once as memory allows."""
-    step = max(1, _BLOCK // each)
+    step = max(1, _BLOCK // entries)
     parts = [function(slice(start, start + step)) for start in range(0, max(rows, 1), step)]
     return np.concatenate(parts)
 

@@ -129,24 +129,26 @@ class SubsetResponse:
     def secure(self, favoured: Sequence[int]) -> int:
         """Draw one value for the sorted `favoured` ones, from the operating system's bits."""
         number, inside = below(self.total), self.favoured * self.favoured_weight
-        kept = number < inside
-        place = number // self.favoured_weight if kept else (number - inside) // self.other_weight
-        # both are found in any case, so that the time it takes does not tell which one is reported
+        inside_it = number < inside
+        place = (
+            number // self.favoured_weight if inside_it else (number - inside) // self.other_weight
+        )
+        # both are found in any case, so that the time it takes does not show which one is reported
         other = place + sum(value - i <= place for i, value in enumerate(favoured))
         one = int(favoured[min(place, self.favoured - 1)])
-        return one if kept else other
+        return one if agrees else other
 
     def simulated(self, favoured: NDArray[Any], rng: np.random.Generator) -> IntArray:
         """Draw values for many sorted sets of favoured ones along the last axis, by a generator."""
-        kept = rng.random(favoured.shape[:-1]) < self.favoured_probability
-        place = rng.integers(0, np.where(kept, self.favoured, self.options - self.favoured))
+        agrees = rng.random(favoured.shape[:-1]) < self.favoured_probability
+        place = rng.integers(0, np.where(agrees, self.favoured, self.options - self.favoured))
         if self.favoured == 1:
             value = favoured[..., 0]
-            return np.where(kept, value, place + (value <= place))
+            return np.where(agrees, value, place + (value <= place))
         # the place-th of the values that are not favoured: each favoured one before it moves it on
         before = favoured - np.arange(self.favoured) <= place[..., None]
         inside = np.take_along_axis(favoured, np.minimum(place, self.favoured - 1)[..., None], -1)
-        return np.where(kept, inside[..., 0], place + before.sum(axis=-1))
+        return np.where(agrees, inside[..., 0], place + before.sum(axis=-1))
 
 
 def read_ranking(

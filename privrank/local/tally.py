@@ -118,10 +118,8 @@ class Tally:
             raise TypeError(
                 f"protocol must be one of privrank.local, got {type(protocol).__name__}."
             )
-        found = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        return _counted(
-            protocol, found.identity, found.assignment, found.answer, dict(found.rejected)
-        )
+        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        return _counted(protocol, read.identity, read.assignment, read.answer, dict(read.rejected))
 
     @property
     def n(self) -> int:
@@ -299,10 +297,10 @@ def _counted(
     """Return the tally of what each id says, of which struck ones do not count."""
     clear = assignment != STRUCK
     ones = np.ones(int(clear.sum()), dtype=np.int64)
-    asked, answered, count, place = _cells_of(assignment[clear], answer[clear], ones)
+    cell_assignment, answered, count, place = _cells_of(assignment[clear], answer[clear], ones)
     cell = np.full(len(clear), STRUCK, dtype=np.int64)
     cell[clear] = place
-    return Tally(protocol, asked, answered, count, rejected, identity, cell)
+    return Tally(protocol, cell_assignment, answered, count, rejected, identity, cell)
 
 
 def _cells_of(

@@ -112,9 +112,9 @@ class Asked:
         """A matrix whose product with its transpose is V^+, shape (m, rank)."""
         m, wins = len(self.protocol.items), _wins(self.protocol)
         covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
-        asked = self.items.reshape(-1, self.items.shape[2])
+        digits = self.items.reshape(-1, self.items.shape[2])
         weight = np.repeat(self.count, self.items.shape[1])
-        cells = asked[:, :, None] * m + asked[:, None, :]
+        cells = digits[:, :, None] * m + digits[:, None, :]
         terms = weight[:, None, None] * covariance
         flat = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
         table = np.asarray(flat.reshape(m, m), dtype=np.float64)
@@ -170,10 +170,10 @@ class Asked:
     @cached_property
     def _votes(self) -> csr_array:
         """A row for each value of each digit: what it adds to the net wins of the items."""
-        asked, options = self.items.reshape(-1, self.items.shape[2]), self.protocol.options
-        rows, width = len(asked) * options, asked.shape[1]
-        columns = np.repeat(asked, options, axis=0)
-        votes = np.tile(_wins(self.protocol), (len(asked), 1))
+        digits, options = self.items.reshape(-1, self.items.shape[2]), self.protocol.options
+        rows, width = len(digits) * options, digits.shape[1]
+        columns = np.repeat(digits, options, axis=0)
+        votes = np.tile(_wins(self.protocol), (len(digits), 1))
         starts, shape = np.arange(rows + 1) * width, (rows, len(self.protocol.items))
         return csr_array((votes.ravel(), columns.ravel(), starts), shape)
 
