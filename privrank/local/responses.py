@@ -128,11 +128,9 @@ class SubsetResponse:
 
     def secure(self, favoured: Sequence[int]) -> int:
         """Draw one value for the sorted `favoured` ones, from the operating system's bits."""
-        number, inside = below(self.total), self.favoured * self.favoured_weight
-        inside_it = number < inside
-        place = (
-            number // self.favoured_weight if inside_it else (number - inside) // self.other_weight
-        )
+        number, edge = below(self.total), self.favoured * self.favoured_weight
+        agrees = number < edge
+        place = number // self.favoured_weight if agrees else (number - edge) // self.other_weight
         # both are found in any case, so that the time it takes does not show which one is reported
         other = place + sum(value - i <= place for i, value in enumerate(favoured))
         one = int(favoured[min(place, self.favoured - 1)])
