@@ -26,8 +26,12 @@ from privrank.mechanisms.permutation import (
     permuted_statistics,
     total_variation,
 )
-from privrank.plans.closeness import smoothing_scale
-from privrank.plans.distances import DIAMETER, chi_square_sensitivity, mean_sensitivity
+from privrank.plans.closeness import (
+    DIAMETER,
+    chi_square_sensitivity,
+    mean_sensitivity,
+    smoothing_scale,
+)
 from privrank.privacy.noise import draw_cells
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-closeness.md"

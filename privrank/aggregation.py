@@ -23,9 +23,9 @@ from privrank.plans.aggregation import (
     Releases,
     cautions,
     plan_aggregation,
+    plan_sort,
 )
 from privrank.plans.nullmodel import Missing
-from privrank.plans.sorting import plan_sort
 from privrank.published import agkm22
 from privrank.release.kept import kept
 from privrank.release.names import ORDER
@@ -93,9 +93,9 @@ class PrivateRankAggregation:
     noisy pair counts, noisy Borda totals, or one order; see :mod:`privrank.mechanisms.aggregation`.
 
     **Statistic.** The default releases what is predicted to lose least at these numbers of items
-    and units and this epsilon and delta (:mod:`privrank.plans.excess`). That may be the counts of
-    all pairs, which are shrunken as far as noise explains them (:mod:`privrank.consensus.rules`);
-    the consensus is the order with the fewest disagreements (Kemeny's). Or it is Borda totals,
+    and units and this epsilon and delta (:mod:`privrank.plans.aggregation`). That may be the counts
+    of all pairs, which are shrunken as far as noise explains them
+    (:mod:`privrank.consensus.rules`); the consensus is the order with the fewest disagreements (Kemeny's). Or it is Borda totals,
     whose noise is less, for an order by mean rank.
 
     References

@@ -13,8 +13,17 @@ from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import public_quantiles, release_comparison
-from privrank.plans.closeness import FEWEST, MOST, check_scale, detail_items, plan_comparison
-from privrank.plans.distances import Method, chi_square_of, distance_of, of_pairs
+from privrank.plans.closeness import (
+    FEWEST,
+    MOST,
+    Method,
+    check_scale,
+    chi_square_of,
+    detail_items,
+    distance_of,
+    of_pairs,
+    plan_comparison,
+)
 from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18, ks23
 from privrank.release.kept import kept

@@ -17,8 +17,8 @@ from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
+from privrank.plans.choice import Dependence
 from privrank.plans.comparisons import Noise, plan_selection
-from privrank.plans.dependence import Dependence
 from privrank.release.kept import kept
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, WORTHS
 from privrank.release.release import Release, check_release

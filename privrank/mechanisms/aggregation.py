@@ -70,7 +70,7 @@ def release_aggregation(
     - A score is that of an order already released, at its own share of epsilon: counts and score
       together spend epsilon, by adaptive composition.
     - Gaussian totals are private at the l2 distance of opposite rankings
-      (:func:`privrank.plans.excess.totals_scale`), their coordinates each moving by at most
+      (:func:`privrank.plans.aggregation.totals_scale`), their coordinates each moving by at most
       L (m - 1).
     """
     return release_votes(encoded, plan, consensus_in, budget=budget, rng=rng)

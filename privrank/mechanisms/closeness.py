@@ -87,8 +87,13 @@ from privrank.mechanisms.permutation import (
 )
 from privrank.mechanisms.samples import completed_groups, one_row_each, tabulated
 from privrank.mechanisms.spend import Drawn, draw, released
-from privrank.plans.closeness import MOST_TABULATED, ONE_NUMBER, RELEASED_STEPS
-from privrank.plans.distances import DIAMETER, RankKernel
+from privrank.plans.closeness import (
+    DIAMETER,
+    MOST_TABULATED,
+    ONE_NUMBER,
+    RELEASED_STEPS,
+    RankKernel,
+)
 from privrank.privacy.budget import Ledger
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.noise import DiscreteLaplace, draw_cells, draw_permutation

@@ -49,8 +49,7 @@ from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import noisy_quantile, public_generator, uniform_rankings
 from privrank.mechanisms.permutation import FLOOR, Gram, gram_blocks, kernel_products
-from privrank.plans.closeness import MOST_TABULATED
-from privrank.plans.distances import DIAMETER, RankKernel
+from privrank.plans.closeness import DIAMETER, MOST_TABULATED, RankKernel
 from privrank.util.arrays import FloatArray, IntArray, orders_of
 
 __all__ = [

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.dependence import Directions
 from privrank.encode.encoded import Encoded
-from privrank.plans.dependence import FINE, STEPS
+from privrank.plans.choice import FINE, STEPS
 from privrank.release.survey import Design
 
 __all__ = [

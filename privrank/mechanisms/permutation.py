@@ -67,7 +67,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.plans.distances import RankKernel
+from privrank.plans.closeness import RankKernel
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
 
 __all__ = [

@@ -1,4 +1,8 @@
-"""What a rank aggregation is going to release, fixed from public numbers alone."""
+"""What a rank aggregation is going to release, fixed from public numbers alone.
+
+Of the releases of votes the one that is predicted to lose least is chosen; the papers' sorts and
+draws release an order alone.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,9 @@ import numpy as np
 
 from privrank.consensus.rules import Rule
 from privrank.hypotheses.tails import difference_variance
-from privrank.plans.excess import (
-    PAIR_KINDS,
-    Kind,
-    choose,
-    excess_of,
-    predicted_excesses,
-    totals_scale,
-    unit_steps,
-)
 from privrank.privacy.budget import pure_epsilon, split
-from privrank.privacy.gaussian import lattice_scale
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.gaussian import gaussian_scale, integer_scale, lattice_scale
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, permutohedron_moment
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import COVARIANCE, ORDER, PAIRS, SCORE, TOTALS
@@ -31,16 +26,237 @@ from privrank.release.release import Release
 from privrank.release.survey import Sample
 
 __all__ = [
+    "FALLBACK",
     "LARGEST_SHARE",
     "LEAST_SHARE",
+    "PAIR_KINDS",
+    "QUERIES",
     "AggregationMethod",
+    "Kind",
     "Releases",
     "cautions",
+    "choose",
+    "excess_of",
+    "hay_cap",
     "plan_aggregation",
     "plan_of",
+    "plan_sort",
     "predicted_excess",
+    "predicted_excesses",
+    "query_cap",
     "remedy",
+    "totals_scale",
+    "unit_steps",
 ]
+
+Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals", "Gaussian totals"]
+
+PAIR_KINDS: tuple[Kind, ...] = ("cube pairs", "Gaussian pairs")
+TIE, TIE_SHARE = 2e-4, 0.05
+"""Predicted excesses that differ by less than .02 % of all pairs, or by less than a twentieth, tie.
+Borda's order loses more than that by not being Kemeny's where majorities are not those of scores,
+at any epsilon (.04 % on the SUSHI survey), and simulated losses are far below predicted ones."""
+
+AHEAD = 5e-3
+"""Predicted excess by which Gaussian totals have to be ahead of pairs with at most 1.22 times their
+noise, (3 m / (2 (m + 1)))^(1/2). Where that is little, Kemeny's order of shrunken pairs loses as
+much on average over models: more where rankings agree little, far less where they agree much, which
+no public number tells. Where it is more, noise hides whether they agree
+(docs/validation/aggregation_orders.md)."""
+
+LARGEST_ROWS = 10
+"""Rankings per respondent: their weights are whole numbers of 1 / lcm(1..max_rows), 1 / 2520."""
+
+
+def unit_steps(sample: Sample, partial: bool = False) -> int:
+    """Return the lattice steps of one unit: lcm(1..max_rows) for respondents, 1 for rows.
+
+    Twice as many if rankings may be partial, as half votes are whole numbers of them.
+    """
+    halves = 2 if partial else 1
+    if sample.unit == "row":
+        return halves
+    if sample.max_rows > LARGEST_ROWS:
+        raise ValueError(
+            f"max_rows must be at most {LARGEST_ROWS} for rank aggregation, got "
+            f"{sample.max_rows}: average over fewer rankings of each respondent, drawn at random."
+        )
+    return halves * math.lcm(*range(1, sample.max_rows + 1))
+
+
+def totals_scale(items: int, epsilon: float, delta: float, steps: int) -> tuple[float, int]:
+    """Return the scale of Gaussian noise in Borda totals, and their fineness.
+
+    Notes
+    -----
+    **Privacy.** A unit adds to the totals `steps` times a point of the permutohedron, and their sum
+    is a whole number of steps. Two points of it are at most as far apart as two opposite rankings,
+    whose squared distance is m (m^2 - 1) / 3
+    (:class:`privrank.privacy.sensitivity.RankingSensitivity`). So the totals are a vector of m
+    whole numbers with l2 sensitivity steps (m (m^2 - 1) / 3)^(1/2), as
+    :func:`privrank.privacy.gaussian.integer_scale` needs it, and nothing else about their lattice
+    enters.
+    """
+    return integer_scale(epsilon, delta, steps * RankingSensitivity(items).borda_l2, items)
+
+
+def predicted_excesses(
+    sample: Sample, epsilon: float, delta: float, share: float = 0.0
+) -> dict[Kind, float]:
+    """Return the predicted excess of each release that an order can be made of.
+
+    As a share of all pairs, where `share` of the budget is for the Kemeny score; inf for Gaussian
+    noise without a delta.
+
+    Notes
+    -----
+    **Statistic.** A majority of 1/2 + d is turned by normal noise of standard deviation s with
+    probability Phi(-d / s), at a loss of 2 d, which is at most 0.34 s. An order by scores turns the
+    pair when the noise of its difference of two Borda scores is larger than that difference. With
+    mean fractions 1/2 + d_i of all items, that is m d, so s is the standard deviation of that noise
+    over n m. It is an upper guide: most pairs are not at the worst d.
+    """
+    m, sensitivity = len(sample.items), RankingSensitivity(len(sample.items))
+    pure, main = pure_epsilon(epsilon, delta) * (1.0 - share), epsilon * (1.0 - share)
+    pairs = sensitivity.pairs_l1
+    knorm = 4.0 * permutohedron_moment(m) * (m + 1)
+    variances: dict[Kind, float] = {
+        "cube pairs": 2 * m * (pairs + 1) * (pairs + 2) / 3 / pure**2,
+        "Laplace pairs": 4 * m * pairs**2 / pure**2,
+        "Gaussian pairs": 2 * m * _gaussian(main, delta, sensitivity.pairs_l2),
+        "K-norm totals": 2 * m / (m - 1) * knorm / pure**2,
+        "Gaussian totals": 2 * _gaussian(main, delta, sensitivity.borda_l2),
+    }
+    return {kind: excess_of(variance, sample) for kind, variance in variances.items()}
+
+
+@cache
+def _gaussian(epsilon: float, delta: float, sensitivity: float) -> float:
+    """Return the variance of Gaussian noise; inf without delta."""
+    return gaussian_scale(epsilon, delta, sensitivity) ** 2 if delta > 0.0 else math.inf
+
+
+def excess_of(variance: float, sample: Sample) -> float:
+    """Return the excess predicted from the variance of the noise in a difference of two totals."""
+    return 0.34 * math.sqrt(variance) / (sample.nobs * len(sample.items))
+
+
+def choose(kinds: tuple[Kind, ...], excesses: dict[Kind, float]) -> Kind:
+    """Return the kind of least predicted excess; pairs where they tie with it.
+
+    With Gaussian totals they tie up to `AHEAD`, with all others up to `TIE` and `TIE_SHARE`.
+    """
+    others = [kind for kind in kinds if kind != "Gaussian totals"]
+    least = min(excesses[kind] for kind in others)
+    most = max(least + TIE, (1 + TIE_SHARE) * least)
+    if "Gaussian totals" in kinds:
+        most = min(most, excesses["Gaussian totals"] + AHEAD)
+    tied = [kind for kind in others if kind in PAIR_KINDS and excesses[kind] < most]
+    return min(tied or kinds, key=lambda kind: excesses[kind])
+
+
+QUERIES, FALLBACK = "queries", "fallback"
+"""Names of what a sort asks, and of the pairs that replace it if it is not finished."""
+
+FALLBACK_SHARE = 0.05
+"""Share of epsilon of the fallback; the paper's half makes the queries twice as noisy."""
+
+LARGEST_EXPONENTIAL = 20
+"""Items of the exponential mechanism, whose sampler holds 2^m numbers."""
+
+
+def query_cap(m: int, failure: float) -> int:
+    """Return a cap that KwikSort exceeds with probability at most `failure`, whatever the answers.
+
+    At most m (m - 1) / 2, which is never exceeded.
+
+    Notes
+    -----
+    **Statistic.** Fix the answers: a tournament on the items, as every pair is asked at most once.
+    Dividing m items by a uniform pivot takes m - 1 queries and leaves two lists whose pivots are
+    independent, of d and m - 1 - d items, d uniform among the scores of the tournament. Let G_m
+    be the largest E exp(t queries) over tournaments on m items. By Landau's theorem their scores
+    are majorised by 0, 1, ..., m - 1, the scores of a transitive one. So if
+    d -> G_d G_(m-1-d) is convex, its mean is largest there (Karamata), and
+
+        G_m <= exp(t (m - 1)) (1 / m) sum over d < m of G_d G_(m-1-d).
+
+    Convexity at every size is checked for the t in use; a t without it is passed over. Markov's
+    inequality gives P(queries > q) <= G_m exp(-t (q + 1)); the smallest q over a grid of t is
+    returned.
+
+    References
+    ----------
+    Landau (1953), https://doi.org/10.1007/BF02476378.
+    """
+    best = m * (m - 1) // 2
+    for t in np.geomspace(0.1, 30.0, 60) / max(m, 2):
+        log = _log_moments(m, float(t))
+        if log is not None:
+            cap = math.floor((log - math.log(failure)) / float(t) * (1 + 1e-12))
+            best = min(best, max(cap, 0))
+    return best
+
+
+def _log_moments(items: int, t: float) -> float | None:
+    """Return the bound on log G_m, or None where convexity fails."""
+    log = np.zeros(items + 1)
+    for m in range(2, items + 1):
+        pieces = log[:m] + log[m - 1 :: -1]
+        top = pieces.max()
+        share = np.exp(pieces - top)
+        if m > 2 and (share[:-2] + share[2:] - 2 * share[1:-1]).min() < 0:
+            return None
+        log[m] = t * (m - 1) + top + math.log(share.sum() / m)
+    return float(log[items])
+
+
+@cache
+def _sort_cap(m: int) -> int:
+    """Return a number of queries that a sort exceeds with probability at most m^-4."""
+    return query_cap(m, m**-4.0)
+
+
+def plan_sort(
+    sample: Sample,
+    epsilon: float,
+    delta: float,
+    method: str,
+    *,
+    partial: bool = False,
+    declared: Mapping[str, Setting] | None = None,
+) -> Plan:
+    """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers."""
+    m, steps, xi = len(sample.items), unit_steps(sample, partial), pure_epsilon(epsilon, delta)
+    pairs = RankingSensitivity(m).pairs_l1
+    parts = {ORDER: PartPlan(None, 0, xi)}
+    settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
+    if method == "exponential":
+        if m > LARGEST_EXPONENTIAL:
+            raise ValueError(
+                f"method='exponential' draws an order of at most {LARGEST_EXPONENTIAL} items, got "
+                f"{m}: use method='auto'."
+            )
+        settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
+        return plan_of("exponential mechanism", epsilon, delta, parts, settings)
+    if method == "kwiksort-hay":
+        settings["cap"] = q = hay_cap(m)
+        parts[QUERIES] = PartPlan(DiscreteLaplace.calibrate(q * steps, xi), steps, xi)
+        return plan_of("KwikSort with a random rest", epsilon, delta, parts, settings)
+    settings["cap"] = q = min(_sort_cap(m), pairs)
+    shares = {} if q == pairs else {FALLBACK: FALLBACK_SHARE}
+    epsilons = split(xi, shares, QUERIES)
+    for name, asked in ((QUERIES, q), (FALLBACK, pairs)):
+        if name in epsilons:
+            noise = DiscreteLaplace.calibrate(asked * steps, epsilons[name])
+            parts[name] = PartPlan(noise, steps, epsilons[name])
+    return plan_of("KwikSort", epsilon, delta, parts, settings)
+
+
+def hay_cap(m: int) -> int:
+    """Return the cap of Hay et al.: (m - 1) log2 m, rounded up, at most all pairs."""
+    return min(m * (m - 1) // 2, math.ceil((m - 1) * math.log2(m)))
+
 
 AggregationMethod = Literal[
     "auto",
@@ -95,7 +311,7 @@ def plan_aggregation(
     **Statistic.** `auto` takes the release with the least :func:`predicted_excesses`. A larger
     epsilon or delta makes none of them larger, as a release without delta remains one with delta:
     so it cannot lead to a worse one, by this prediction. Where they tie
-    (:func:`privrank.plans.excess.choose`) pairs are released, which say more, and whose Kemeny
+    (:func:`privrank.plans.aggregation.choose`) pairs are released, which say more, and whose Kemeny
     order is right where majorities are not those of scores.
     """
     steps, xi = unit_steps(sample, partial), pure_epsilon(epsilon, delta)

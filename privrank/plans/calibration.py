@@ -14,8 +14,7 @@ import numpy as np
 
 from privrank.bradley_terry.losses import loss_bounds
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
-from privrank.plans.choice import LEAST_RIDGE, OUTPUT, Choice
-from privrank.plans.dependence import FINE, STEPS
+from privrank.plans.choice import FINE, LEAST_RIDGE, OUTPUT, STEPS, Choice
 from privrank.privacy.budget import pure_epsilon, split
 from privrank.privacy.netnoise import CountNoise, NetNoise, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
@@ -166,7 +165,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`); the distributions of net wins and of
     the win matrix are those of :func:`privrank.privacy.netnoise.net_noise` and
     :func:`privrank.privacy.netnoise.cell_noise`; the worths of objective perturbation are covered
-    by :func:`privrank.mechanisms.objective.draw_worths`. The ledger is told the zero-concentrated
+    by :func:`privrank.mechanisms.objective.draw_worths`. The ledger gets the zero-concentrated
     privacy of all parts too: a^2 / 2 of each pure one at a.
     """
     if math.isinf(epsilon) and design.kind == "private":

@@ -19,10 +19,13 @@ from privrank.plans.choice import (
     LEAST_RIDGE,
     OUTPUT,
     Choice,
+    Dependence,
+    Form,
+    asked_form,
+    choose_form,
     deviation,
     noise_choices,
 )
-from privrank.plans.dependence import Dependence, Form, asked_form, choose_form
 from privrank.privacy.budget import pure_epsilon
 from privrank.privacy.netnoise import NoiseName, cell_noise, count_noise, net_noise
 from privrank.privacy.noise import DiscreteLaplace
@@ -49,7 +52,7 @@ MOST_ITEMS_WIN_MATRIX = 20
 """Items up to which noise on all cells of the win matrix is considered; beyond it never helps."""
 
 FINE_EPSILON = 0.125
-"""Epsilon at which noise on whole numbers is near its continuous limit."""
+"""Epsilon at which noise on whole numbers is close to its continuous limit."""
 
 
 def side_shares(

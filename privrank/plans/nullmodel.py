@@ -276,7 +276,7 @@ def rank_remedy(purpose: Purpose, fault: Literal["ties", "gaps"]) -> str:
 
 
 def as_declared(ties: object, missing: object) -> tuple[bool, Missing | None]:
-    """Return what a test was told of shared ranks and missing items, as encoding takes it."""
+    """Return what was declared of shared ranks and missing items, as encoding takes it."""
     check_choice("ties", ties, Ties)
     check_choice("missing", missing, Gaps)
     kinds: dict[object, Missing | None] = {"refuse": None, "bottom": "bottom", "complete": "half"}

@@ -70,8 +70,8 @@ class Estimate(float):
     assumes : str
         What was assumed, such as ``"design effect 1.67"``; empty where there is nothing to say.
     interval : tuple of float or None
-        For a probability near 0 or 1, where a standard error says too little: a 95% interval for
-        it, by Clopper and Pearson, as if each simulated survey gave 0 or 1.
+        For a probability close to 0 or 1, where a standard error says too little: a 95% interval
+        for it, by Clopper and Pearson, as if each simulated survey gave 0 or 1.
 
     Examples
     --------

@@ -201,7 +201,7 @@ class AggregationPower(Power):
     def _checked(self, at: Mapping[str, Any]) -> Point:
         if at["effect"] is not None and not 0 < at["effect"] < math.inf:
             raise ValueError(
-                "phi must lie between 0 and 1: near 0 rankings are nearly equal, and at 1 all are "
+                "phi must lie between 0 and 1: close to 0 rankings are nearly equal, at 1 all are "
                 "equally likely."
             )
         return super()._checked(at)

@@ -20,8 +20,7 @@ from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import Comparisons, RandomPairs, SubRanking
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import Choice
-from privrank.plans.dependence import Dependence
+from privrank.plans.choice import Choice, Dependence
 from privrank.power.base import Mode, Point, Power, check_work, item_names
 from privrank.privacy.budget import Unit
 from privrank.release.plan import Plan

@@ -10,7 +10,7 @@ rankings that place u before v, and q the cap on queries.
 - The exponential mechanism of Table 2: ``method="exponential"``.
 
 What is wrong in the paper, and corrected here, is told in docs/papers/agkm22.md. The cap q is that
-of :func:`privrank.plans.sorting.query_cap`.
+of :func:`privrank.plans.aggregation.query_cap`.
 
 **Privacy.** A unit has L steps on each pair. Replacing it moves each count n L w_uv by at most L
 and the score of any one order by at most L D
@@ -57,7 +57,7 @@ from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.encode.encoded import EncodedSample
 from privrank.mechanisms.aggregation import Found, release_votes
 from privrank.mechanisms.spend import draw
-from privrank.plans.sorting import FALLBACK, QUERIES
+from privrank.plans.aggregation import FALLBACK, QUERIES
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_below
 from privrank.release.names import ORDER

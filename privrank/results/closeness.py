@@ -11,7 +11,7 @@ import pandas as pd
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
 from privrank.hypotheses.statistic import Comparison
-from privrank.plans.distances import DISTANCES
+from privrank.plans.closeness import DISTANCES
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part
 from privrank.results import guarantee

@@ -47,11 +47,11 @@ def rejection_probability(statistics: FloatArray, scale: float, alpha: float) ->
         return float(round_up(smoothed_pvalue(statistics, float(statistics[0]), 0.0)) <= alpha)
     if level == 0.0:
         return 0.0
-    reach = scale * (math.log(1.0 / level) + 1.0)
+    margin = scale * (math.log(1.0 / level) + 1.0)
     least = zero(
         lambda m: smoothed_pvalue(statistics, m, scale) - level,
-        float(statistics.min()) - reach,
-        float(statistics.max()) + reach,
+        float(statistics.min()) - margin,
+        float(statistics.max()) + margin,
         xtol=1e-9 * scale,
         rtol=1e-9,
     )

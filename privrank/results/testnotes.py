@@ -8,7 +8,7 @@ from privrank.hypotheses.effects import STANDARD
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.ranknorms import most_rankings, sees_everything
-from privrank.plans.distances import FEW_CATEGORIES
+from privrank.plans.closeness import FEW_CATEGORIES
 from privrank.release.names import EFFECT, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample

@@ -29,7 +29,7 @@ from privrank.distributions.links import BUILT_IN
 from privrank.encode import counting
 from privrank.encode.encoded import Encoded
 from privrank.plans import aggregation as rankplan
-from privrank.plans import choice, dependence, nullmodel
+from privrank.plans import choice, nullmodel
 from privrank.plans import comparisons as plan
 from privrank.privacy import noise
 from privrank.release import survey as design
@@ -280,7 +280,7 @@ OPTIONS = [
     ("method", plan.Method, PAIRED[:1]),
     ("noise", plan.Noise, PAIRED[:1]),
     ("noise", plan.Noise, PAIRED[1:]),
-    ("dependence", dependence.Dependence, PAIRED[:1]),
+    ("dependence", choice.Dependence, PAIRED[:1]),
     ("solver", fit.Solver, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[:1]),
     ("design", design.DesignKind, PAIRED[1:]),

@@ -20,8 +20,7 @@ from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.spend import draw
 from privrank.plans import aggregation as rankplan
-from privrank.plans.excess import totals_scale, unit_steps
-from privrank.plans.sorting import FALLBACK, QUERIES
+from privrank.plans.aggregation import FALLBACK, QUERIES, totals_scale, unit_steps
 from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

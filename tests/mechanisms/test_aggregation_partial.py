@@ -14,8 +14,7 @@ from privrank.consensus.orders import kemeny_score
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import aggregation as mechanism
 from privrank.mechanisms.aggregation import half_votes, pair_counts
-from privrank.plans.excess import unit_steps
-from privrank.plans.sorting import QUERIES
+from privrank.plans.aggregation import QUERIES, unit_steps
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import PAIRS, SCORE, TOTALS

@@ -27,8 +27,8 @@ from privrank.mechanisms.dependence import (
     round_expected,
     strongest,
 )
-from privrank.plans import dependence as planning
-from privrank.plans.dependence import FINE, STEPS, choose_form
+from privrank.plans import choice as planning
+from privrank.plans.choice import FINE, STEPS, choose_form
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release import survey as surveys

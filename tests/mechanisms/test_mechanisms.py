@@ -32,8 +32,7 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.mechanisms.dependence import pair_moments, round_expected
 from privrank.plans import calibration
 from privrank.plans.calibration import objective_scale, plan_comparisons
-from privrank.plans.choice import Choice
-from privrank.plans.dependence import FINE
+from privrank.plans.choice import FINE, Choice
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss

@@ -18,8 +18,15 @@ from privrank.mechanisms.permutation import (
     permuted_statistics,
     total_variation,
 )
-from privrank.plans.closeness import LARGEST_DEAL, LARGEST_GRAM, check_deal, check_gram
-from privrank.plans.distances import DIAMETER, chi_square_sensitivity, mean_sensitivity
+from privrank.plans.closeness import (
+    DIAMETER,
+    LARGEST_DEAL,
+    LARGEST_GRAM,
+    check_deal,
+    check_gram,
+    chi_square_sensitivity,
+    mean_sensitivity,
+)
 from privrank.privacy import noise
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 

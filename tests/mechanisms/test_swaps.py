@@ -14,7 +14,7 @@ from privrank.closeness import compare
 from privrank.mechanisms import departures
 from privrank.mechanisms.departures import quantiles
 from privrank.mechanisms.permutation import gram_blocks, kernel_distance, swapped, total_variation
-from privrank.plans.distances import DIAMETER, PAIR_FACTOR
+from privrank.plans.closeness import DIAMETER, PAIR_FACTOR
 from privrank.release.survey import Sample
 from privrank.util.arrays import orders_of
 

@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.plans.aggregation import plan_aggregation, predicted_excess, remedy
-from privrank.plans.excess import AHEAD, PAIR_KINDS, TIE, TIE_SHARE, predicted_excesses
+from privrank.plans.aggregation import (
+    AHEAD,
+    PAIR_KINDS,
+    TIE,
+    TIE_SHARE,
+    plan_aggregation,
+    predicted_excess,
+    predicted_excesses,
+    remedy,
+)
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian
 from privrank.release.names import PAIRS, SCORE, TOTALS

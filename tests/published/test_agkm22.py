@@ -9,7 +9,7 @@ import pytest
 from privrank import Mallows
 from privrank.consensus.orders import kwiksort
 from privrank.mechanisms.aggregation import pair_counts
-from privrank.plans.sorting import hay_cap, query_cap
+from privrank.plans.aggregation import hay_cap, query_cap
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.published.agkm22 import noisy_kwiksort
 
