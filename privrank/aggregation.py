@@ -95,8 +95,8 @@ class PrivateRankAggregation:
     **Statistic.** The default releases what is predicted to lose least at these numbers of items
     and units and this epsilon and delta (:mod:`privrank.plans.aggregation`). That may be the counts
     of all pairs, which are shrunken as far as noise explains them
-    (:mod:`privrank.consensus.rules`); the consensus is the order with the fewest disagreements (Kemeny's). Or it is Borda totals,
-    whose noise is less, for an order by mean rank.
+    (:mod:`privrank.consensus.rules`); the consensus is the order with the fewest disagreements
+    (Kemeny's). Or it is Borda totals, whose noise is less, for an order by mean rank.
 
     References
     ----------
