@@ -180,7 +180,7 @@ def cells() -> list[Cell]:
             {"phi": 0.9, "epsilon": 4.0},
         ),
         Cell(
-            "reports of two pairs, 6 items",
+            "reports of random pairs, 6 items",
             uniform(6, protocol=RandomPairs(list("abcdef"), 2.0)),
             {"nobs": 800, "phi": 0.8},
         ),
