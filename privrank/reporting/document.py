@@ -24,11 +24,11 @@ __all__ = ["pair_table", "report", "write"]
 
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
 
+# Pairs of items of which a page has a table.
 _MOST_PAIRS = 300
-"""Pairs of items of which a page has a table."""
 
+# Bytes of a file's name, of which systems allow 255; writing takes five more.
 _LONGEST = 250
-"""Bytes of a file's name, of which systems allow 255; writing takes five more."""
 
 
 def report(
@@ -118,6 +118,7 @@ def report(
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all, so that a run that was cut short leaves no half of one."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # a rename is atomic, on one file system
     partial = path.with_name(path.name + ".part")
     partial.write_text(text, encoding="utf-8", newline="\n")
     os.replace(partial, path)
@@ -155,6 +156,7 @@ def _entries(results: Any) -> dict[str, Any]:
             raise ValueError("results must have different headings: the same one is there twice.")
         entries = dict(zip(headings, results.values(), strict=True))
     else:
+        # headings of tables may repeat: the second gets a number
         several = isinstance(results, Sequence) and not isinstance(results, str)
         entries = {}
         for entry in results if several else [results]:

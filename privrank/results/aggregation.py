@@ -43,12 +43,12 @@ _DISTRIBUTIONS: dict[type, str] = {
 }
 
 
+# How ties and missing items were declared to be read, by the constant that says so.
 _READINGS = {
     "ties": "A shared rank counts as half a vote for each order of the two items.",
     "missing bottom": "An item left out counts as below all listed ones, and tied with others.",
     "missing half": "An item left out counts as half a vote for each order of a pair.",
 }
-"""How ties and missing items were declared to be read, by the constant that says so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -313,6 +313,7 @@ class AggregationResult(Result):
         """
         check_flag("details", details)
         release, frame = self.release, self.to_frame()
+        # how far the order may be from the best one of the released numbers; None of other rules
         gap, rule = release.found.get("gap"), release.plan.method
         if gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"

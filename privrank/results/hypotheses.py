@@ -23,8 +23,8 @@ __all__ = ["ContrastTests", "t_test", "wald_test"]
 
 FloatArray = NDArray[np.float64]
 
+# Letters of the name of a contrast that are shown.
 _LONGEST = 60
-"""Letters of the name of a contrast that are shown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,6 +136,7 @@ def t_test(
     known = [str(name) for name in params.index]
     weights, constants = constraint(hypothesis, known)
     constants, effect = constants.ravel(), weights @ params.to_numpy()
+    # w'Cw for every row w: the variance of the contrast
     variance = np.einsum("rp,pq,rq->r", weights, covariance.to_numpy(), weights, optimize=True)
     sd = np.sqrt(np.maximum(variance, 0.0))
     deviation = effect - constants
@@ -161,6 +162,7 @@ def wald_test(
     weights, constants = constraint(hypothesis, [str(name) for name in params.index])
     value = weights @ params.to_numpy() - np.ravel(constants)
     middle = weights @ covariance.to_numpy() @ weights.T
+    # hypotheses that repeat each other make the covariance singular: its rank is the df
     inverse = pseudo_inverse(middle)
     statistic = float(value @ inverse @ value)
     # imported here, as it takes a while
