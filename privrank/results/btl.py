@@ -22,7 +22,7 @@ from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import LOGIT, Link
 from privrank.results import loglikelihood
 from privrank.results.base import Result, once
-from privrank.results.guarantee import caption, column_heads, format_pvalue
+from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.tables import Table
@@ -471,35 +471,7 @@ class BTLResult(Result):
 
     def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
-        size = f"{self.penalty:.4g}" if self._plain else f"{self.requested}"
-        return fit_table(
-            self.release,
-            self.to_frame(),
-            self.test_homogeneity() if self._plain else self.wald_test_terms(),
-            alpha=self.alpha,
-            parts=self.components,
-            estimator=self.estimator,
-            effect=self.design_effect,
-            fit_of_items=self._fit_of_items(),
-            likelihood=loglikelihood.likelihood_lines(self),
-            penalty=size + (", bias-corrected" if self.corrected else ""),
-            warnings=self.warnings,
-            details=details,
-        )
-
-    def _fit_of_items(self) -> list[str]:
-        """Return what is said of how far items are from where their covariates put them."""
-        facts = self.release.design.covariates
-        if facts is None or (free := self._inference().free) is None:
-            return []
-        scatter = zip(facts.columns, np.sqrt(free.scatter), strict=True)
-        listed = ", ".join(f"{name} {sd:.2f}" for name, sd in scatter)
-        return [
-            f"Lack of fit of the item covariates (Monte Carlo): "
-            f"{format_pvalue(self.test_lack_of_fit()['pvalue'])}; estimated scatter of the items "
-            f"about them: {listed}. It is part of the standard errors, and t quantiles have the "
-            f"{self.release.design.item_freedom} degrees of freedom that items leave for it."
-        ]
+        return fit_table(self, details)
 
     def plot_worth(self, ax: Axes | None = None) -> Figure:
         """Draw worths with sampling-only and full intervals; with covariates, of every group."""
