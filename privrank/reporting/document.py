@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from privrank import __version__
 from privrank.privacy.budget import Ledger
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
 from privrank.results.guarantee import column_heads, pvalue_cell
-from privrank.results.tables import Table, interval_heads, render
+from privrank.results.tables import Table, interval_heads, printed, render
 from privrank.util.checks import check_names
 
 if TYPE_CHECKING:
@@ -127,9 +129,9 @@ def write(path: Path, text: str) -> None:
 def pair_table(fit: BTLResult) -> Table:
     """Return every pair's difference of worths, probability, interval and p-value."""
     frame = fit.pairwise()
-    names = frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str)
-    frame["pvalue"] = frame["pvalue"].map(pvalue_cell)
-    cells = frame.map(lambda cell: cell if isinstance(cell, str) else f"{cell:.3f}").to_numpy()
+    frame.index = pd.Index(frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str))
+    formats: dict[str, Any] = dict.fromkeys(frame.columns, "{:.3f}")
+    formats["pvalue"] = pvalue_cell
     probability = "P(first)"
     note = "The interval is that of P(first), the probability that the first is preferred."
     if fit.release.design.ties:
@@ -143,7 +145,7 @@ def pair_table(fit: BTLResult) -> Table:
         title="Pairwise comparisons",
         header=(),
         columns=("first : second", *heads, column_heads(fit.release)[-1]),
-        rows=tuple((name, *row) for name, row in zip(names, cells, strict=True)),
+        rows=printed(frame, formats),
         notes=tuple(notes),
     )
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.results.guarantee import pvalue_cell
-from privrank.results.tables import Table, interval_heads
+from privrank.results.tables import Table, interval_heads, printed
 from privrank.util.checks import check_alpha
 from privrank.util.formula import constraint
 from privrank.util.solvers import pseudo_inverse, rank
@@ -86,24 +86,15 @@ class ContrastTests:
     def summary(self, alpha: float = 0.05) -> Table:
         """Return the tests as a table; `alpha` is one minus the level of its intervals."""
         frame, named = self.summary_frame(alpha), self._statistic
-        numbers = [*frame.columns[: 2 + len(named)]]
-        rows = tuple(
-            (
-                str(name),
-                *(f"{row[number]:.4f}" for number in numbers[:1]),
-                *(f"{row[number]:.3f}" for number in numbers[1:]),
-                pvalue_cell(row["pvalue"]),
-                *(f"{row[end]:.3f}" for end in ("lower", "upper")),
-            )
-            for name, row in zip(frame.index, frame.to_dict("records"), strict=True)
-        )
+        numbers = dict.fromkeys(("std_err", *named), "{:.3f}")
+        limits = dict.fromkeys(("lower", "upper"), "{:.3f}")
         heads = (*named, *(f"P>|{name}|" for name in named)) or ("p-value",)
         note = "P-values and intervals are by the distribution of sampling error plus noise."
         return Table(
             title="Tests of Contrasts",
             header=(),
             columns=("", "coef", "std err", *heads, *interval_heads(alpha)),
-            rows=rows,
+            rows=printed(frame, {"coef": "{:.4f}", **numbers, "pvalue": pvalue_cell, **limits}),
             notes=() if named else (note,),
         )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import pandas as pd
 
-__all__ = ["RANK_OF", "Column", "Table", "interval_heads", "render"]
+__all__ = ["RANK_OF", "Column", "Table", "interval_heads", "printed", "render"]
 
 # How the line of a column starts that has the rank of a term.
 RANK_OF = "rank of "
@@ -66,6 +66,20 @@ def render(template: str, **values: Any) -> str:
 def interval_heads(alpha: float) -> tuple[str, str]:
     """Return the headings of the limits of an interval, as statsmodels has them."""
     return f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]"
+
+
+def printed(
+    frame: pd.DataFrame, formats: Mapping[str, str | Callable[[Any], str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the rows of a frame as they are printed, labels first, given a format by column.
+
+    What is missing is left blank.
+    """
+    cells = pd.DataFrame(index=frame.index)
+    for name, form in formats.items():
+        write = form.format if isinstance(form, str) else form
+        cells[name] = ["" if pd.isna(value) else write(value) for value in frame[name]]
+    return tuple((str(name), *row) for name, row in zip(frame.index, cells.to_numpy(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
