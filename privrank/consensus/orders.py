@@ -24,6 +24,7 @@ from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import attempt
 
 __all__ = [
@@ -41,8 +42,6 @@ __all__ = [
     "pair_table",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SUBSET_LIMIT = 14
 """Items up to which a component is solved over all its subsets; beyond, programming is faster."""

@@ -28,11 +28,11 @@ from privrank.consensus.orders import (
     local_search,
     order_of,
 )
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import solve
 
 __all__ = ["Rule", "Shrunk", "consensus_of", "fit_scores", "prior_of", "shrink"]
 
-FloatArray = NDArray[np.float64]
 
 Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.local.responses import Partial, SubsetResponse, below, identifier, read_ranking
+from privrank.util.arrays import IntArray
 from privrank.util.checks import (
     SMALLEST_EPSILON,
     as_array,
@@ -33,16 +34,8 @@ from privrank.util.checks import (
     quoted,
 )
 
-__all__ = [
-    "LARGEST_CODE",
-    "VERSION",
-    "Asking",
-    "Protocol",
-    "check_generator",
-    "check_rankings",
-]
+__all__ = ["LARGEST_CODE", "VERSION", "Asking", "Protocol", "check_generator", "check_rankings"]
 
-IntArray = NDArray[np.int64]
 
 VERSION = 1
 """Of the form of a protocol's JSON; it is part of the id."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from privrank.local.protocols import LARGEST_CODE, Asking
 from privrank.local.publicdraws import permutation
 from privrank.local.responses import SubsetResponse
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_choice, check_count, check_flag
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
     "pair_factor",
 ]
 
-IntArray = NDArray[np.int64]
 
 LARGEST_SIZE = 8
 """Items of a sub-ranking; the table of all orders grows with the factorial."""

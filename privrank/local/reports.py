@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "COLUMNS",
@@ -34,7 +35,6 @@ __all__ = [
     "read_reports",
 ]
 
-IntArray = NDArray[np.int64]
 Identities = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
 

@@ -29,7 +29,7 @@ from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
 from privrank.results.tables import Table
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 
 __all__ = [
@@ -42,8 +42,6 @@ __all__ = [
     "release_of",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: whole numbers, and the size of their step."""
 
