@@ -130,6 +130,7 @@ class SubRanking(Asking):
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the subsets, in ascending order of places: (respondents, 1, size)."""
+        # from the largest place down: the greatest c with C(c, j) at most what is left
         left = np.array(assignments, dtype=np.int64)
         subsets = np.empty((len(left), 1, self.width), dtype=np.int64)
         for j in reversed(range(self.width)):

@@ -239,6 +239,7 @@ class Tally:
         first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
         reports = np.add.reduceat(self.count, first)
         most, assignments = int(reports.max()), self.protocol.assignments
+        # P(binomial >= most) is an incomplete beta function of the probability
         tail = float(betainc(most, self.n - most + 1, 1.0 / assignments))
         return int(self.assignment[first[reports.argmax()]]), most, min(1.0, assignments * tail)
 
