@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privrank.hypotheses.effects import STANDARD
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.ranknorms import most_rankings, sees_everything
-from privrank.planning.effects import STANDARD
 from privrank.plans.distances import FEW_CATEGORIES
 from privrank.release.names import EFFECT, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
