@@ -179,6 +179,13 @@ class KemenyOrder:
         """Whether the order is shown to be optimal."""
         return self.gap == 0
 
+    def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
+        """Return the better of this and another order of the same pair matrix."""
+        score = kemeny_score(order, pairs)
+        if score >= self.score:
+            return self
+        return KemenyOrder(order, score, min(self.bound, score))
+
 
 def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     """Return an order with the smallest total weight against it.
