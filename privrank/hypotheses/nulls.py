@@ -154,11 +154,8 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
 
 def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
     """Draw the blocks here and, where that takes long, on the other cores too; with a bar."""
-    with Workers() as workers:
-        blocks = workers.map(
-            partial(_block, name, sizes, draw), numbers, f"null table of the {name}"
-        )
-    return np.concatenate(blocks)
+    label = f"null table of the {name}"
+    return np.concatenate(Workers().map(partial(_block, name, sizes, draw), numbers, label))
 
 
 def _folder() -> Path:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.kernels.compiling import compiled
+from privrank.kernels import compiled
 
 __all__ = ["stationary_direction"]
 
@@ -66,16 +66,17 @@ def stationary_direction(
     """
     n, m = records.shape
     bias, lower, width = shape[0], shape[1], shape[2] - shape[1]
-    pull, u, kept = np.empty(n, np.float32), start.copy(), 0
+    slopes, u, kept = np.empty(n, np.float32), start.copy(), 0
     images, changes = np.empty((depth + 1, m)), np.empty((depth + 1, m))
     for _ in range(steps):
         along = np.dot(records, u.astype(np.float32))
+        # the gradient is a sum of the records, each times the slope of psi along it
         for row in range(n):
             t = np.float64(along[row])
             lift = t / (2 * bias)
             over = min(max(t * (1 + lift / 2) - lower, 0.0), width)
-            pull[row] = (1 - over / width) * (1 + lift)
-        image: FloatArray = np.dot(pull, records).astype(np.float64)
+            slopes[row] = (1 - over / width) * (1 + lift)
+        image: FloatArray = np.dot(slopes, records).astype(np.float64)
         norm = math.sqrt(np.sum(image * image))
         if norm == 0:  # every record is saturated, or all cancel
             break
@@ -83,7 +84,7 @@ def stationary_direction(
         change = image - u
         if np.sum(change * change) <= tolerance**2:
             return image
-        if kept > depth:
+        if kept > depth:  # the oldest step makes room
             for k in range(depth):
                 images[k], changes[k] = images[k + 1], changes[k + 1]
             kept = depth

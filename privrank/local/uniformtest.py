@@ -50,8 +50,8 @@ from privrank.local.releases import check_tally, release_of
 from privrank.local.tally import Tally
 from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
-from privrank.util.progress import Progress
 from privrank.util.solvers import spectrum
+from privrank.util.workers import Progress
 
 __all__ = [
     "NULL",

@@ -234,8 +234,7 @@ class Power(ABC):
     def _predict(self, **at: Any) -> Estimate:
         """Return what is predicted at a point of nobs, effect, epsilon, delta and alpha."""
         point = self._given(at)
-        with Workers(self.n_jobs) as workers:
-            value, error = self._measure(point, self.replicates, workers)
+        value, error = self._measure(point, self.replicates, Workers(self.n_jobs))
         edge = self.probability and error > 0 and not 3 * error < value < 1.0 - 3 * error
         interval = _binomial_interval(value, self.replicates) if edge else None
         return Estimate(value, error, assumes=self._assumes, interval=interval)
@@ -265,7 +264,7 @@ class Power(ABC):
 
         def measure(x: float, replicates: int) -> tuple[float, float]:
             number: Any = int(x) if name == "nobs" else x
-            return self._measure(replace(point, **{name: number}), replicates, workers)
+            return self._measure(replace(point, **{name: number}), replicates, Workers(self.n_jobs))
 
         search = Search(
             measure,
@@ -277,8 +276,7 @@ class Power(ABC):
             rising=self.rising,
             probability=self.probability,
         )
-        with Workers(self.n_jobs) as workers:
-            found = solve(search, span.start)
+        found = solve(search, span.start)
         if found is None:
             raise ValueError(self._out_of_reach(name, target, span, point))
         if name != "effect":

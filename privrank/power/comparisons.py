@@ -216,10 +216,8 @@ class BTLPower(Power):
         Estimate
         """
         at = self._given({"nobs": nobs, "epsilon": epsilon, "effect": contrast, "delta": delta})
-        with Workers(self.n_jobs) as workers:
-            found = all_of(
-                partial(_standard_error, self._fits(at)), self.replicates, workers, "fits"
-            )
+        one = partial(_standard_error, self._fits(at))
+        found = all_of(one, self.replicates, Workers(self.n_jobs), "fits")
         return Estimate(*median_of(found), assumes=self._assumes)
 
     def solve_power(

@@ -167,8 +167,7 @@ class AggregationPower(Power):
             return least_and_most(name, self._local)
         if self.loss == "width":
             return Range(0.2, 1e-3, MOST_THETA)
-        with Workers(1) as workers:
-            looked = [self._measure(replace(at, effect=theta), 20, workers)[0] for theta in _LOOKED]
+        looked = [self._measure(replace(at, effect=theta), 20, Workers(1))[0] for theta in _LOOKED]
         worst = _LOOKED[int(np.argmax(looked))]
         return Range(2.0 * worst, worst, MOST_THETA)
 

@@ -47,14 +47,14 @@ FAMILIES |= {"base", "contributions", "details", "dependence", "pooling", "topk"
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
 ONLY_IMPORTER = {
-    "numba": {"kernels.compiling"},
+    "numba": {"kernels"},
     "opendp": set(),
     "narwhals": {"encode.counting"},
     "statsmodels": {"results.tables"},
     "patsy": {"util.formula"},
     "cvxpy": {"bradley_terry.fit"},
     "matplotlib": {"results.plots", "reporting.figures"},
-    "tqdm": {"util.progress"},
+    "tqdm": {"util.workers"},
 }
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 
@@ -347,7 +347,7 @@ def test_heavy_libraries_are_imported_when_first_used():
         if uses(module, library, inside_functions=False)
     }
     # kernels is nothing but compiled loops: other modules import it inside their functions
-    assert heavy == {("kernels.compiling", "numba")}
+    assert heavy == {("kernels", "numba")}
     early = [m for m in MODULES if uses(m, "privrank.kernels", inside_functions=False)]
     assert {room_of(module) for module in early} == {"kernels"}
 

@@ -13,7 +13,7 @@ from privrank.hypotheses import nulls
 from privrank.hypotheses.nulls import Null, null_draws, public_generator, uniform_rankings
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.util import progress, workers
+from privrank.util import workers
 
 
 def convolved(x, sd, scale):
@@ -255,7 +255,6 @@ def test_null_draws_show_progress_and_use_all_cores(cache, monkeypatch, capsys):
     alone = null_draws("test", (5,), a_draw, 400)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
     monkeypatch.setattr(workers, "PATIENCE", -1.0)
-    monkeypatch.setattr(progress, "PATIENCE", -1.0)
     monkeypatch.setattr(nulls, "_MEMORY", {})
     monkeypatch.setenv("PRIVRANK_CACHE", str(cache / "other"))
     np.testing.assert_array_equal(null_draws("test", (5,), a_draw, 400), alone)

@@ -1,10 +1,11 @@
 """The engine that finds a number: exact and simulated curves, and its error."""
 
 import math
+import os
+import time
 
 import numpy as np
 import pytest
-from joblib.externals.loky import ProcessPoolExecutor
 from scipy.special import ndtr, ndtri
 
 import privrank as pr
@@ -91,33 +92,27 @@ def uniform(number):
 
 def test_any_number_of_processes_finds_the_same(monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.0)
-    with Workers(2) as two:
-        assert mean_of(uniform, 45, two, "test") == mean_of(uniform, 45, Workers(1), "test")
-        assert two._others is not None
-        assert mean_of(uniform, 45, two, "test")[0] == np.mean([uniform(k) for k in range(45)])
-        assert two.map(abs, [-3, 1, -2, 0], "test") == [3, 1, 2, 0]
-    assert two._others is None
+    two = Workers(2)
+    assert mean_of(uniform, 45, two, "test") == mean_of(uniform, 45, Workers(1), "test")
+    assert mean_of(uniform, 45, two, "test")[0] == np.mean([uniform(k) for k in range(45)])
+    assert two.map(abs, [-3, 1, -2, 0], "test") == [3, 1, 2, 0]
+    assert len(set(two.map(process, range(20), "test"))) > 1
 
 
-def test_no_work_is_left_when_processes_end(monkeypatch):
+def process(number):
+    time.sleep(0.02)
+    return os.getpid()
+
+
+def test_an_error_in_another_process_comes_out_and_more_work_can_follow(monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.0)
-    end, left = ProcessPoolExecutor.shutdown, []
-
-    def shutdown(pool, *arguments, **options):
-        left.append(dict(pool._pending_work_items))
-        end(pool, *arguments, **options)
-
-    monkeypatch.setattr(ProcessPoolExecutor, "shutdown", shutdown)
-    with pytest.raises(KeyboardInterrupt), Workers(2) as two:
-        two.map(interrupted, range(40), "test")
-    assert left == [{}]
+    with pytest.raises(ZeroDivisionError):
+        Workers(2).map(failing, range(40), "test")
+    assert Workers(2).map(abs, range(-40, 0), "test") == list(range(40, 0, -1))
 
 
-def interrupted(number):
-    """Do what the other process is asked, and interrupt this one."""
-    if number == 39:
-        raise KeyboardInterrupt
-    return number
+def failing(number):
+    return 1 / (number - 20)
 
 
 def test_what_replicates_agree_on_is_not_exact():
@@ -137,9 +132,7 @@ def drawn(effect, rng):
 def test_replicates_of_a_curve_are_the_same_in_any_process(monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.0)
     curve = Curve(accepted, drawn, 3, "test")
-    with Workers(2) as two:
-        assert curve.at(0.8, 45, two) == curve.at(0.8, 45)
-        assert two._others is not None
+    assert curve.at(0.8, 45, Workers(2)) == curve.at(0.8, 45)
 
 
 def test_the_error_of_an_effect_is_on_the_scale_on_which_it_is_stated(monkeypatch):

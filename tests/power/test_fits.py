@@ -221,10 +221,10 @@ def drawn_outcome(worth, spread, number):
 def test_shares_are_without_bias_and_have_the_error_they_state(worth, spread):
     truth = norm.cdf(worth / math.hypot(1.0, spread))
     found = []
-    with Workers(1) as workers:
-        for start in range(0, 12000, 60):
-            one = partial(drawn_outcome, worth, spread)
-            found.append(share_of(lambda r, s=start, f=one: f(s + r), 60, workers, "outcomes"))
+    workers = Workers(1)
+    for start in range(0, 12000, 60):
+        one = partial(drawn_outcome, worth, spread)
+        found.append(share_of(lambda r, s=start, f=one: f(s + r), 60, workers, "outcomes"))
     shares, errors = np.array(found).T
     assert abs(shares.mean() - truth) < 3.5 * shares.std() / math.sqrt(len(shares)) + 0.002
     assert 0.9 < np.sqrt(np.square(errors).mean()) / shares.std() < 1.8
@@ -240,21 +240,21 @@ def few_answers(number):
 
 
 def test_margins_of_few_answers_are_often_equal():
-    with Workers(1) as workers:
-        found = [
-            share_of(lambda r, s=start: few_answers(s + r), 40, workers, "outcomes")[0]
-            for start in range(0, 8000, 40)
-        ]
+    workers = Workers(1)
+    found = [
+        share_of(lambda r, s=start: few_answers(s + r), 40, workers, "outcomes")[0]
+        for start in range(0, 8000, 40)
+    ]
     assert np.mean(found) == pytest.approx(binom.sf(5, 8, 0.7), abs=0.004)
     assert np.std(found) < 0.3 * math.sqrt(0.25 / 40)
 
 
 def test_a_share_of_all_or_none_has_an_error():
-    with Workers(1) as workers:
-        for worth in (-50.0, 50.0):
-            value, error = share_of(partial(drawn_outcome, worth, 0.0), 30, workers, "outcomes")
-            assert value == float(worth > 0)
-            assert error == pytest.approx(1 / 31)
+    workers = Workers(1)
+    for worth in (-50.0, 50.0):
+        value, error = share_of(partial(drawn_outcome, worth, 0.0), 30, workers, "outcomes")
+        assert value == float(worth > 0)
+        assert error == pytest.approx(1 / 31)
 
 
 def test_medians_have_the_error_they_state():
