@@ -14,7 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, NoReturn
-from urllib.parse import quote
 from weakref import finalize
 
 from privrank.util.checks import (
@@ -29,7 +28,6 @@ from privrank.util.checks import (
 __all__ = [
     "BudgetExceeded",
     "Ledger",
-    "LedgerTable",
     "Spending",
     "Unit",
     "check_budget",
@@ -45,14 +43,12 @@ PATIENCE = 60.0
 """Seconds to wait for another process, which needs milliseconds."""
 
 _FORKED = (
-    "a Budget in memory spends only in the process that made it, because the copy in a forked "
-    "process would spend it a second time: keep it on disk, "
-    "privrank.Budget('survey.ledger', epsilon=...), which all processes may spend."
+    "a Budget in memory spends only in the process that made it, as the copy in a forked process "
+    "would spend it again: keep it on disk, privrank.Budget('survey.ledger', epsilon=...)."
 )
-_SPENDING = (
-    "a Budget in memory cannot be asked by the thread that is spending from it: ask again when "
-    "that fit is done."
-)
+_SPENDING = "a Budget in memory cannot be asked by the thread that is spending from it: ask later."
+_RESTORE = "restore it as it was after the last fit"
+_ONLY_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
 _SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
 
 # SQLite's integrity_check holds every line against these conditions. Numbers are doubles, which
@@ -61,19 +57,18 @@ _TABLES = (
     """CREATE TABLE survey (format TEXT NOT NULL, label TEXT,
     epsilon REAL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
     delta REAL CHECK (typeof(delta) = 'real' AND delta >= 0 AND delta < 1),
-    unit TEXT CHECK (unit IN ('row', 'respondent')))""",
+    unit TEXT NOT NULL CHECK (unit IN ('row', 'respondent')))""",
     """CREATE TABLE ledger (number INTEGER PRIMARY KEY, "by" TEXT NOT NULL,
     epsilon REAL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
     delta REAL CHECK (typeof(delta) = 'real' AND delta >= 0 AND delta < 1),
     rho REAL CHECK (typeof(rho) = 'real' AND rho >= 0 OR rho IS NULL),
     released TEXT, date TEXT)""",
-    """CREATE TRIGGER stays BEFORE UPDATE ON ledger
-    BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END""",
-    """CREATE TRIGGER kept BEFORE DELETE ON ledger
-    BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END""",
+    f"CREATE TRIGGER stays BEFORE UPDATE ON ledger {_ONLY_GROWS}",
+    f"CREATE TRIGGER kept BEFORE DELETE ON ledger {_ONLY_GROWS}",
 )
+_FACTS = "format, label, epsilon, delta, unit"
 _LINE = '"by", epsilon, delta, rho, released, date'
-"""Columns of the ledger, in the order of the fields of a Spending."""
+"""Columns of the tables, in the order of the fields of a _Survey and of a Spending."""
 
 _open = RLock()
 """Held by the one thread of this process that has a transaction.
@@ -157,7 +152,7 @@ class Spending:
 
     @classmethod
     def checked(
-        cls, by: object, epsilon: object, delta: object, rho: object, released: object
+        cls, by: object, epsilon: object, delta: object, rho: object, released: str | None
     ) -> Spending:
         """Return a line of the ledger, its numbers within their ranges.
 
@@ -167,8 +162,6 @@ class Spending:
             raise TypeError(
                 f"by must be text, the model or test that spends, got {type(by).__name__}."
             )
-        if not isinstance(released, str | None):
-            raise TypeError(f"released must be text or None, got {type(released).__name__}.")
         spent, failure = check_epsilon(epsilon), check_delta(delta)
         if rho is None:
             half = 0.5 * spent**2 if failure == 0 else None
@@ -199,34 +192,48 @@ def _exact(value: float) -> Fraction | float:
     return value if math.isinf(value) else Fraction(repr(value))
 
 
-def _file(path: object) -> str:
-    """Return the path of a ledger on disk as text."""
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(name, str):
-        raise TypeError(
-            f"path must be the file of a ledger on disk, text or os.PathLike, got "
-            f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
-        )
-    if "\0" in name:
-        raise ValueError("path must be the file of a ledger on disk, without NUL characters.")
-    return os.path.realpath(name)
+def _connection(place: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        place, timeout=PATIENCE, isolation_level=None, uri=True, check_same_thread=False
+    )
 
 
-class LedgerTable:
-    """The survey and its spendings in SQLite tables, to which one at a time adds.
+def _totals(spendings: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
+    """Return the sums of epsilons and of deltas, exactly."""
+    epsilon = sum((_exact(line.epsilon) for line in spendings), Fraction(0))
+    delta = sum((_exact(line.delta) for line in spendings), Fraction(0))
+    return epsilon, delta
 
-    Parameters
-    ----------
-    path : str or None
-        The file; None is a table in memory, which ends with the object.
-    given : mapping of str to value
-        What is known of the survey: a new file is made if epsilon is, and an old one must agree.
+
+def _covers(survey: _Survey, spendings: tuple[Spending, ...]) -> bool:
+    epsilon, delta = _totals(spendings)
+    return epsilon <= _exact(survey.epsilon) and delta <= _exact(survey.delta)
+
+
+class Ledger:
+    """A ledger of the privacy budget of one data set, in a table of SQLite.
+
+    :class:`privrank.Budget` is the ledger that users hold, and says what its arguments are.
 
     Notes
     -----
-    **Privacy.** The ledger's claim rests on three facts about :meth:`held`, which reads the table,
-    and lets its caller decide and add a line. Unit, neighbours and guarantee are the ledger's
-    (:class:`Ledger`). All three are what SQLite promises of a transaction.
+    **Privacy.** Basic composition: releases that are (epsilon_k, delta_k)-private are together
+    (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
+    Sums are exact, in the decimals the caller typed. A reservation is made before the data are
+    read, and it stands when the fit fails afterwards. There is one ledger: its table, in memory or
+    in a file, lets one reservation at a time read all spendings, and add its own if the total
+    covers it. A budget cannot be copied or pickled.
+
+    `composed` is a report, which admits nothing. A release that is a-private without delta is
+    a^2 / 2 zero-concentrated private, Gaussian noise of scale w for l2 sensitivity s is
+    s^2 / (2 w^2), and these numbers rho add up, whatever each release is chosen to be after seeing
+    the earlier ones as long as the numbers themselves were fixed in advance. Their sum gives an
+    epsilon at a delta of the ledger's choice. Admitting a fit whenever either account has room
+    would let the results decide by which of the two the ledger stops, and where both can stop it
+    their deltas would add up: that is not proved here, so fits are admitted by basic composition.
+
+    **The table.** The claim rests on three facts about reading the table, deciding and adding a
+    line. All three are what SQLite promises of a transaction.
 
     *One at a time.* Reading and adding are one transaction that begins as IMMEDIATE: SQLite gives
     it to one connection among all threads and processes, and takes it back when the process ends,
@@ -259,201 +266,7 @@ class LedgerTable:
     safer.
     """
 
-    __slots__ = ("__weakref__", "_memory", "_process", "_seen", "path", "survey")
-
-    def __init__(self, path: str | None, given: dict[str, Any]) -> None:
-        self.path = path
-        self.survey: _Survey | None = None
-        self._seen: tuple[Spending, ...] = ()
-        self._process = os.getpid()
-        self._memory: sqlite3.Connection | None = None
-        if path is None:
-            self._memory = _connection(":memory:")
-            finalize(self, self._memory.close)
-        elif "epsilon" not in given and not os.path.exists(path):
-            raise FileNotFoundError(
-                f"there is no ledger {self._name!r}: give epsilon=, the total, to make one."
-            )
-        if "epsilon" in given and self._is_new():
-            label = None if path is None else Path(path).stem
-            self._make(_Survey(**{"label": label, "delta": 0.0, "unit": "row"} | given))
-        self.spendings()
-
-    def _is_new(self) -> bool:
-        """Return whether nothing was written yet, or only what a kill cut short."""
-        if self.path is None or not os.path.exists(self.path):
-            return True
-        with self._transaction("read") as connection:
-            connection.execute("PRAGMA page_count")  # SQLite takes back what was cut short
-            return os.path.getsize(self.path) == 0
-
-    def _make(self, survey: _Survey) -> None:
-        """Write the tables, unless another process was faster."""
-        with self._transaction("made") as connection:
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-                for statement in _TABLES:
-                    connection.execute(statement)
-                facts = (FORMAT, *astuple(survey))
-                connection.execute("INSERT INTO survey VALUES (?, ?, ?, ?, ?)", facts)
-                connection.execute("COMMIT")
-
-    def spendings(self) -> tuple[Spending, ...]:
-        """Return all spendings, oldest first."""
-        with self._transaction("read") as connection:
-            return self._read(connection)
-
-    @contextmanager
-    def held(self) -> Iterator[tuple[tuple[Spending, ...], Callable[[Spending], None]]]:
-        """Keep all others from adding; yield the spendings and a function that adds one, once."""
-        if self.path is None and os.getpid() != self._process:
-            raise RuntimeError(_FORKED)
-        with self._transaction("written") as connection:
-
-            def add(line: Spending) -> None:
-                statement = f"INSERT INTO ledger ({_LINE}) VALUES (?, ?, ?, ?, ?, ?)"
-                connection.execute(statement, astuple(line))
-                connection.execute("COMMIT")
-                self._seen = (*self._seen, line)
-
-            yield self._read(connection), add
-
-    def _read(self, connection: sqlite3.Connection) -> tuple[Spending, ...]:
-        """Return what the table holds, or refuse it."""
-        surveys = connection.execute("SELECT * FROM survey").fetchall()
-        lines = connection.execute(f"SELECT {_LINE} FROM ledger ORDER BY number").fetchall()
-        if [row[0] for row in surveys] != [FORMAT]:
-            raise self._stranger()
-        if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-            raise self._damaged()
-        survey, spendings = _Survey(*surveys[0][1:]), tuple(Spending(*line) for line in lines)
-        if self.survey not in (None, survey) or spendings[: len(self._seen)] != self._seen:
-            raise self._refusal(
-                "lacks what was in it since it was opened, or is another one",
-                "restore it as it was after the last fit",
-            )
-        # a line is entered only if the total covers it; what a crash left counts in every later
-        # reading or in none, so that it is no exception
-        if not _covers(survey, spendings):
-            raise self._refusal(
-                "holds more spendings than its total covers, which no fit wrote",
-                "restore it as it was after the last fit",
-            )
-        self.survey, self._seen = survey, spendings
-        return spendings
-
-    @property
-    def _name(self) -> str:
-        return os.path.basename(self.path or "")
-
-    def _refusal(self, what: str, remedy: str) -> ValueError:
-        return ValueError(f"the ledger {self._name!r} {what}: {remedy}.")
-
-    def _damaged(self) -> ValueError:
-        return self._refusal("was damaged or cut short", "restore it as it was after the last fit")
-
-    def _stranger(self) -> ValueError:
-        return self._refusal(
-            "is not a ledger of this version of privrank, or was changed",
-            "restore it as it was after the last fit, or give another path",
-        )
-
-    @contextmanager
-    def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction, which is undone unless it is committed."""
-        with _open:
-            try:
-                with self._connected(doing) as connection:
-                    connection.execute("BEGIN" if doing == "read" else "BEGIN IMMEDIATE")
-                    yield connection
-            except (sqlite3.Error, UnicodeDecodeError) as error:
-                raise self._sentence(doing, error) from None
-
-    @contextmanager
-    def _connected(self, doing: str) -> Iterator[sqlite3.Connection]:
-        if self._memory is None:
-            with closing(self._opened(doing)) as connection:
-                connection.executescript(_SETTINGS)
-                yield connection
-        elif self._memory.in_transaction:  # a signal's handler, say, in the midst of a reservation
-            raise RuntimeError(_SPENDING)
-        else:
-            try:
-                yield self._memory
-            finally:
-                self._memory.rollback()
-
-    def _opened(self, doing: str) -> sqlite3.Connection:
-        path = Path(self.path or "").as_posix()
-        mode = "rwc" if doing == "made" else "rw"  # SQLite only reads where it may not write
-        root = "" if path.startswith("/") else "/"
-        return _connection(f"file://{root}{quote(os.fsencode(path))}?mode={mode}")
-
-    def _sentence(self, doing: str, error: Exception) -> Exception:
-        """Return what SQLite could not do."""
-        if isinstance(error, UnicodeDecodeError):  # a message that quotes what is broken
-            return self._damaged()
-        code = getattr(error, "sqlite_errorname", "")
-        if code in {"SQLITE_NOTADB", "SQLITE_ERROR"}:  # the latter: there is no such table
-            return self._stranger()
-        if code.startswith("SQLITE_CORRUPT") or not code:  # without a code: bytes that are no text
-            return self._damaged()
-        if code.startswith("SQLITE_BUSY"):
-            return TimeoutError(
-                f"the ledger {self._name!r} has been locked by another process for {PATIENCE:g} "
-                f"seconds: end that process, or wait for it."
-            )
-        remedy = "name a file that can be read"
-        if doing != "read":
-            remedy = "name a file on a local disk, in a folder that can be written"
-        if doing == "written":
-            remedy = f"no noise was drawn, though what was asked for may stand as spent; {remedy}"
-        kind = OSError if os.path.exists(self.path or "") else FileNotFoundError
-        return kind(f"the ledger {self._name!r} cannot be {doing} ({error}): {remedy}.")
-
-
-def _connection(place: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        place, timeout=PATIENCE, isolation_level=None, uri=True, check_same_thread=False
-    )
-
-
-def _totals(spendings: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
-    """Return the sums of epsilons and of deltas, exactly."""
-    epsilon = sum((_exact(line.epsilon) for line in spendings), Fraction(0))
-    delta = sum((_exact(line.delta) for line in spendings), Fraction(0))
-    return epsilon, delta
-
-
-def _covers(survey: _Survey, spendings: tuple[Spending, ...]) -> bool:
-    epsilon, delta = _totals(spendings)
-    return epsilon <= _exact(survey.epsilon) and delta <= _exact(survey.delta)
-
-
-class Ledger:
-    """A ledger of the privacy budget of one data set, without its table.
-
-    :class:`privrank.Budget` is the ledger that users hold, and says what its arguments are.
-
-    Notes
-    -----
-    **Privacy.** Basic composition: releases that are (epsilon_k, delta_k)-private are together
-    (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
-    Sums are exact, in the decimals the caller typed. A reservation is made before the data are
-    read, and it stands when the fit fails afterwards. There is one ledger: its table, in memory or
-    in a file (:class:`LedgerTable`), lets one reservation at a time
-    read all spendings, and add its own if the total covers it. A budget cannot be copied or
-    pickled.
-
-    `composed` is a report, which admits nothing. A release that is a-private without delta is
-    a^2 / 2 zero-concentrated private, Gaussian noise of scale w for l2 sensitivity s is
-    s^2 / (2 w^2), and these numbers rho add up, whatever each release is chosen to be after seeing
-    the earlier ones as long as the numbers themselves were fixed in advance. Their sum gives an
-    epsilon at a delta of the ledger's choice. Admitting a fit whenever either account has room
-    would let the results decide by which of the two the ledger stops, and where both can stop it
-    their deltas would add up: that is not proved here, so fits are admitted by basic composition.
-    """
-
-    __slots__ = ("_survey", "_table")
+    __slots__ = ("__weakref__", "_memory", "_path", "_process", "_seen", "_survey")
 
     def __init__(
         self,
@@ -472,20 +285,35 @@ class Ledger:
             "delta": None if delta is None else check_delta(delta),
             "unit": None if unit is None else check_choice("unit", unit, Unit),
         }
-        given = {key: value for key, value in stated.items() if value is not None}
+        given: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
         if path is None and label is not None:
             raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
         if path is None and epsilon is None:
             raise TypeError("epsilon must be given: it is the total that all fits may spend.")
-        self._table = LedgerTable(None if path is None else _file(path), given)
-        assert self._table.survey is not None
-        self._survey = self._table.survey
+        if not isinstance(path, str | os.PathLike | None):
+            raise TypeError(
+                f"path must be the file of a ledger on disk, text or os.PathLike, got "
+                f"{type(path).__name__}: the total of a ledger in memory is epsilon=."
+            )
+        self._path = None if path is None else os.path.realpath(path)
+        self._seen: tuple[Spending, ...] = ()
+        self._process = os.getpid()
+        self._memory: sqlite3.Connection | None = None
+        if self._path is None:
+            self._memory = _connection(":memory:")
+            finalize(self, self._memory.close)
+        elif epsilon is None and not os.path.exists(self._path):
+            what = f"there is no ledger {self._name!r}"
+            raise FileNotFoundError(f"{what}: give epsilon=, the total, to make one.")
+        if epsilon is not None and self._is_new():
+            stem = None if self._path is None else Path(self._path).stem
+            self._make(_Survey(**{"label": stem, "delta": 0.0, "unit": "row"} | given))
+        self._survey, _ = self._read_all()
         for key, value in given.items():
             if (found := getattr(self._survey, key)) != value:
                 raise ValueError(
-                    f"the ledger {os.path.basename(os.fspath(path or ''))!r} was made with {key} "
-                    f"{found!r}, not {value!r}: leave {key}= out, or give another data set a "
-                    f"ledger of its own."
+                    f"the ledger {self._name!r} was made with {key} {found!r}, not "
+                    f"{value!r}: leave {key}= out, or give another data set a ledger of its own."
                 )
 
     @property
@@ -506,7 +334,7 @@ class Ledger:
     @property
     def path(self) -> Path | None:
         """The file of a ledger on disk."""
-        return None if self._table.path is None else Path(self._table.path)
+        return None if self._path is None else Path(self._path)
 
     @property
     def label(self) -> str | None:
@@ -516,7 +344,7 @@ class Ledger:
     @property
     def spendings(self) -> tuple[Spending, ...]:
         """The ledger, oldest first; one on disk is read each time."""
-        return self._table.spendings()
+        return self._read_all()[1]
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -595,15 +423,11 @@ class Ledger:
 
         Raises
         ------
-        ValueError, TypeError
-            If `unit` is not the unit of this budget, a number is out of its range, or the file of
-            a ledger on disk is not as it was left.
-        OSError
-            If that file cannot be read, locked or written.
-        RuntimeError
-            For a ledger in memory, in another process than the one that made it.
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
+        ValueError, TypeError, OSError, RuntimeError
+            If `unit` is another one, a number is out of its range, a file is not as it was left or
+            cannot be written, or a ledger in memory is another process's.
         """
         if check_choice("unit", unit, Unit) != self.unit:
             rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
@@ -624,7 +448,7 @@ class Ledger:
         line = Spending.checked(by, epsilon, delta, rho, released)
         if self.path is not None:
             line = replace(line, date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
-        with self._table.held() as (spendings, add):
+        with self._held() as (spendings, add):
             if not _covers(self._survey, (*spendings, line)):
                 left_epsilon, left_delta = self._left(spendings)
                 raise BudgetExceeded(
@@ -650,3 +474,127 @@ class Ledger:
         )
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse_copy
+
+    def _is_new(self) -> bool:
+        """Return whether nothing was written yet, or only what a kill cut short."""
+        if self._path is None or not os.path.exists(self._path):
+            return True
+        with self._transaction("read") as connection:
+            connection.execute("PRAGMA page_count")  # SQLite takes back what was cut short
+            return self._size() == 0
+
+    def _make(self, survey: _Survey) -> None:
+        """Write the tables, unless another process was faster."""
+        with self._transaction("made") as connection:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                for statement in _TABLES:
+                    connection.execute(statement)
+                facts = (FORMAT, *astuple(survey))
+                connection.execute("INSERT INTO survey VALUES (?, ?, ?, ?, ?)", facts)
+                connection.execute("COMMIT")
+
+    def _read_all(self) -> tuple[_Survey, tuple[Spending, ...]]:
+        """Return the survey and all spendings, oldest first."""
+        with self._transaction("read") as connection:
+            return self._read(connection)
+
+    @contextmanager
+    def _held(self) -> Iterator[tuple[tuple[Spending, ...], Callable[[Spending], None]]]:
+        """Keep all others from adding; yield the spendings and a function that adds one, once."""
+        if self._path is None and os.getpid() != self._process:
+            raise RuntimeError(_FORKED)
+        with self._transaction("written") as connection:
+
+            def add(line: Spending) -> None:
+                statement = f"INSERT INTO ledger ({_LINE}) VALUES (?, ?, ?, ?, ?, ?)"
+                connection.execute(statement, astuple(line))
+                connection.execute("COMMIT")
+                self._seen = (*self._seen, line)
+
+            yield self._read(connection)[1], add
+
+    def _read(self, connection: sqlite3.Connection) -> tuple[_Survey, tuple[Spending, ...]]:
+        """Return what the tables hold, or refuse it."""
+        surveys = connection.execute(f"SELECT {_FACTS} FROM survey").fetchall()
+        lines = connection.execute(f"SELECT {_LINE} FROM ledger ORDER BY number").fetchall()
+        if [row[0] for row in surveys] != [FORMAT]:
+            raise self._stranger()
+        whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
+        if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:
+            raise self._refusal("was damaged or cut short", _RESTORE)
+        survey, spendings = _Survey(*surveys[0][1:]), tuple(Spending(*line) for line in lines)
+        other = getattr(self, "_survey", survey) != survey
+        if other or spendings[: len(self._seen)] != self._seen:
+            what = "lacks what was in it since it was opened, or is another one"
+            raise self._refusal(what, _RESTORE)
+        # a line is entered only if the total covers it; what a crash left counts in every later
+        # reading or in none, so that it is no exception
+        if not _covers(survey, spendings):
+            what = "holds more spendings than its total covers, which no fit wrote"
+            raise self._refusal(what, _RESTORE)
+        self._seen = spendings
+        return survey, spendings
+
+    def _size(self) -> int:
+        """Return the bytes of the file, of which SQLite reads missing ones at the end as zeros."""
+        return 0 if self._path is None else os.path.getsize(self._path)
+
+    @property
+    def _name(self) -> str:
+        return os.path.basename(self._path or "")
+
+    def _refusal(self, what: str, remedy: str) -> ValueError:
+        return ValueError(f"the ledger {self._name!r} {what}: {remedy}.")
+
+    def _stranger(self) -> ValueError:
+        what = "is not a ledger of this version of privrank, or was changed"
+        return self._refusal(what, f"{_RESTORE}, or give another path")
+
+    @contextmanager
+    def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
+        """Begin a transaction, which is undone unless it is committed."""
+        with _open:
+            try:
+                with self._connected(doing) as connection:
+                    connection.execute("BEGIN" if doing == "read" else "BEGIN IMMEDIATE")
+                    yield connection
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                raise self._sentence(doing, error) from None
+
+    @contextmanager
+    def _connected(self, doing: str) -> Iterator[sqlite3.Connection]:
+        if self._memory is None:
+            with closing(self._opened(doing)) as connection:
+                connection.executescript(_SETTINGS)
+                yield connection
+        elif self._memory.in_transaction:  # a signal's handler, say, in the midst of a reservation
+            raise RuntimeError(_SPENDING)
+        else:
+            try:
+                yield self._memory
+            finally:
+                self._memory.rollback()
+
+    def _opened(self, doing: str) -> sqlite3.Connection:
+        mode = "rwc" if doing == "made" else "rw"  # SQLite only reads where it may not write
+        return _connection(f"{Path(self._path or '').as_uri()}?mode={mode}")
+
+    def _sentence(self, doing: str, error: Exception) -> Exception:
+        """Return what SQLite could not do."""
+        code = getattr(error, "sqlite_errorname", "")
+        if code in {"SQLITE_NOTADB", "SQLITE_ERROR"}:  # the latter: there is no such table
+            return self._stranger()
+        if code.startswith("SQLITE_CORRUPT") or not code:  # without a code: bytes that are no text
+            return self._refusal("was damaged or cut short", _RESTORE)
+        if code.startswith("SQLITE_BUSY"):
+            return TimeoutError(
+                f"the ledger {self._name!r} has been locked by another process for {PATIENCE:g} "
+                f"seconds: end that process, or wait for it."
+            )
+        remedy = "name a file that can be read"
+        if doing != "read":
+            remedy = "name a file on a local disk, in a folder that can be written"
+        if doing == "written":
+            remedy = f"no noise was drawn, though what was asked for may stand as spent; {remedy}"
+        kind = OSError if os.path.exists(self._path or "") else FileNotFoundError
+        return kind(f"the ledger {self._name!r} cannot be {doing} ({error}): {remedy}.")
