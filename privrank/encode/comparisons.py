@@ -34,8 +34,7 @@ from privrank.encode.frames import (
 )
 from privrank.encode.predictor import read_patterns, schema_of, units_by_pattern
 from privrank.plans.choice import check_excess, declared_pairs
-from privrank.release.connected import check_connected
-from privrank.release.survey import Design, DesignKind, PairCounts
+from privrank.release.survey import Design, DesignKind, PairCounts, check_connected
 from privrank.util.checks import UNSTATED, check_choice, check_count, check_flag
 from privrank.util.formula import factors_of, parse
 

@@ -24,7 +24,6 @@ from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.mechanisms.tallies import bounded, met, second_moments, statistic, units, wins_met
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation
-from privrank.release.connected import check_connected
 from privrank.release.kept import kept
 from privrank.release.names import (
     CEILING,
@@ -38,7 +37,7 @@ from privrank.release.names import (
 )
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import Design, check_connected
 
 __all__ = ["first_stage", "release_comparisons"]
 
