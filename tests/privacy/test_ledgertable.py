@@ -373,7 +373,7 @@ def changed(place, value):
             for place, values in {
                 2: (math.nan, "much", -1.0, 0.0, None, b"1"),
                 3: (1.5, -0.1, 1.0, "none", None),
-                4: ("person", None, 3),
+                4: ("person", 3),
             }.items()
             for value in values
         ),
