@@ -24,6 +24,7 @@ from privrank.privacy.noise import draw_permutation
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
 from privrank.release.plan import Plan
 from privrank.release.release import Release
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "Found",
@@ -34,7 +35,6 @@ __all__ = [
     "release_votes",
 ]
 
-IntArray = NDArray[np.int64]
 Found = tuple[dict[str, IntArray], dict[str, float]]
 """Values that are released, and facts about how they were found in them."""
 

@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 from scipy.optimize import minimize
 
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import attempt, solve, spectrum, zero
 
 __all__ = ["GAP", "CappedNorm", "capped_norm"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 GAP = 1e-3
 """A value lies below the maximum by at most this fraction of A + B, and never above it."""
@@ -77,7 +75,7 @@ class CappedNorm:
     psi(t + t^2 / (4 B)) is not concave in u: a local maximum on the sphere has no sensitivity, and
     the global one no certificate. In (u, U) the argument of psi is linear, so F is concave, K is
     convex, and f can be computed for any data. On ordinary rankings the maximum is at U = u u', u a
-    unit vector near the direction of the sum.
+    unit vector about in the direction of the sum.
 
     **Certificate.** Let g = sum_l w_l x_l and M = sum_l w_l x_l x_l' / (4 B), w = psi', be the
     gradient of F at a point of K. F is concave, so f - F <= max_K (g'u + <M, U>) - g'u - <M, U>. On
@@ -316,7 +314,7 @@ def capped_norm(n: int, m: int) -> CappedNorm | None:
     psi', the minimum of r / q + E w / (1 - q w) over 0 < q < 1. Their quotient is the margin of the
     certificate.
 
-    z1 is a smooth function of r, near the best for every r, and z0 = z1 / 2. B is the least
+    z1 is a smooth function of r, close to the best for every r, and z0 = z1 / 2. B is the least
     multiple of 1/64 whose margin exceeds 1.03 + 2 / sqrt(2 (m - 1)): uniform rankings then hardly
     ever need more than the fixed point. A small mean shift delta moves f by
     n delta^2 c E(d)^2 / (2 r), the plain norm by n delta^2 / (2 sqrt(r)); the null variances are

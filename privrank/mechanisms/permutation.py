@@ -69,6 +69,7 @@ from numpy.typing import NDArray
 
 from privrank.plans.distances import RankKernel
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = [
     "chi_square",
@@ -81,9 +82,7 @@ __all__ = [
     "total_variation",
 ]
 
-IntArray = NDArray[np.int64]
 TableArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
 Gram = Iterable[tuple[int, FloatArray]]
 
 _FEW = 2**22
@@ -96,7 +95,7 @@ _CELLS = 2**26
 """Cells of tables, or pairs of samples, held at a time."""
 
 FLOOR = 1e-12
-"""Added under the roots of squared norms, whose rounding errors a root near 0 would magnify."""
+"""Added under the roots of squared norms, where a root would magnify rounding errors."""
 
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""

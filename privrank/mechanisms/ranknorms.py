@@ -31,9 +31,18 @@ from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import Null, Order, null_of, uniform_rankings, usual_draws
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.capped import capped_norm
-from privrank.mechanisms.categories import MOST_ITEMS, binomial, of_ranks, omnibus_of
-from privrank.mechanisms.omnibus import ALLOWANCE, GRID, QUANTILE_DRAWS, Part, omnibus
-from privrank.util.arrays import signs_of_orders
+from privrank.mechanisms.categories import (
+    ALLOWANCE,
+    GRID,
+    MOST_ITEMS,
+    QUANTILE_DRAWS,
+    Part,
+    binomial,
+    of_ranks,
+    omnibus,
+    omnibus_of,
+)
+from privrank.util.arrays import IntArray, signs_of_orders
 
 __all__ = [
     "borda_norm",
@@ -48,7 +57,6 @@ __all__ = [
     "sees_everything",
 ]
 
-IntArray = NDArray[np.int64]
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
@@ -287,9 +295,9 @@ def _constants(m: int, third: bool) -> tuple[int, float, float]:
 def _residual(ranks: IntArray, order: Order, n: int, m: int) -> int:
     pairs, third = m * (m - 1) // 2, sees_everything(n, m)
     square, mean, delta = _constants(m, third)
-    away = 2 * ranks - (m + 1)
-    ends = 3 * (away * away).sum(axis=0) - n * (m * m - 1)
-    total = _sum_of_squares(away.sum(axis=0))
+    centred = 2 * ranks - (m + 1)
+    ends = 3 * (centred * centred).sum(axis=0) - n * (m * m - 1)
+    total = _sum_of_squares(centred.sum(axis=0))
     apart, times, discordant = _discordances(ranks, third)
     # n^2 mean tau = n^2 - 2 D / C, D the sum of the distances of all ordered pairs
     cyclic = (n * n * pairs - 2 * discordant) * m - total
@@ -400,7 +408,7 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
 
     Notes
     -----
-    **Privacy.** **Null.** As :func:`privrank.mechanisms.omnibus.omnibus` of its parts.
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus` of its parts.
     n and m alone decide whether the Borda norm is capped and whether the residual norm has its
     third term.
     """

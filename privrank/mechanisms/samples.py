@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.encode.forms.conversion import complete_ranks
@@ -28,12 +27,10 @@ from privrank.privacy.noise import (
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.util.arrays import blocks, orders_of, signs_of_orders
+from privrank.util.arrays import FloatArray, IntArray, blocks, orders_of, signs_of_orders
 
 __all__ = ["completed", "completed_groups", "one_row_each", "release_sample", "tabulated"]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 Reduction = Callable[[IntArray, np.random.Generator | None], IntArray]
 Draw = Callable[[IntArray], IntArray]
 
@@ -232,8 +229,8 @@ def _chosen(codes: IntArray, p: FloatArray, rng: np.random.Generator | None) -> 
     m = codes.shape[1]
     first, second = np.triu_indices(m, 1)
     known = (codes[:, first] > 0) & (codes[:, second] > 0)
-    told = np.sign(codes[:, second] - codes[:, first]) * known
-    agree = told @ signs_of_orders(m).T == np.abs(told).sum(axis=1)[:, None]
+    signs = np.sign(codes[:, second] - codes[:, first]) * known
+    agree = signs @ signs_of_orders(m).T == np.abs(signs).sum(axis=1)[:, None]
     weights = agree * p
     weights[weights.sum(axis=1) == 0] = 1.0
     weights = np.cumsum(agree * weights, axis=1)

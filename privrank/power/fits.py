@@ -24,9 +24,9 @@ from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated
-from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.mechanisms.objective import certified_worths
 from privrank.mechanisms.spend import draw
+from privrank.mechanisms.tallies import round_directions, round_expected
 from privrank.plans.dependence import STEPS
 from privrank.release.names import (
     CEILING,

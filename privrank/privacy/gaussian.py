@@ -238,7 +238,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         spread = -(math.log(delta) + log_whole) / above
         return (1.0 + above) * rho + spread + log_order - log_whole
 
-    # the best order is near 1 + sqrt(log(1 / delta) / rho)
+    # the best order is about 1 + sqrt(log(1 / delta) / rho)
     middle = 0.5 * (math.log(max(-math.log(delta), 1.0)) - math.log(rho))
     best = min(bound(middle + step) for step in np.linspace(-4.0, 4.0, 4001).tolist())
     return max(best, 0.0) * (1.0 + 1e-12)

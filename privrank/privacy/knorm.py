@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "SLACK",
@@ -37,7 +38,6 @@ __all__ = [
     "tree_point",
 ]
 
-IntArray = NDArray[np.int64]
 
 SLACK = 2.0**-26
 """Privacy loss per step set aside for rounding the weights of the radius."""

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.privacy.gaussian import integer_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, clipped_sum, geometric
 from privrank.privacy.samplers import LARGEST
 from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "MOST_ITEMS",
@@ -43,7 +43,6 @@ __all__ = [
     "net_noise",
 ]
 
-IntArray = NDArray[np.int64]
 
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
