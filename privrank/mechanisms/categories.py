@@ -306,8 +306,7 @@ def cellwise_excess(n: int, p: Probabilities) -> Statistic:
 
     **Null.** Monte Carlo.
 
-    **Power.** Rare categories have narrow ranges and frequent ones wide ranges, so that a deviation
-    counts by how unexpected it is, whichever category it is in and to whichever side.
+    **Power.** The rarer a category, the narrower its range: deviations count by how unexpected.
     """
     name, cells = "largest deviation of a category", _Expected(n, p)
     null = cells.null(name, cells.cellwise_value)
