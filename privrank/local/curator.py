@@ -242,13 +242,14 @@ class Curator:
             they differ; the query is open then as before.
         """
         protocol = self.protocol
-        found = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        pairs, ids = found.assignment, found.identity
+        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        # accepted are those whose id is that of an open query for the pair that they are about
+        pairs, ids = read.assignment, read.identity
         clear = pairs != STRUCK
         repeated = clear & np.isin(ids, self._used)
         queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
         accepted = pairs == np.array(queried, dtype=np.int64)
-        outcome = Counter(dict(found.rejected))
+        outcome = Counter(dict(read.rejected))
         outcome[REPEATED] += int(repeated.sum())
         outcome[UNASKED] = int((clear & ~repeated & ~accepted).sum())
         self._rejected += outcome
@@ -256,7 +257,7 @@ class Curator:
             del self._waiting[token]
         self._used = np.union1d(self._used, ids[accepted])
         np.add.at(self._given, pairs[accepted], 1)
-        np.add.at(self._first, pairs[accepted], found.answer[accepted] == 0)
+        np.add.at(self._first, pairs[accepted], read.answer[accepted] == 0)
         while not self.finished and not self._lacking.any():
             self._begin(self._divided())
         counted = {"accepted": int(accepted.sum()), **outcome}
@@ -292,13 +293,13 @@ class Curator:
         **Statistic.** The sort uses each majority by itself, and an item that one of them puts on
         the wrong side stays there. The order is that of all answers together: fractions of the
         pairs that were asked, with variance 1 / (4 gain^2 answers), are shrunken towards scores,
-        searched from the order of the sort, and Kemeny's order is taken
+        searched from the order of the sort. Then Kemeny's order is taken
         (:func:`privrank.consensus.rules.consensus_of`). Pairs that were not asked are those of the
         scores. It loses less than the sort, about half where that is little.
 
         Which pairs are asked depends on answers about others. Intervals that hold at once are exact
         at alpha divided by the number of all pairs. The probability that a pair is asked and its
-        interval misses is at most that for each, so they hold at once with probability at least
+        interval misses is at most that for each. So they hold at once with probability at least
         1 - alpha, also for pairs that the order makes neighbours.
         """
         pairs, answers = np.nonzero(np.column_stack((self._first, self._given - self._first)))
@@ -330,6 +331,7 @@ class Curator:
         used, gain = given > 0, self.protocol.gain
         if not used.any():
             return np.array(sort)
+        # pairs that were not asked have no weight, and get their fraction from the scores
         trials = np.maximum(given, 1)
         fractions = np.where(used, 0.5 + (self._first / trials - 0.5) / gain, 0.5)
         variance = pair_table(np.where(used, 0.25 / (gain**2 * trials), math.inf))

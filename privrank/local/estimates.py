@@ -14,6 +14,7 @@ ranking and its response are drawn anew. So the vote is a single binomial draw, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,25 +96,25 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
             f"errors, got {tally.n}: collect more, or see its summary() for what was rejected."
         )
     if isinstance(protocol, CapBorda):
-        found = _placed(tally, protocol)
+        estimates = _placed(tally, protocol)
     elif isinstance(protocol, DuchiBall):
-        found = _turned(tally, protocol)
+        estimates = _turned(tally, protocol)
     else:
-        found = _asked(tally, protocol)
+        estimates = _asked(tally, protocol)
     tie_break = public_order(len(protocol.items))
-    if found.pairs is None or found.filled is None:
-        rule, order, gaps = "Borda", by_score(found.scores, tie_break), {}
+    if estimates.pairs is None or estimates.filled is None:
+        rule, order, gaps = "Borda", by_score(estimates.scores, tie_break), {}
     else:
-        best = consensus_of(rule, found.filled, found.pairs.largest_variance, tie_break)
+        best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
         order, gaps = best.order, {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
     values = {
-        SCORES: fixed_point(found.scores),
-        COVARIANCE: fixed_point(found.covariance),
-        CONCERNED: (found.concerned.ravel(), 1.0),
-        **found.values,
+        SCORES: fixed_point(estimates.scores),
+        COVARIANCE: fixed_point(estimates.covariance),
+        CONCERNED: (estimates.concerned.ravel(), 1.0),
+        **estimates.values,
         ORDER: (order, 1.0),
     }
-    square = 1.0 if found.pairs is None else found.pairs.square
+    square = 1.0 if estimates.pairs is None else estimates.pairs.square
     return release_of(
         tally,
         values,
@@ -176,7 +177,7 @@ def _met(counts: IntArray, protocol: Asking) -> PairCounts:
 class _Found:
     """Borda scores, their covariance, and where there are pairs their votes and fractions.
 
-    `concerned` are the numbers of reports that concern either of two items, or one on the diagonal;
+    `concerned` are the numbers of reports that concern either of two items, or one on the diagonal.
     `filled` are the fractions, also of pairs that nobody was asked about; `values` are the numbers
     that are released of pairs.
     """
@@ -225,12 +226,12 @@ class Votes:
     @classmethod
     def of(cls, tally: Tally, protocol: Asking) -> Votes:
         """Read the votes of a tally."""
-        asked = protocol.asked(tally.assignment)
+        items = protocol.asked(tally.assignment)
         values = protocol.unpacked(tally.answer)
         left, right = np.triu_indices(protocol.width, 1)
-        cells = len(asked)
+        cells = len(items)
         vote = protocol.signs[:, left, right][values].astype(np.int64).reshape(cells, -1)
-        one, other = asked[..., left].reshape(cells, -1), asked[..., right].reshape(cells, -1)
+        one, other = items[..., left].reshape(cells, -1), items[..., right].reshape(cells, -1)
         first, second = np.minimum(one, other), np.maximum(one, other)
         vote = np.where(one < other, vote, -vote)
         return cls(len(protocol.items), first, second, vote, tally.count)
@@ -255,6 +256,7 @@ class Votes:
     def concerned(self) -> IntArray:
         """Return how many reports concern either of two items, on the diagonal one of them."""
         table = self._by_item(np.ones(self.vote.shape, dtype=np.int64), 1) > 0
+        # reports about both, so that those about either are the sum less these
         both = (table.T @ table.multiply(self.count[:, None]).tocsr()).toarray().astype(np.int64)
         own = np.diag(both)
         return np.asarray(own[:, None] + own - both)
@@ -265,10 +267,12 @@ class Votes:
         The residual of a report for an item is the weighted sum of the votes for and against it,
         each less what the other reports let expect of it (:func:`_borda`).
         """
+        # of each vote: the sum of the other reports' votes on its pair, over their padded number
         at = (self.first, self.second)
         counts = pairs.counts[at]
         others = pairs.means[at] * counts - self.vote
         expected = others / (counts - 1.0 + _PSEUDO * np.sqrt(counts))
+        # residuals by report and item, with the weight 1 / (2 gain n) that a vote has in a score
         table = self._by_item((self.vote - expected) * (0.5 / pairs.gain) / counts, -1)
         return np.asarray((table.T @ (table * self.count[:, None])).toarray())
 
@@ -289,13 +293,13 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     **Statistic.** The Borda score of an item is the sum of its fractions against all others. Those
     of pairs that somebody was asked about are unbiased, whatever the numbers of reports. Let A hold
     for each vote its weight by item, 1 / (2 gain n) on a pair with n reports, with the sign of the
-    item. Given the assignments, a report adds A v to the scores, v its votes of mean mu, and
+    item. Given the assignments, a report adds A v to the scores, v its votes of mean mu. And
     reports are independent, so the scores have the covariance C, the sum over reports of
-    A Cov(v) A'. Votes of one report are not independent: two pairs of a sub-ranking that share an
+    A Cov(v) A'. Votes of one report are not independent. Two pairs of a sub-ranking that share an
     item go together, and if all orders are equally likely, the variance of a score is (s + 1) / 3
     times that of as many separate votes.
 
-    The estimate is the sum of r r' with r = A (v - u), where u holds for each pair the sum of the
+    The estimate is the sum of r r' with r = A (v - u). Here u holds for each pair the sum of the
     votes of the other reports over their number plus 3 n^(1/2), as if half as many votes were cast
     for either order beside them. As u does not depend on v,
 
@@ -304,7 +308,7 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
     of reports and any distribution of rankings. It is C, but for a share of 1 / n, where both
     orders are as frequent. A pair that all n reports place alike has a positive variance by it, as
-    if 9/4 contrary ones were expected: 1.96 standard errors span 3 of them, and to miss so many
+    if 9/4 contrary ones were expected. 1.96 standard errors span 3 of them, and to miss so many
     has the probability exp(-3) = .05.
 
     A pair that nobody was asked about has its fraction from the surface that the others are shrunk
@@ -316,6 +320,7 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     """
     m, counts = len(pairs.counts), pairs.counts
     unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
+    # fractions of pairs that nobody was asked about are those of the fitted surface
     filled = np.array(pairs.fractions)
     if unasked.any():
         filled = np.where(unasked, shrink(filled, pairs.largest_variance).pairs, filled)
@@ -342,16 +347,12 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     ends[np.arange(pairs), protocol.all_pairs[:, 0]] = 1
     ends[np.arange(pairs), protocol.all_pairs[:, 1]] = -1
 
-    def votes(rows: slice) -> IntArray:
-        side = 1 - 2 * tally.answer[rows, None]
-        return np.asarray(side * protocol.directions(tally.assignment[rows]))
-
-    net = np.zeros(pairs, dtype=np.int64)
-    total = _Moments(np.zeros(m), np.zeros((m, m)))
-    for rows in _blocks(len(tally.count), pairs):
-        block, count = votes(rows), tally.count[rows]
-        net += count @ block
-        total.add(block @ ends, count)
+    # votes add up exactly, in steps; moments are those of their sums by item
+    net, total = np.zeros(pairs, dtype=np.int64), _Moments(m)
+    for seeds, answers, count in _blocks(tally, pairs):
+        votes = (1 - 2 * answers)[:, None] * protocol.directions(seeds)
+        net += count @ votes
+        total.add(votes @ ends, count)
     counts = np.full(pairs, tally.n, dtype=np.int64)
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
@@ -373,22 +374,21 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     n.
     """
     m = len(protocol.items)
-    total = _Moments(np.zeros(m), np.zeros((m, m)))
-    for rows in _blocks(len(tally.count), m):
-        block = protocol.directions(tally.assignment[rows], tally.answer[rows])
-        total.add(block, tally.count[rows])
+    total = _Moments(m)
+    for seeds, answers, count in _blocks(tally, m):
+        total.add(protocol.directions(seeds, answers), count)
+    # a mean direction is gain x / |x| of length SCALE, |x| that of all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
     scores = 0.5 * (m - 1) + scale * total.sums / tally.n
     concerned = np.full((m, m), tally.n, dtype=np.int64)
     return _Found(scores, scale**2 * total.covariance(tally.n), concerned)
 
 
-@dataclass(slots=True, eq=False)
 class _Moments:
     """Sums of vectors, and of their outer products."""
 
-    sums: FloatArray
-    products: FloatArray
+    def __init__(self, size: int) -> None:
+        self.sums, self.products = np.zeros(size), np.zeros((size, size))
 
     def add(self, vectors: IntArray, count: IntArray) -> None:
         """Add vectors, each so many times."""
@@ -402,7 +402,9 @@ class _Moments:
         return np.asarray((self.products / n - np.outer(mean, mean)) / (n - 1))
 
 
-def _blocks(rows: int, each: int) -> list[slice]:
-    """Return parts of the rows, of so many entries each, that fit into memory."""
-    step = max(1, _CELLS // each)
-    return [slice(start, start + step) for start in range(0, rows, step)]
+def _blocks(tally: Tally, entries: int) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Yield assignments, answers and counts, as many as fit into memory with so many entries."""
+    step = max(1, _CELLS // entries)
+    for start in range(0, len(tally.count), step):
+        rows = slice(start, start + step)
+        yield tally.assignment[rows], tally.answer[rows], tally.count[rows]

@@ -104,13 +104,13 @@ def read_reports(reports: object, protocol_id: str, assignments: int, answers: i
     table = _table(reports, protocol_id)
     entries = table["protocol_id"].astype(object)
     own = np.array([isinstance(e, str) and e == protocol_id for e in entries], dtype=np.bool_)
-    asked, asked_fault = _whole_numbers(table["assignment"], assignments)
+    assignment, asked_fault = _whole_numbers(table["assignment"], assignments)
     answer, answer_fault = _whole_numbers(table["answer"], answers)
     identity, nameless = _identities(table["report_id"])
     faults = np.maximum(asked_fault, answer_fault)  # of two cells the worse decides
     faults = np.where(nameless, _NO_NUMBER, faults)
     sound = own & (faults == _FINE)
-    single = once(identity[sound], asked[sound], answer[sound])
+    single = once(identity[sound], assignment[sound], answer[sound])
     rejected = {
         FOREIGN: int((~own).sum()),
         MALFORMED: int((own & (faults == _NO_NUMBER)).sum()),
@@ -126,9 +126,10 @@ def once(
     """Return what the reports of each identity say, :data:`STRUCK` where they differ, sorted.
 
     What is struck in a part of the reports is struck in the whole, and parts that agree make a
-    whole that agrees: so parts may be counted one by one and added up, in any order.
+    whole that agrees. So parts may be counted one by one and added up, in any order.
     """
     identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
+    # each report against the first of its id
     differs = assignment != assignment[first][place]
     differs |= answer != answer[first][place]
     assignment, answer = assignment[first], answer[first]

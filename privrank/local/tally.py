@@ -118,10 +118,8 @@ class Tally:
             raise TypeError(
                 f"protocol must be one of privrank.local, got {type(protocol).__name__}."
             )
-        found = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        return _counted(
-            protocol, found.identity, found.assignment, found.answer, dict(found.rejected)
-        )
+        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        return _counted(protocol, read.identity, read.assignment, read.answer, dict(read.rejected))
 
     @property
     def n(self) -> int:
@@ -159,6 +157,7 @@ class Tally:
             both = zip(self._cells, other._cells, strict=True)
             assignment, answer, count, _ = _cells_of(*(np.concatenate(pair) for pair in both))
             return Tally(self.protocol, assignment, answer, count, rejected, None, None)
+        # with ids: report by report, so that one that is in both counts once
         parts = zip(self._reports, other._reports, strict=True)
         single = once(*(np.concatenate(pair) for pair in parts))
         # what both hold once, or one holds and the other contradicts, is lost
@@ -238,6 +237,7 @@ class Tally:
         """
         if not self.n or isinstance(self.protocol, AdaptiveKwikSort):
             return 0, 0, 1.0
+        # cells are sorted by assignment: those of one stand together
         first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
         reports = np.add.reduceat(self.count, first)
         most, assignments = int(reports.max()), self.protocol.assignments
@@ -297,10 +297,10 @@ def _counted(
     """Return the tally of what each id says, of which struck ones do not count."""
     clear = assignment != STRUCK
     ones = np.ones(int(clear.sum()), dtype=np.int64)
-    asked, answered, count, place = _cells_of(assignment[clear], answer[clear], ones)
+    cell_assignment, answered, count, place = _cells_of(assignment[clear], answer[clear], ones)
     cell = np.full(len(clear), STRUCK, dtype=np.int64)
     cell[clear] = place
-    return Tally(protocol, asked, answered, count, rejected, identity, cell)
+    return Tally(protocol, cell_assignment, answered, count, rejected, identity, cell)
 
 
 def _cells_of(
@@ -308,6 +308,7 @@ def _cells_of(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return each combination once, in order, its count, and the place of each report in these."""
     frame = pd.DataFrame({"assignment": assignment, "answer": answer, "count": count})
+    # groups are sorted by assignment, then by answer, in whatever order the reports came
     cells = frame.groupby(["assignment", "answer"])
     whole = cells["count"].sum().reset_index()
     columns = (whole[name].to_numpy() for name in ("assignment", "answer", "count"))

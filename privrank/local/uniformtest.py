@@ -11,7 +11,7 @@ is made given them. Under H0 all orders of the items asked are equally likely, a
 whatever its epsilon, leaves them so: it is symmetric in the values. So the answers of one digit are
 uniform, and those of a report are independent, as its digits share no item. With N draws of the
 statistic from a public sequence the p-value (1 + #{draws >= observed}) / (N + 1) is valid at every
-number of reports, however uneven the counts are: observed and drawn statistics are exchangeable
+number of reports, however uneven the counts are. Observed and drawn statistics are exchangeable
 under H0, and V, which scales them, is public.
 
 **How many pairs.** Close to uniformity of a Mallows model, bits about one of q public pairs have
@@ -112,12 +112,13 @@ class Asked:
         """A matrix whose product with its transpose is V^+, shape (m, rank)."""
         m, wins = len(self.protocol.items), _wins(self.protocol)
         covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
-        asked = self.items.reshape(-1, self.items.shape[2])
+        digits = self.items.reshape(-1, self.items.shape[2])
         weight = np.repeat(self.count, self.items.shape[1])
-        cells = asked[:, :, None] * m + asked[:, None, :]
+        cells = digits[:, :, None] * m + digits[:, None, :]
         terms = weight[:, None, None] * covariance
         flat = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
         table = np.asarray(flat.reshape(m, m), dtype=np.float64)
+        # V of the items that were asked about; its null space, such as the constant, goes
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
         positive = values > 1e-9 * values.max()
@@ -159,7 +160,7 @@ class Asked:
     def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draw net wins under H0, shape (number, m), from how often each digit has each value."""
         options, count = self.protocol.options, np.repeat(self.count, self.items.shape[1])
-        if options == 2:
+        if options == 2:  # a multinomial draw, but in less time
             first = rng.binomial(count, 0.5, (number, len(count)))
             drawn = np.stack((first, count - first), axis=2)
         else:
@@ -169,10 +170,10 @@ class Asked:
     @cached_property
     def _votes(self) -> csr_array:
         """A row for each value of each digit: what it adds to the net wins of the items."""
-        asked, options = self.items.reshape(-1, self.items.shape[2]), self.protocol.options
-        rows, width = len(asked) * options, asked.shape[1]
-        columns = np.repeat(asked, options, axis=0)
-        votes = np.tile(_wins(self.protocol), (len(asked), 1))
+        digits, options = self.items.reshape(-1, self.items.shape[2]), self.protocol.options
+        rows, width = len(digits) * options, digits.shape[1]
+        columns = np.repeat(digits, options, axis=0)
+        votes = np.tile(_wins(self.protocol), (len(digits), 1))
         starts, shape = np.arange(rows + 1) * width, (rows, len(self.protocol.items))
         return csr_array((votes.ravel(), columns.ravel(), starts), shape)
 

@@ -99,7 +99,6 @@ def test_results_of_reports_have_the_power_that_their_plan_says():
     planned = UNIFORM(NAMES[:6], mode="local").solve_power(nobs=3_000, epsilon=1.0, power=0.8)
     assert abs(found.phi - planned) < 4 * planned.error
     assert "Power at a total variation distance of 0.1 from H0" in str(result.summary())
-    assert result.power_curve(points=3, replicates=60)["power"].iloc[-1] > 0.7
     # by public numbers alone
     drawn = Collection(protocol, 3_000).simulated(0.1, public_generator("test", 1))
     assert drawn == Collection(protocol, 3_000).simulated(0.1, public_generator("test", 1))
