@@ -121,6 +121,7 @@ def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     p = np.arange(1, m)
     log = gammaln(m + 1) - gammaln(p + 1) - gammaln(m - p + 1)
     log += gammaln(m - 1) - gammaln(p) - gammaln(m - p)
+    # how many are positive, which of them, and a uniform point of a pair of simplices
     share = np.cumsum(np.exp(log - log.max()))
     positives = 1 + np.searchsorted(share, rng.random(draws) * share[-1])
     rank = np.argsort(rng.random((draws, m)), axis=1)
@@ -141,6 +142,7 @@ def half_width(
     """
     if isinstance(distribution, CubeNoise):
         return cube_half_width(distribution, alpha, coordinates)
+    # coordinates are independent: each may miss with 1 - (1 - alpha)^(1 / coordinates)
     each = -math.expm1(math.log1p(-alpha) / coordinates)
     if isinstance(distribution, DiscreteGaussian):
         return float(max(math.ceil(-distribution.scale * ndtri(0.5 * each) - 0.5), 0))
@@ -423,6 +425,7 @@ def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, Fl
     starts = np.unique(len(sizes) - left.astype(np.int64))
     count = np.diff(starts, append=len(sizes))
     scale = body_scale(distribution) * np.sqrt(np.add.reduceat(sizes**2, starts) / count)
+    # the tail at a grid of sizes, read backwards: at which size it has a given probability
     t = np.linspace(0.0, scale.max() * gammainccinv(m, 1e-16), _GRID)
     tail = gammaincc(m, t[:, None] / scale) @ (count / len(sizes))
     log_tail = np.log(np.maximum(tail, 1e-300))

@@ -129,6 +129,7 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     count = half_votes if encoded.partial else pair_counts
     if sizes is None:
         return count(rows)
+    # a respondent with k rankings casts L / k steps for each of them
     size, whole = np.repeat(sizes, sizes), steps // 2 if encoded.partial else steps
     votes = [whole // k * count(rows[size == k]) for k in np.unique(sizes).tolist()]
     return np.asarray(np.sum(votes, axis=0), dtype=np.int64)

@@ -221,6 +221,7 @@ class CappedNorm:
         W by quasi-Newton steps, kept if they raise F; they make a few rounds enough.
         """
         while True:
+            # the bound of every round holds by itself: what came before only saves rounds
             value, weights = self._evaluate(x, w)
             if not weights.any():
                 return value, w, 0.0  # every record adds A
@@ -247,10 +248,12 @@ class CappedNorm:
         def excess(mu: float) -> float:
             return float(np.linalg.norm(c / (mu - eigenvalues))) - 1
 
+        # |u| falls in mu: its root makes |u| = 1, unless |u| < 1 from the least mu on
         mu = least
         if excess(least) > 0:
             mu = zero(excess, least, top + 2 * size)
         u = c / (mu - eigenvalues)
+        # mu + g'(mu I - M)^-1 g / 4, in the coordinates of the eigenvectors
         bound = mu + float(c @ u)
         here = float(g @ w[:, 0]) + float(np.vdot(w, matrix @ w))
         rest = math.sqrt(max(0.0, 1 - float(u @ u)))
@@ -285,9 +288,11 @@ class CappedNorm:
             point = flat.reshape(w.shape) / size
             along, z = self._project(x, point)
             height, weights = self._psi(z)
+            # dF/dW: psi' times x, once for u and once more for each column of the square
             along /= 2 * self.bias
             along[:, 0] += 1
             slope = x.T @ (weights[:, None] * along)
+            # of F(P / |P|) only what is orthogonal to P moves anything
             slope -= point * np.vdot(slope, point)
             return -float(height.sum()), -slope.ravel() / size
 
@@ -329,6 +334,7 @@ def capped_norm(n: int, m: int) -> CappedNorm | None:
     norm = CappedNorm((32 + least) / 64, upper / 2, upper)
     if norm.sensitivity >= 2 * math.sqrt(m - 1):
         return None
+    # squared standard deviations over squared shifts, of the capped and of the plain norm
     _, shift, variance = _theory(r, norm.bias, upper)
     noise = 2 / _NOMINAL_EPSILON**2
     capped = n * variance + noise * norm.sensitivity**2

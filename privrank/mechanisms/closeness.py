@@ -233,6 +233,7 @@ def _outcome(
     """Return the smoothed p-value in its steps, or the decision; `statistics` are sensitive."""
     if asked.decision is not None:
         return asked.decision.decide(statistics, plan, rng)
+    # M_0 = T_0 + sigma L, and of it only H(M_0) leaves this function
     scale, noisy = plan.number("scale"), statistics[0]
     if scale > 0:
         noisy = noisy + draw_cells(scale, noise_cell(scale), 1, rng)[0]
@@ -304,6 +305,7 @@ def _data(encoded: EncodedGroups, asked: Comparison) -> _Data:
         pairs = _pairs_of([part._rows for part in parts], encoded._partners)
         return _Data(np.array([tabulated(part) for part in parts]), pairs=pairs)
     ranks = np.concatenate([part._rows for part in parts])
+    # of few items the kinds are all m! orders, of many each respondent is a kind
     m = len(sample.items)
     if m <= MOST_TABULATED:
         from privrank.kernels.rankings import places_of

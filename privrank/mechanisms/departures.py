@@ -245,6 +245,7 @@ def _expected_table(size: int, total: int) -> FloatArray:
     log_p = chosen + j * np.log(share) + (count - j) * np.log1p(-share)
     deviation = 2.0 * j * (1.0 - share) * np.exp(log_p)
     deviation[0] = 0.0
+    # e(c) = min over j <= c of d(j) + (c - j) w (1 - w): a running minimum of what is over a line
     rise = share * (1.0 - share) * count
     limited = np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise
     limited.setflags(write=False)

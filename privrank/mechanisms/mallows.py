@@ -169,6 +169,7 @@ def _radius(m: int, theta: float) -> float:
 def _reach(m: int, theta: float) -> float:
     """Return how far apart two clipped sign vectors can be; 2 where clipping would not help."""
     inverted = _inverted(m, theta)[1:]
+    # V, the variance of the sign vector under the null: the sum over its pairs
     variance = 4 * float((inverted * (1 - inverted)) @ np.arange(m - 1, 0, -1)) / (m * (m - 1) / 2)
     radius = _radius(m, theta)
     return min(2.0, 2 * radius, math.sqrt(2 * (radius**2 + variance)))
@@ -179,6 +180,7 @@ def _kernel(model: _Model, ranks: IntArray, order: Order) -> int:
 
     m, theta = model.m, model.theta
     reach, columns = _reach(m, theta), model.arranged(ranks)
+    # clipping: vectors longer than the radius are scaled to it, by whole 2^-20ths
     weights = np.full(len(columns), _WEIGHT)
     if reach < 2:
         radius = _radius(m, theta)

@@ -141,6 +141,7 @@ def deal(counts: IntArray, permutations: int, rng: np.random.Generator | None) -
     if total <= LARGEST_SHUFFLE and small:
         return _shuffled_tables(counts, permutations, rng)
     generator = secret_generator() if rng is None else rng
+    # all tables at once, kind after kind: `room` is what each sample still takes
     tables = np.zeros((samples, kinds, permutations), dtype=np.int32)
     room = np.repeat(counts.sum(axis=1)[:, None], permutations, axis=1)
     for kind, number in enumerate(counts.sum(axis=0).tolist()):
@@ -164,6 +165,7 @@ def _shuffled_tables(
     samples, kinds = counts.shape
     kind = np.repeat(np.arange(kinds), counts.sum(axis=0))
     offset = kinds * np.repeat(np.arange(samples), counts.sum(axis=1))
+    # the cell of a respondent: the table's number, the sample dealt to, the kind
     batch = max(1, _FEW // len(kind))
     parts = []
     for start in range(0, permutations, batch):
@@ -303,6 +305,7 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
     shares -= tables[:, -1:] / sizes[-1]
     count, others, kinds = shares.shape
     flat = shares.reshape(count * others, kinds)
+    # d_g'K d_h = d_g'U d_h + d_h'U d_g; differences from the last sample, whose own is 0
     halves = np.zeros((count, others, others))
     for first, block in gram:
         rows = len(block)
@@ -382,6 +385,7 @@ def swapped(
     found = np.empty((patterns, 2, kinds), dtype=np.int32)
     for start in range(0, patterns, batch):
         number = min(batch, patterns - start)
+        # where the coin is 1 the answers of a respondent change places
         coins = draw_one_each(np.full(number * n, 2), rng).reshape(number, n)
         offset = 2 * kinds * np.arange(number)[:, None]
         cells = [pairs[side] + offset + kinds * (coins ^ side) for side in (0, 1)]

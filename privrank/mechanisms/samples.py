@@ -214,6 +214,7 @@ def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
     n, m = codes.shape
     items = np.argsort(null.center)
     ordered = codes[:, items]
+    # item j goes before those of worse buckets, and before c of the `size` - 1 of its own
     before, size = np.zeros((n, m), dtype=np.int64), np.ones((n, m), dtype=np.int64)
     for j in range(1, m):
         before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
@@ -227,10 +228,12 @@ def _inserted(codes: IntArray, null: NullModel, rng: np.random.Generator | None)
 def _chosen(codes: IntArray, p: FloatArray, rng: np.random.Generator | None) -> IntArray:
     """Return for each row one of all m! orders, by their probabilities, among those that agree."""
     m = codes.shape[1]
+    # an order agrees if it has every pair that was reported the same way round
     first, second = np.triu_indices(m, 1)
     known = (codes[:, first] > 0) & (codes[:, second] > 0)
     signs = np.sign(codes[:, second] - codes[:, first]) * known
     agree = signs @ signs_of_orders(m).T == np.abs(signs).sum(axis=1)[:, None]
+    # P(x) over the orders that agree, or equal weights if all of these have probability 0
     weights = agree * p
     weights[weights.sum(axis=1) == 0] = 1.0
     weights = np.cumsum(agree * weights, axis=1)

@@ -195,6 +195,7 @@ def bounded(encoded: Encoded, rng: np.random.Generator | None) -> Encoded:
     if rows is None:
         return encoded
     design, pairs, size = encoded.design, len(rows.first), rows.size
+    # first one answer of each pair, then as many as the bound allows of what is left
     if design.distinct_pairs:
         size = draw_rows(rows.person * pairs + rows.pair, size, 1, rng)
     kept = draw_rows(rows.person, size, design.max_rows, rng)
@@ -327,6 +328,7 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
     two items, either way, times how far it can be from what is expected of it: no more than the
     `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
     """
+    # as fine as sums of squares over all respondents keep to 60 bits
     rows = design.sensitivity.effective_rows
     room = 2**60 / max(design.nobs, 1)
     bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
@@ -339,9 +341,12 @@ def round_directions(design: Design, found: Directions, expected: Expected) -> C
     reached = _farthest(design, whole, expected)
     farthest = reached.max(axis=1)
     factor = factor * expected.steps
+    # what Q is under independent answers, in the units of whole weights; never below 1e-6 of the
+    # largest square, so that a scale exists
     squares = [int(far) ** 2 for far in farthest]
     each = np.maximum(factor**2 * np.where(usable, found.independent, 0.0) / design.nobs, 1e-12)
     each = np.maximum(each, [1e-6 * square for square in squares])
+    # the largest sum of squares over respondents of these kinds
     together = (reached.astype(float) ** 2 @ found.units) / design.nobs
     ceiling = min(float((together / each).max()), float(rows))
     most = max(square / unit for square, unit in zip(squares, each, strict=True))
@@ -445,6 +450,7 @@ def _moments(encoded: Encoded, expected: Expected | None) -> IntArray:
     named = net if facts is None else facts.first[pattern] * net
     kinds = 1 if facts is None else int(facts.kinds.max()) + 1
     out = np.zeros((kinds, m + 1, m + 1), dtype=np.int64)
+    # nets of the respondents of one kind after another, and their products
     order = np.argsort(kind, kind="stable")
     ends = np.searchsorted(kind[order], np.arange(kinds + 1))
     for each in range(kinds):

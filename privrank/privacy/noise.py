@@ -341,6 +341,7 @@ def draw_rows(
     smaller, the rows that are kept or those that are left out; memory is needed for no others.
     Groups are independent.
     """
+    # `ends` number the rows of all kinds; `total` are the rows of each group
     last = np.flatnonzero(np.diff(group, append=-1))
     place = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
     ends = np.cumsum(size)
@@ -349,6 +350,7 @@ def draw_rows(
     few = np.minimum(kept, total - kept)
     drawn, missing = np.zeros(0, dtype=np.int64), few
     while missing.any():
+        # so many more numbers for each group as are missing; repeated ones are dropped
         who = np.repeat(np.arange(len(last)), missing)
         fresh = (ends[last] - total)[who] + draw_one_each(total[who], rng)
         drawn = np.sort(np.concatenate((drawn, fresh)))
@@ -434,6 +436,7 @@ def secret_generator() -> np.random.Generator:
     whoever uses it assumes that by what is released, one rounded p-value, its numbers cannot be
     distinguished from independent uniform ones.
     """
+    # 128 bits are the key, the other 256 where the counter starts
     bits = int.from_bytes(os.urandom(48), "little")
     philox = np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128)
     return np.random.Generator(philox)

@@ -280,6 +280,7 @@ class UnitSensitivity:
         if not self.distinct:
             return 2.0 * self.rows * (reversal if self.items == 2 else 2.0 * slope)
         cut, rows = self._cut, self.effective_rows
+        # no more edges are shared than the cut is too small for, as kappa <= 2 G
         shared = min(max(2 * rows - cut, 0), cut)
         single = max(min(2 * (rows - shared), cut - shared), 0)
         return 2.0 * (slope * single + reversal * shared)
@@ -391,6 +392,7 @@ def objective_loss(
     inverted and whose determinant factor is squared.
     """
     gradient = sensitivity.slope_l1(bounds.slope, bounds.reversal) / lam
+    # where the edges are the same only what depends on the answers can change the determinant
     curvature = bounds.asymmetry if sensitivity.adjacency == "outcome" else bounds.curvature
     if curvature == 0:
         return gradient

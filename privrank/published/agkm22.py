@@ -99,6 +99,7 @@ def noisy_kwiksort(
         if queries + end - start - 1 > q:
             finished = False
             break
+        # one noisy count for each member of the list against its pivot
         pivot, others = order[start], order[start + 1 : end].copy()
         answers = np.asarray(noisy(counts[others, pivot]))
         queries += len(others)

@@ -189,6 +189,7 @@ class Ramp:
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return the probability to reject, coin included, given ranks (n, m) and item order."""
         d, sums = self.m // 2, pair_sums(ranks, order)
+        # Y - d = excess / n, times 16 / (2 d mu^2 (n - 1)), cut to [0, 1]
         slope = 16 / (2 * d * self.mu**2 * (self.n - 1))
         excess = (int(sums @ sums) - self.n * d) / self.n
         return self.alpha / 2 + (1 - self.alpha) * min(max(slope * excess, 0.0), 1.0)
