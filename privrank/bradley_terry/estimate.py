@@ -92,7 +92,7 @@ class Covariance:
         What the sampling part would be if all answers were independent.
     scatter : ndarray, shape (p, p), or float
         What items add that are not where their covariates put them, a third part
-        (:mod:`privrank.bradley_terry.itemscatter`).
+        (:mod:`privrank.bradley_terry.inference`).
     """
 
     sampling: FloatArray
