@@ -59,32 +59,15 @@ class SecondMoments:
     noise: float
     scores: FloatArray
 
-    @property
-    def matrices(self) -> FloatArray:
-        """The covariances of the estimates as measured and at least, shape (2, p, p)."""
-        both = np.stack((self.measured, self.least))
-        return np.asarray(self.scores @ both @ self.scores.T)
-
-    def forms(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the variances of combinations of the estimates, as measured and at least.
-
-        And those of the errors of the first.
-        """
+    def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variances of combinations of the estimates, and those of their errors."""
         along = weights @ self.scores
         along = along - along.mean(axis=1, keepdims=True)
         squares = along**2
         # sum over pairs i < j of (a_i a_j)^2
         products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
-        return (
-            _quadratic(along, self.measured),
-            _quadratic(along, self.least),
-            self.noise * products,
-        )
-
-    def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of combinations of the estimates, and those of their errors."""
-        measured, least, side = self.forms(weights)
-        return np.maximum(measured, least), side
+        variance = np.maximum(_quadratic(along, self.measured), _quadratic(along, self.least))
+        return variance, self.noise * products
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -303,7 +303,7 @@ class FreeFit:
             return None
         without = replace(design.covariates, item_columns=(), item_matrix=np.zeros((m, 0)))
         free = replace(release, survey=replace(design, covariates=without))
-        known = identified(free.design, pair_counts(release).member)
+        known = identified(free.design, pair_counts(release).get("member"))
         within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
         values, vectors = spectrum(spanned @ spanned.T)

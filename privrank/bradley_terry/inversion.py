@@ -34,7 +34,6 @@ from scipy.special import ndtri
 
 from privrank.bradley_terry.errors import Components, NoisyErrors
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import ItemContrasts, LinearPredictor
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.release.survey import PairCounts
 from privrank.util.solvers import solve_each
@@ -42,7 +41,6 @@ from privrank.util.solvers import solve_each
 __all__ = [
     "attainable",
     "beside_zero",
-    "informations",
     "intervals",
     "pvalues",
 ]
@@ -195,25 +193,35 @@ class _ScoreTests:
         facts, b = self.inference.equations, self.inference.fitted.coefficients
         linear, count = facts.linear, facts.pairs.count
         moved = b + self._directions[0][rows] * (t - self.value[rows])[:, None]
-        edges = _predict(linear, moved)
-        information = informations(linear, count * facts.function.curvature(edges))
+        edges = linear.predict(moved)
+        information = linear.information(count * facts.function.curvature(edges))
+        # what no edge tells of, the constant of worths, gets 1 / p of the trace
+        mean = np.trace(information, axis1=1, axis2=2) / len(b)
+        rest = np.eye(len(b)) - linear.identity
         least = _LEAST * count.sum() * np.eye(len(b))
-        weights = solve_each(information + least, self.contrasts[rows])
+        information = information + mean[:, None, None] * rest + least
+        weights = solve_each(information, self.contrasts[rows])
         # a direction is meant, whatever its length
         weights = weights / np.maximum(np.abs(weights).max(axis=1, keepdims=True), 1e-300)
-        along = _predict(linear, weights)
-        away = (along * facts.function.mean(edges)) @ facts.released_count
+        along = linear.predict(weights)
+        expected = (along * facts.function.mean(edges)) @ facts.released_count
         variance = (along**2 * facts.spread(edges)).sum(axis=1)
         fit = along**2 @ facts.spread(linear.predict(b))
         grown = facts.count_noise(along, edges) - facts.count_noise(along, linear.predict(b))
-        return weights @ self._score - away, weights, variance / np.maximum(fit, 1e-300), fit, grown
+        return (
+            weights @ self._score - expected,
+            weights,
+            variance / np.maximum(fit, 1e-300),
+            fit,
+            grown,
+        )
 
     def _freedom(self, weights: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the degrees of freedom of the variances of independent answers along weights."""
         facts = self.inference.equations
         each = facts.spread(facts.linear.predict(self.inference.fitted.coefficients))
         share = each / np.maximum(facts.pairs.count, 1e-300)
-        fourth = _predict(facts.linear, weights) ** 4 @ (each * (1.0 - 6.0 * share))
+        fourth = facts.linear.predict(weights) ** 4 @ (each * (1.0 - 6.0 * share))
         rare = np.maximum(fourth, 0.0) / np.maximum(variance, 1e-300) ** 2
         lost = np.minimum(0.5 * rare, 1.0 / _LEAST_DF)
         return np.asarray(1.0 / (1.0 / self.errors.df + lost))
@@ -305,28 +313,6 @@ class _ScoreTests:
                 np.isfinite(high[active]), within, np.minimum(2.0 * low[active], far[active])
             )
         return np.where(np.isinf(low), np.inf, trial)
-
-
-def _predict(linear: LinearPredictor, b: FloatArray) -> FloatArray:
-    """Return the predictors of the edges for each row of coefficients, shape (rows, edges)."""
-    if isinstance(linear, ItemContrasts):
-        return np.asarray(b[:, linear.pairs.first] - b[:, linear.pairs.second])
-    return np.asarray(b @ linear.columns.T)
-
-
-def informations(linear: LinearPredictor, weights: FloatArray) -> FloatArray:
-    """Return E' diag(weights) E for each row of weights, with 1 / m of its trace on the rest."""
-    rest = np.eye(linear.size) - linear.identity
-    if not isinstance(linear, ItemContrasts):
-        matrix = (linear.columns.T * weights[:, None, :]) @ linear.columns
-        mean = np.trace(matrix, axis1=1, axis2=2) / linear.size
-        return np.asarray(matrix + mean[:, None, None] * rest)
-    m, first, second = linear.size, linear.pairs.first, linear.pairs.second
-    matrix = np.zeros((len(weights), m, m))
-    matrix[:, first, second] = matrix[:, second, first] = -weights
-    diagonal = -matrix.sum(axis=2)
-    matrix[:, np.arange(m), np.arange(m)] = diagonal
-    return np.asarray(matrix + (diagonal.sum(axis=1) / m)[:, None, None] * rest)
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:

@@ -81,8 +81,8 @@ class ItemContrasts:
     size: int
 
     def predict(self, b: FloatArray) -> FloatArray:
-        """Return the difference of worths of each edge, E b."""
-        return np.asarray(b[self.pairs.first] - b[self.pairs.second])
+        """Return the difference of worths of each edge, E b, for each row of worths."""
+        return np.asarray(b[..., self.pairs.first] - b[..., self.pairs.second])
 
     def scores(self, edges: FloatArray) -> FloatArray:
         """Add each edge's number to its first item and subtract it from its second: E' edges."""
@@ -94,11 +94,12 @@ class ItemContrasts:
         return self.scores(edges)[None, :]
 
     def information(self, weights: FloatArray) -> FloatArray:
-        """Return E' diag(weights) E, the graph's Laplacian."""
-        matrix = np.zeros((self.size, self.size))
-        np.subtract.at(matrix, (self.pairs.first, self.pairs.second), weights)
-        matrix += matrix.T
-        matrix[np.diag_indices(self.size)] -= matrix.sum(axis=1)
+        """Return E' diag(weights) E, the graph's Laplacian, for each row of weights."""
+        matrix = np.zeros((*weights.shape[:-1], self.size, self.size))
+        matrix[..., self.pairs.first, self.pairs.second] = -weights
+        matrix[..., self.pairs.second, self.pairs.first] = -weights
+        items = np.arange(self.size)
+        matrix[..., items, items] = -matrix.sum(axis=-1)
         return matrix
 
     @property
@@ -209,8 +210,8 @@ class Columns:
         return int(self.columns.shape[1])
 
     def predict(self, b: FloatArray) -> FloatArray:
-        """Return the predictor of each edge, E b."""
-        return np.asarray(self.columns @ b)
+        """Return the predictor of each edge, E b, for each row of coefficients."""
+        return np.asarray((self.columns @ b.T).T)
 
     def scores(self, edges: FloatArray) -> FloatArray:
         """Return E' edges."""
@@ -223,8 +224,8 @@ class Columns:
         return table
 
     def information(self, weights: FloatArray) -> FloatArray:
-        """Return E' diag(weights) E."""
-        return np.asarray(self.columns.T @ (weights[:, None] * self.columns))
+        """Return E' diag(weights) E, for each row of weights."""
+        return np.asarray(self.columns.T @ (weights[..., None] * self.columns))
 
     @property
     def identity(self) -> FloatArray:

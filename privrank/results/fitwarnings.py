@@ -117,7 +117,7 @@ def _part_notes(release: Release, equations: ScoreEquations) -> list[str]:
     items, parts, facts = release.design.items, equations.components, equations.covariates
     found = part_notes(items, parts)
     whole = len(parts) == 1 and facts is not None and facts.item_columns
-    if whole and pair_counts(release).member is not None:
+    if whole and pair_counts(release).get("member") is not None:
         found.append(
             "Warning: the released comparisons do not connect all items, so that some worths and "
             "ranks rest on the item covariates alone."

@@ -32,7 +32,7 @@ from privrank.results.guarantee import (
 )
 from privrank.results.pairs import chance_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
-from privrank.results.tables import Column, Table
+from privrank.results.tables import Column, Table, interval_heads
 from privrank.util.checks import check_alpha, check_flag
 
 if TYPE_CHECKING:
@@ -383,20 +383,16 @@ class PooledResult:
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame, best item first.
 
-        Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``best_single``,
-        the least standard error of one release by itself, ``pvalue``, the interval, the rank and,
-        of worths, its confidence set.
+        Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``pvalue``, the
+        interval, the rank and, of worths, its confidence set.
         """
         columns = {
             "worth" if self._worths else "borda": self.params,
             "std_err": self.bse,
             "sampling": self.bse_sampling,
             "privacy": self.bse_privacy,
-            "best_single": self.bse_single.min(axis=1),
             "pvalue": self.pvalues,
         }
-        if self.effects == "random":  # one survey says nothing of how much they differ
-            del columns["best_single"]
         frame = pd.DataFrame(columns).join(self.conf_int()).assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
@@ -405,26 +401,22 @@ class PooledResult:
     def summary(self, details: bool = False) -> Table:
         """Return the pooled numbers as a table; `details` add the header of every release."""
         check_flag("details", details)
-        frame, worths, random = self.to_frame(), self._worths, self.tau is not None
-        numbers = ["std_err", "sampling", "privacy"] + ([] if random else ["best_single"])
-        rows = []
+        frame, worths, rows = self.to_frame(), self._worths, []
         for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
             place = str(row["rank"])
             if worths:
                 place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-            shown = [f"{row[name]:.3f}" for name in numbers]
+            shown = [f"{row[name]:.3f}" for name in ("std_err", "sampling", "privacy")]
             limits = [f"{row[end]:.3f}" for end in ("lower", "upper")]
             estimate = f"{row['worth' if worths else 'borda']:.4f}"
             rows.append((str(item), estimate, *shown, pvalue_cell(row["pvalue"]), *limits, place))
         first = self.results[0]
         name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
-        heads = ["coef" if worths else "Borda", "std err", "sampling", "privacy"]
-        heads += [] if random else ["best alone"]
-        heads += ["p-value", f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]", "rank"]
+        heads = ("coef" if worths else "Borda", "std err", "sampling", "privacy", "p-value")
         return Table(
             title=f"Pooled Private {name}",
             header=_header(self),
-            columns=("", *heads),
+            columns=("", *heads, *interval_heads(self.alpha), "rank"),
             rows=tuple(rows),
             notes=(*_notes(self), *_release_notes(self, details)),
         )
@@ -545,11 +537,6 @@ def _notes(result: PooledResult) -> list[str]:
         notes.append(f"H0 of a p-value: the score is {0.5 * (len(result.items) - 1):g}, the mean.")
     if result.tau is not None:
         notes.append(f"Tau: the standard deviation of an item's {noun} between surveys.")
-    else:
-        notes.append(
-            "Best alone: the least standard error of one release by itself, with the same "
-            "estimates of sampling error."
-        )
     tested = "the releases differ by their noise alone"
     protected = "the releases are of the same units, so what they spent adds up"
     if not same:
