@@ -19,8 +19,7 @@ from privrank.encode.samples import (
     sample_of_formula,
 )
 from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL, wanted_draws
+from privrank.hypotheses.nulls import FULL, Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms import categories, mallows
 from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation

@@ -15,8 +15,7 @@ from privrank.encode.samples import (
     sample_of_formula,
 )
 from privrank.hypotheses.nullmodel import NullModel, uniform
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import FULL, wanted_draws
+from privrank.hypotheses.nulls import FULL, Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniformresult, uniformtest
 from privrank.mechanisms import ranknorms

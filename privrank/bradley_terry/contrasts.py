@@ -17,8 +17,7 @@ from privrank.bradley_terry.errors import NoisyErrors, from_normal, to_normal
 from privrank.bradley_terry.estimate import Covariance
 from privrank.bradley_terry.inference import Inference, edge_noise, public_noise
 from privrank.bradley_terry.inversion import intervals, pvalues
-from privrank.hypotheses.nulls import monte_carlo_pvalue
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root

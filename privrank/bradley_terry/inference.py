@@ -27,8 +27,8 @@ from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate, covariance, estimate
 from privrank.bradley_terry.linear import ItemContrasts, identified, item_basis
 from privrank.bradley_terry.score import ScoreEquations, pair_counts, score_equations
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import simulated
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import LARGEST, MOMENTS, NET

@@ -510,9 +510,8 @@ def _of_net(release: Release, counts: dict[str, Any]) -> ScoreEquations:
     Worths alone are the model with an intercept, whose one row has weight 1.
     """
     covariates, part, pairs = release.design.covariates, release.parts[NET], counts["pairs"]
-    score = (0.5 * part.step * part.values.astype(np.float64)).reshape(
-        -1, len(release.design.items)
-    )
+    m = len(release.design.items)
+    score = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
     random, order = pairs.origin == "equal", {}
     if covariates is not None:
         score = covariates.weights.T @ score @ item_basis(covariates, m)

@@ -38,7 +38,6 @@ from privrank.release.names import (
     QUERIES,
     SCORE,
     SCORES,
-    SORTED,
     TOTALS,
     WINS,
     WORTHS,
@@ -141,7 +140,7 @@ def verify(
             part = plan.parts[name]
             _check_part(name, part, plan, survey, source)
             _check_values(name, part, drawn, survey, source)
-        if source == "respondents" and SCORES in values:
+        if source == "respondents" and ORDER in values:
             _check_reports(plan, survey, values)
         _require(sorted(tie_break) == list(range(len(survey.items))), "an order of all items")
         numbers = [value for value in found.values() if not math.isnan(value)]
@@ -366,7 +365,7 @@ def _check_values(
     _require(values.size == sizes.get(name, values.size) > 0, "as many values as its parts have")
     dimension = getattr(part.noise, "dimension", values.size)
     _require(dimension == values.size, "noise of as many values")
-    if name in (ORDER, SORTED):
+    if name == ORDER:
         _require(sorted(values.tolist()) == list(range(m)), "an order of all items")
     if name in _OWN_RANDOMNESS:
         _require(0 <= values.min() and values.max() * part.step <= 1.0, "p-values from 0 to 1")
@@ -379,11 +378,13 @@ def _check_values(
 
 def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Values]) -> None:
     """Check the numbers and moments of reports of the local model."""
-    m, about = len(survey.items), values[CONCERNED]
-    sizes = [values[name].size for name in (SCORES, COVARIANCE, CONCERNED)]
-    _require(sizes == [m, m * m, m * m], "scores of all items with their covariance")
-    _require((values[COVARIANCE][:: m + 1] >= 0).all(), "variances that are not negative")
-    _require(((about >= 0) & (about <= survey.nobs)).all(), "reports about items, of all reports")
+    m = len(survey.items)
+    if SCORES in values:  # which adaptive protocols do not have
+        about, sizes = values[CONCERNED], [values[k].size for k in (SCORES, COVARIANCE, CONCERNED)]
+        _require(sizes == [m, m * m, m * m], "scores of all items with their covariance")
+        _require((values[COVARIANCE][:: m + 1] >= 0).all(), "variances that are not negative")
+        inside = (about >= 0) & (about <= survey.nobs)
+        _require(inside.all(), "reports about items, of all reports")
     _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "a gain")
     square = plan.settings["square"]
     _require(_finite(square) and 0 < float(square) <= 1, "votes of a mean square up to 1")

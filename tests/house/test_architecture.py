@@ -199,7 +199,7 @@ CIRCLES = {
     ),
     frozenset(
         {
-            *(f"local.{name}" for name in ("adaptive", "client", "protocols", "tally")),
+            *(f"local.{name}" for name in ("client", "protocols", "tally")),
             *("local.protocols_orders", "local.protocols_vectors"),
         }
     ): "`Protocol.tally` is the curator's, whose libraries a client must not load",
@@ -268,8 +268,8 @@ def test_the_room_of_privacy_needs_only_numbers():
 
 
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
-CLIENT = {"answers", "client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
-CLIENT |= {"adaptive", "responses"}
+CLIENT = {"client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
+CLIENT |= {"responses"}
 LENT = {"privacy", "privacy.samplers", "util", "util.checks"}
 
 
@@ -431,20 +431,20 @@ def test_only_noise_and_responses_use_random_bits_of_the_system():
 
 
 def test_only_a_client_draws_reports():
-    drawn = {f"privrank.local.responses.{name}" for name in ("below", "identifier", "shuffled")}
+    drawn = {f"privrank.local.responses.{name}" for name in ("below", "identifier")}
     drawing = {module for module in MODULES if imports(module) & drawn}
-    assert drawing == {"local.answers", "local.protocols"}
+    assert drawing == {"local.protocols"}
     assert {module for module in MODULES if "secure" in attributes(module)} == {"local.protocols"}
 
 
 def test_no_generator_is_made_outside_the_null_tables():
-    # A generator of one's own would be noise or calibration nobody can audit. nulltables has the
+    # A generator of one's own would be noise or calibration nobody can audit. nulls has the
     # public counter seed; datasets breaks ties of plain rankings, which are not released; simulate
     # draws from models, without data. noise makes one of secret bits for what is no noise.
     made = {"default_rng", "Philox", "PCG64", "SeedSequence", "RandomState", "seed"}
     found = {module: attributes(module) & made for module in MODULES}
     assert {module: makers for module, makers in found.items() if makers} == {
-        "hypotheses.nulltables": {"Philox", "SeedSequence"},
+        "hypotheses.nulls": {"Philox", "SeedSequence"},
         "datasets": {"default_rng"},
         "distributions.simulate": {"default_rng"},
         "privacy.noise": {"Philox"},
@@ -485,8 +485,6 @@ def test_no_class_inherits():
     assert found.pop(("power.stated", "Tested")) == ["Protocol"]
     designs = {name: found.pop(name) for name in list(found) if name[0].startswith("power.")}
     assert {tuple(bases) for bases in designs.values()} <= {("Power",), ("TestPower",)}
-    # the result of an adaptive run knows its protocol, which results do not
-    assert found.pop(("local.sortedorder", "AdaptiveOrder")) == ["Result"]
     protocols = {name: found.pop(name) for name in list(found) if name[0].startswith("local.")}
     assert {tuple(bases) for bases in protocols.values()} <= {("Protocol",), ("Asking",)}
     assert {module.partition(".")[0] for module, _ in found} == {"results"}
