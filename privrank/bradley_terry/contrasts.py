@@ -135,10 +135,10 @@ def own_and_between(covariance: FloatArray) -> FloatArray:
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     """Return the largest design effect of shown coefficients and of differences of two of them."""
-    found, independent = (
+    sampling, independent = (
         own_and_between(shown @ part @ shown.T) for part in (errors.sampling, errors.independent)
     )
-    ratio = np.divide(found, independent, np.ones_like(found), where=independent > 0)
+    ratio = np.divide(sampling, independent, np.ones_like(sampling), where=independent > 0)
     return float(np.fmax.reduce(ratio, axis=None))
 
 
@@ -169,9 +169,9 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     equal: the score form of the Wald test. The dependence of a respondent's answers is that seen at
     the fit. **Null.** Normal sampling error plus the noise distribution, from a public counter
     seed. Of dependence released as the largest design effect D it is not known where it lies, so
-    the larger of two p-values counts: that of scores that vary D times as much as independent ones
-    in every direction, and that of scores that vary in one direction only, in which two halves of
-    the items are apart, by as much as D allows for a pair of them.
+    the larger of two p-values counts. One is that of scores that vary D times as much as
+    independent ones in every direction. The other is that of scores that vary in one direction
+    only, in which two halves of the items are apart, by as much as D allows for a pair of them.
     """
     equations, release = inference.equations, inference.release
     if equations.covariates is not None or equations.known is not None:
@@ -193,12 +193,14 @@ def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
     added = equations.item_variance * linear.identity
     added = added + linear.information(equations.edge_variance(zero))
     weights = linear.inverse(scores + added)
+    # noise of the scores by its distribution, without its mean, which no contrast sees
     generator = public_generator("homogeneity", m, release.design.nobs)
     noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
     noise = noise + edge_noise(equations, zero, draws, generator)
     noise = noise @ linear.identity
     nulls = [scores]
     if LARGEST in release.found:
+        # the direction of two halves of the items, as long as D allows for a pair across them
         halves = np.where(np.arange(m) < m // 2, 1.0 / (m // 2), -1.0 / (m - m // 2))
         apart = square_root(independent) @ (halves / np.linalg.norm(halves))
         part = m / 2.0 if m % 2 == 0 else (m * m - 1.0) / (2.0 * m)
@@ -327,10 +329,10 @@ class Worths:
         if self.inference.scored:
             return intervals(self.inference, self.table[first] - self.table[second], alpha)
         # without a row of weights for every pair, of which many items have too many
-        away = self.values[first] - self.values[second]
+        difference = self.values[first] - self.values[second]
         quantile = from_normal(-ndtri(np.array(alpha / 2)), self.distribution.df)
         half = quantile * np.where(self.together, self.contrast_errors[first, second], np.nan)
-        return away - half, away + half
+        return difference - half, difference + half
 
     @cached_property
     def pvalues(self) -> FloatArray:
@@ -338,10 +340,10 @@ class Worths:
         first, second = self._places
         if self.inference.scored:
             return pvalues(self.inference, self.table[first] - self.table[second])
-        away = np.abs(self.values[first] - self.values[second])
-        size = away / np.maximum(self.contrast_errors[first, second], 1e-150)
-        found = 2.0 * ndtr(-to_normal(size, self.distribution.df))
-        return np.asarray(np.where(self.together, found, np.nan))
+        difference = np.abs(self.values[first] - self.values[second])
+        size = difference / np.maximum(self.contrast_errors[first, second], 1e-150)
+        tails = 2.0 * ndtr(-to_normal(size, self.distribution.df))
+        return np.asarray(np.where(self.together, tails, np.nan))
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
         """Return the lowest and highest rank of each item, for all at once.

@@ -9,7 +9,7 @@ more often do not make u_i any smaller, so errors of beta must hold it.
 **Estimate.** By moments, as Paule and Mandel (1982, https://doi.org/10.6028/jres.087.022) have it
 for laboratories: with r the m - 1 - q numbers that q item covariates leave of the worths of a fit
 without them, and V their covariance, tau^2 is where r'(V + tau^2 I)^-1 r is what it is in
-expectation, m - 1 - q, or 0. As so many numbers alone tell of tau^2, errors that hold it take t
+expectation, m - 1 - q, or 0. As so many numbers alone show tau^2, errors that hold it take t
 quantiles of so many degrees of freedom.
 """
 
@@ -98,8 +98,8 @@ class Inference:
         facts = self.equations
         if facts.covariates is None:
             return 20_000 if facts.items <= 20 else 8_000
-        each = len(facts.weights) * facts.items
-        return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // each - 1))
+        numbers = len(facts.weights) * facts.items
+        return max(_LEAST_DRAWS, min(_MOST_DRAWS, _NUMBERS // numbers - 1))
 
     def _group_errors(self) -> FloatArray:
         """Return what errors of comparisons per group add to the covariance, taken as normal."""
@@ -321,13 +321,14 @@ class FreeFit:
         """tau^2 of each column of the model matrix."""
         total, size = self.errors.total, len(self.left)
         values, vectors = spectrum(self.left)
-        basis, found = vectors[:, values > 0.5], []
+        basis, scatter = vectors[:, values > 0.5], []
         for start in range(0, size * len(self.equations.weights.T), size):
             here = slice(start, start + size)
             spread, axes = spectrum(basis.T @ total[here, here] @ basis)
+            # what is left of the worths, in coordinates in which their errors are independent
             apart = axes.T @ basis.T @ self.fitted.coefficients[here]
-            found.append(_paule_mandel(apart**2, spread))
-        return own(found, np.float64)
+            scatter.append(_paule_mandel(apart**2, spread))
+        return own(scatter, np.float64)
 
 
 def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
@@ -351,7 +352,8 @@ def _with_scatter(
     curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
     weighted = (equations.pairs.count * curvature)[:, None] * free.equations.linear.matrix()
     moved = np.asarray(equations.linear.matrix().T @ weighted)
-    each = np.repeat(free.scatter, equations.items - 1)
-    scores = (moved[:, : len(each)] * each) @ moved[:, : len(each)].T
+    variances = np.repeat(free.scatter, equations.items - 1)
+    moved = moved[:, : len(variances)]
+    scores = (moved * variances) @ moved.T
     scattered = errors.response @ scores @ errors.response.T
     return replace(errors, scatter=scattered, scores=errors.scores + scores)

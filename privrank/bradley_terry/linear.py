@@ -3,11 +3,12 @@
 Without covariates b are the worths and edge e, pair (i, j), has t_e = b_i - b_j: E is the incidence
 matrix of the graph of comparisons, which is never formed (:class:`ItemContrasts`).
 
-With covariates, for edge e, pair (i, j) with pattern s, t_e = z_s' B (x_i - x_j) + d_e delta: z_s
-is the row of the model matrix, x_i the row of item i in the item basis, d_e = 1 or -1 by which item
-was named first. Then b are the rows of B one after the other and delta (:class:`Columns`).
+With covariates, for edge e, pair (i, j) with pattern s, t_e = z_s' B (x_i - x_j) + d_e delta.
+Here z_s is the row of the model matrix, x_i the row of item i in the item basis, and d_e = 1 or -1
+by which item was named first. Then b are the rows of B one after the other and delta
+(:class:`Columns`).
 
-Fits of covariates work on a basis of contrasts between items; tables show centred worths, and
+Fits of covariates work on a basis of contrasts between items. Tables show centred worths, and
 differences of centred worths, one per item and column of the model matrix (:func:`display`), or
 worths at given covariates (:func:`worth_map`). Without covariates the coefficients are the worths.
 """
@@ -129,8 +130,8 @@ class ItemContrasts:
         """Bound the l2 error made in computing the gradient of a fit in double precision.
 
         The slope of a pair is off by at most k u times its bound, with k the loss's ``accuracy`` (5
-        for the logistic one, proved with each link), and a sum of r terms adds r u times the sum of
-        magnitudes; hence u (neighbours + k + 3) times the sum of the bounds and the magnitudes of
+        for the logistic one, proved with each link). A sum of r terms adds r u times the sum of
+        magnitudes. Hence u (neighbours + k + 3) times the sum of the bounds and the magnitudes of
         the other two terms, per item. The 3 leaves room for the rounding of the target and of the
         norm.
         """
@@ -367,7 +368,7 @@ def check_identified(design: Design) -> None:
         raise ValueError(
             f"the coefficients of '~ {covariates.formula}' cannot be told apart from who compared "
             f"which pairs: leave out covariates that repeat each other or levels that nobody has, "
-            f"and count numbers from near their middle."
+            f"and count numbers from about their middle."
         )
 
 

@@ -8,7 +8,7 @@ map. Under a log-loss that is no matching loss the scores are another function o
 (:class:`privrank.bradley_terry.losses.ScoreFunction`).
 
 Items that the release does not connect (:func:`privrank.release.survey.parts_of`) are not
-compared in any statement, but their counts are part of the fit: too few to tell how two items
+compared in any statement, but their counts are part of the fit: too few to show how two items
 compare, they still move the scores of both.
 """
 
@@ -254,6 +254,7 @@ class ScoreEquations:
     @property
     def released_count(self) -> FloatArray:
         """Comparisons of each edge as they were released, also where noise put them below 0."""
+        # a fit needs counts that are not negative: `surplus` is what that added
         more = self.surplus if len(self.surplus) else 0.0
         return np.asarray(self.pairs.count - more)
 
@@ -325,8 +326,9 @@ class ScoreEquations:
             return np.zeros((len(b), len(b)))
         mean, share = self.function.mean(self.linear.predict(b)), self.group_shares
         scores = self.linear.scores_by_pattern(self.pairs.count * mean)
-        each = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
-        noise = self.group_variance * (each.T @ each)
+        # the derivative of the scores by the comparisons of each cell
+        slopes = (scores / share[:, None] - scores.sum(axis=0)) / self.group_answers.sum()
+        noise = self.group_variance * (slopes.T @ slopes)
         if self.count_variance > 0:
             rows = np.repeat(share, len(mean) // len(share)) * mean
             rows = rows[:, None] * self.linear.matrix()
@@ -340,12 +342,11 @@ class ScoreEquations:
         Given those by edge, shape (rows, edges), and the predictors of edges. An error of a pair is
         spread over the cells by their shares.
         """
-        each = along * self.function.mean(predictors)
+        by_edge = along * self.function.mean(predictors)
         if self.grouped:
-            each = np.einsum(
-                "rcp,c->rp", each.reshape(len(each), len(self.group_shares), -1), self.group_shares
-            )
-        return np.asarray(self.count_variance * (each**2).sum(axis=1))
+            by_cell = by_edge.reshape(len(along), len(self.group_shares), -1)
+            by_edge = np.einsum("rcp,c->rp", by_cell, self.group_shares)
+        return np.asarray(self.count_variance * (by_edge**2).sum(axis=1))
 
     @property
     def steps(self) -> int:
@@ -437,12 +438,12 @@ def score_equations(release: Release) -> ScoreEquations:
     Worths of objective perturbation are read through their equations: at the minimiser the score
     equations hold with the noise w on their right-hand side, so that their left-hand side, with
     public pair counts, is half a noisy net. The log-loss of other links than the logit is read in
-    the same way, its scores being linear near the truth.
+    the same way, its scores being linear about the truth.
 
     The win matrix of a non-private run, exact and of the pairs met only, is fitted by maximum
     likelihood; for the logit that is what its net wins give. That of randomised responses is read
     by its net wins over the gain of the response. A report r of an answer y in {1, 0, -1} has
-    E(r | y) = gain y, so that half of r / gain has mean F - 1/2 and variance E(r^2) / (4 gain^2) -
+    E(r | y) = gain y. So half of r / gain has mean F - 1/2 and variance E(r^2) / (4 gain^2) -
     (F - 1/2)^2 = F (1 - F) + (E(r^2) / gain^2 - 1) / 4. Sampling and response are one draw, and
     this is its variance. E(r^2) is 1 without ties; else it has an unbiased estimate in the share of
     a pair's reports that are no ties.

@@ -56,6 +56,7 @@ def pooled(
     names: tuple[str, ...] = (),
 ) -> PooledResult:
     """Return results as pooled: the same numbers of several releases, checked to be the same."""
+    # worths are one block of contrasts; scores and fractions are blocks of one number each
     m, pairs = len(results[0].items), None
     how = {"same": survey == "same", "random": effects == "random"}
     fits = [result for result in results if isinstance(result, BTLResult)]
@@ -318,6 +319,7 @@ class PooledResult:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
         first, second = np.triu_indices(len(self.items), 1)
         apart = self.pairwise()["pvalue"].to_numpy() <= self._level(alpha) / len(first)
+        # differences count as certain, or as not, whatever their size
         beyond = np.full((len(self.items),) * 2, np.inf)
         beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)
         low, high = rank_sets(np.asarray(self.params), beyond)
@@ -341,6 +343,7 @@ class PooledResult:
                 "results must all have pair fractions for statements about pairs: fit with "
                 "releases='pairs'."
             )
+        # rows combine the numbers of one block each: the difference of two worths, or a fraction
         first, second = np.triu_indices(len(self.items), 1)
         names, rows = np.array(self.items, dtype=object), self._pair_rows
         value, limits = of.values(*rows), self._limits(of, *rows, self._level(alpha))

@@ -435,6 +435,7 @@ def worth_source(inference: Inference) -> Source:
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
         b = basis.T @ point[0]
+        # what the counts, as released, lead to expect at these worths, and what was scored
         mean = facts.function.mean(linear.predict(b))
         residual = facts.score - linear.scores(facts.released_count * mean)
         slope, noise = facts.information(b), facts.noise_covariance(b) + added
