@@ -52,8 +52,8 @@ def pool(
         be mixed if surveys are different.
     survey : {"same", "different"}
         Whether all results are of the same respondents. A release does not show it, and the errors
-        depend on it: with ``"same"`` releases are weighted by the inverse of their noise variance
-        and the sampling error is counted once, with ``"different"`` all errors are independent. One
+        depend on it. With ``"same"`` releases are weighted by the inverse of their noise variance
+        and the sampling error is counted once. With ``"different"`` all errors are independent. One
         survey declared ``"different"`` gives standard errors that are too small and an epsilon that
         is too low. A warning names releases whose public facts are equal; nothing else in the
         releases would show it.
@@ -119,6 +119,7 @@ def pool(
     called = () if names is None else tuple(map(str, check_items(names, "names")))
     if called and len(called) != len(results):
         raise ValueError(f"names must hold one for each of the {len(results)} results.")
+    # what is refused, and warned of, is known from the releases alone
     _check_kinds(results)
     if isinstance(results[0], BTLResult):
         _check_worths(results, survey)
@@ -149,6 +150,7 @@ def _check_kinds(results: Sequence[Any]) -> None:
         raise ValueError(
             "results must be private, and one has epsilon=inf: fit it with a finite epsilon."
         )
+    # by what it says of the data a release is known again, whoever has read it
     records = [result.release.to_record() for result in results]
     drawn = {json.dumps([record["parts"], record["design"]]) for record in records}
     if len(drawn) < len(results):
@@ -176,6 +178,7 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
         rule = "have the same score equations if survey='same': fit all with one method="
         _check_equal([each.function for each in equations], rule)
     for result, facts in zip(results, equations, strict=True):
+        # weights are taken from the counts, so that these must be more than their noise
         design, noise = result.release.design, math.sqrt(facts.count_variance)
         expected = design.nominal_total / design.sensitivity.pairs
         if survey == "different" and noise > expected:
@@ -236,6 +239,7 @@ def _check_one_survey(releases: Sequence[Release]) -> None:
 
 def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> None:
     """Warn of different surveys whose public facts are equal, once for all that have the same."""
+    # equal public facts are no proof of one survey, so that this is a warning
     groups: dict[str, list[str]] = {}
     for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
         groups.setdefault(json.dumps(result.release.survey.to_record()), []).append(name)

@@ -33,6 +33,7 @@ __all__ = [
     "rank_sets",
     "standard_errors",
     "term_tests",
+    "tested_rank_sets",
     "wald",
 ]
 
@@ -157,6 +158,14 @@ def rank_sets(worths: FloatArray, half_widths: FloatArray) -> tuple[IntArray, In
     low = 1 + better.sum(axis=1)
     high = len(worths) - better.sum(axis=0)
     return low.astype(np.int64), high.astype(np.int64)
+
+
+def tested_rank_sets(worths: FloatArray, apart: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Return rank sets given which differences are certain, by pair of items."""
+    first, second = np.triu_indices(len(worths), 1)
+    half_widths = np.full((len(worths),) * 2, np.inf)
+    half_widths[first, second] = half_widths[second, first] = np.where(apart, 0.0, np.inf)
+    return rank_sets(worths, half_widths)
 
 
 def homogeneity(inference: Inference, table: FloatArray) -> HomogeneityResult:
@@ -352,9 +361,6 @@ class Worths:
         it needs no more of the dependence between contrasts than each one's variance. Ranks are
         those in the item's part.
         """
-        first, second = self._places
-        beyond = np.full((len(self.values),) * 2, np.inf)
         apart = self.pvalues <= alpha / max(int(self.together.sum()), 1)
-        beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)
-        low, high = rank_sets(self.values, beyond)
+        low, high = tested_rank_sets(self.values, apart)
         return low, high - (len(self.values) - 1 - self.inference.equations.together.sum(axis=1))

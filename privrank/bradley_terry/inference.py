@@ -243,6 +243,7 @@ def _noise_by_place(equations: ScoreEquations, worths: FloatArray, draws: int) -
     order = np.argsort(worths, kind="stable")
     place[order] = np.arange(m)
     pairs = equations.pairs
+    # pairs of places, in the order that a list in the order of worths would have
     ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
     edges = np.lexsort(ends[::-1])
     moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
@@ -305,6 +306,7 @@ class FreeFit:
         free = replace(release, survey=replace(design, covariates=without))
         known = identified(free.design, pair_counts(release).get("member"))
         within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
+        # what item covariates span of the identified worths, and what they leave
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
         values, vectors = spectrum(spanned @ spanned.T)
         others = vectors[:, values <= 1e-9]
@@ -349,6 +351,7 @@ def _with_scatter(
 
     A worth that is off by u_i brings its scores along, by the information of the fit.
     """
+    # the scores that worths on contrasts of the items bring along
     curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
     weighted = (equations.pairs.count * curvature)[:, None] * free.equations.linear.matrix()
     moved = np.asarray(equations.linear.matrix().T @ weighted)

@@ -291,14 +291,11 @@ class _ScoreTests:
         active = np.arange(len(low))
         for _ in range(_STEPS):
             here, left = trial[active], room(trial[active], active)
-            inside, bracketed = left > 0, np.isfinite(high[active])
+            inside = left > 0
             # where one end stays, half its room (the Illinois rule)
-            room_out[active] = np.where(
-                inside, np.where(bracketed, 0.5, 1.0) * room_out[active], left
-            )
-            room_in[active] = np.where(
-                inside, left, np.where(bracketed, 0.5, 1.0) * room_in[active]
-            )
+            staying = np.where(np.isfinite(high[active]), 0.5, 1.0)
+            room_out[active] = np.where(inside, staying * room_out[active], left)
+            room_in[active] = np.where(inside, left, staying * room_in[active])
             low[active] = np.where(inside, here, low[active])
             high[active] = np.where(inside, high[active], here)
             endless = ~np.isfinite(high[active]) & (here >= far[active])

@@ -170,6 +170,7 @@ class ItemContrasts:
         sums = np.asarray(upper.sum(axis=0)).ravel() + np.asarray(upper.sum(axis=1)).ravel()
         diagonal = sums + gamma
         scale = 1.0 / np.maximum(diagonal, np.finfo(float).tiny)
+        # the matrix is the Laplacian and the ridge, and is never formed
         system = LinearOperator(
             (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
         )
@@ -299,11 +300,13 @@ def identified(design: Design, member: IntArray | None) -> FloatArray | None:
         return None
     covariates, m = design.covariates, len(design.items)
     same = member[:, None] == member
+    # the centring of each part by itself
     inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
     if covariates is None:
         return inside
     basis = item_basis(covariates, m)
     values, vectors = spectrum(basis.T @ inside @ basis)
+    # contrasts that compare items of one part, among those that the basis has
     span = vectors[:, values > 1e-9]
     within = span @ span.T
     if np.allclose(within, np.eye(len(within)), atol=1e-9):
@@ -335,6 +338,7 @@ def predictor_matrix(
     of them was named first.
     """
     basis = item_basis(covariates, items)
+    # z x (x_i - x_j) for each pair: coefficients are the rows of B one after the other
     step = basis[first] - basis[second]
     matrix = (rows[:, :, None] * step[:, None, :]).reshape(
         len(rows), rows.shape[1] * basis.shape[1]
@@ -362,6 +366,7 @@ def check_identified(design: Design) -> None:
     covariates, pairs = design.covariates, design.pairs
     if covariates is None or pairs is None:
         raise ValueError("design must have covariates and pair counts.")
+    # collinear columns: a least eigenvalue of 0 where all have length 1
     gram = linear_predictor(design, pairs).information(np.ones(len(pairs.first)))
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
@@ -431,6 +436,7 @@ def groups_at(
         raise ValueError(f"at must name covariates of the model, not {sorted(unknown)}.")
     if covariates is None:
         return [{}]
+    # numeric covariates that are left out are in the middle of their bounds
     levels = covariates.cell_labels if every else covariates.cell_labels[:1]
     middle = {name: 0.5 * (low + high) for name, low, high in covariates.bounds}
     return [middle | dict(group) for group in (levels if at is None else (at,))]

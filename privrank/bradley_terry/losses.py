@@ -131,6 +131,7 @@ def _most(link: Link) -> float:
 
 @cache
 def _mean(score: ScoreFunction, name: str) -> float:
+    # the difference of two normal worths has twice their variance
     nodes, weights = _NORMAL
     values = getattr(score, name)(math.sqrt(2.0) * score.spread * nodes)
     return float(weights @ values / weights.sum())

@@ -106,6 +106,7 @@ def declare(
     ValueError, TypeError
         One sentence, if this declares no model.
     """
+    # `first` is the order effect, unless the data has a column of that name
     factors = factors_of(right)
     ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
     if ordered:
@@ -164,6 +165,7 @@ def _declarations(
     factors: Sequence[Factor], schema: Schema, levels: object, bounds: object
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
     """Return the declared levels of the categorical covariates and the bounds of the numeric."""
+    # a column with levels, declared or by its type, is categorical; else it is a number in bounds
     used = {factor.column for factor in factors}
     declared = _mapping("levels", levels, "a column to its levels")
     limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
@@ -260,6 +262,7 @@ def _weights(
     differences between the middle (u = 0) and the upper bound (u = 1) are the coefficients of the
     monomials.
     """
+    # one row for every combination of levels and of middles and upper bounds
     corners = list(product((0, 1), repeat=len(ranges)))
     cells = list(product(*(range(len(levels)) for levels in choices.values())))
     rows = [(cell, corner) for cell in cells for corner in corners]

@@ -234,6 +234,7 @@ class ScoreEquations:
 
     def noise_covariance(self, b: FloatArray) -> FloatArray:
         """Return the covariance of the noise in the scores, shape (p, p), at coefficients b."""
+        # the noise of rows and items is independent, and enters the scores by weights and basis
         gram = self.weights.T @ self.weights
         noise = np.asarray(np.kron(self.item_variance * gram, self.basis.T @ self.basis))
         if self.ordered:
@@ -420,6 +421,7 @@ def _counts(release: Release) -> dict[str, Any]:
         part = release.parts[GROUP_ANSWERS]
         answers = np.maximum(part.step * part.values, LEAST_GROUP)
         counts["group_variance"] = part.noise_variance
+    # edges cell by cell, with the share of the cell in the comparisons of each pair
     shift, share = np.repeat(np.arange(cells) * m, len(pairs.first)), answers / answers.sum()
     counts["pairs"] = PairCounts(
         np.tile(pairs.first, cells) + shift,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 
 from privrank import __version__
-from privrank.bradley_terry.contrasts import rank_sets
+from privrank.bradley_terry.contrasts import tested_rank_sets
 from privrank.release.archived import archive
 from privrank.results import broom
 from privrank.results.aggregation import AggregationResult
@@ -110,9 +110,9 @@ class PooledResult:
     -----
     **Privacy.** Pooling reads releases alone, so it spends nothing. What they have spent together
     is, of the same respondents, the sum of their epsilons, and of their deltas (basic composition).
-    Of surveys without a common respondent it is the largest of each: replace one respondent of
-    survey k, and the releases of all others, independent of it, have the same distribution; that of
-    survey k changes by its own epsilon and delta, and so does the distribution of all together.
+    Of surveys without a common respondent it is the largest of each. Replace one respondent of
+    survey k: the releases of all others, independent of it, have the same distribution, and that of
+    survey k changes by its own epsilon and delta. So does the distribution of all together.
     Whoever answered in several surveys is protected by the sum over these.
     """
 
@@ -317,12 +317,9 @@ class PooledResult:
         """
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
-        first, second = np.triu_indices(len(self.items), 1)
-        apart = self.pairwise()["pvalue"].to_numpy() <= self._level(alpha) / len(first)
-        # differences count as certain, or as not, whatever their size
-        beyond = np.full((len(self.items),) * 2, np.inf)
-        beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)
-        low, high = rank_sets(np.asarray(self.params), beyond)
+        pvalues = self.pairwise()["pvalue"].to_numpy()
+        apart = pvalues <= self._level(alpha) / len(pvalues)
+        low, high = tested_rank_sets(np.asarray(self.params), apart)
         return pd.DataFrame({"lower": low, "upper": high}, index=self.params.index)
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
@@ -346,6 +343,7 @@ class PooledResult:
         # rows combine the numbers of one block each: the difference of two worths, or a fraction
         first, second = np.triu_indices(len(self.items), 1)
         names, rows = np.array(self.items, dtype=object), self._pair_rows
+        # limits of a difference become those of a probability, which rises with it
         value, limits = of.values(*rows), self._limits(of, *rows, self._level(alpha))
         table = {"item1": names[first], "item2": names[second]}
         table["difference" if self._worths else "fraction"] = value
@@ -369,8 +367,8 @@ class PooledResult:
             Of worths Cochran's Q as ``statistic``, its ``df``, ``pvalue``, and ``I2``, the share of
             Q beyond its degrees of freedom (Higgins and Thompson 2002,
             https://doi.org/10.1002/sim.1186). Of rankings the statistic is that of the pair, or of
-            the item, in which surveys differ most surely, the p-value is adjusted for their number
-            (Bonferroni), as nothing is known of how pairs go together, and I2 is that of the sum.
+            the item, in which surveys differ most surely. Its p-value is adjusted for their number
+            (Bonferroni), as nothing is known of how pairs go together; I2 is that of the sum.
         """
         of = self.by_item if self.by_pair is None else self.by_pair
         statistics, pvalues = of.heterogeneity()
@@ -540,6 +538,7 @@ def _notes(result: PooledResult) -> list[str]:
         notes.append(f"H0 of a p-value: the score is {0.5 * (len(result.items) - 1):g}, the mean.")
     if result.tau is not None:
         notes.append(f"Tau: the standard deviation of an item's {noun} between surveys.")
+    # what Q tests, and whom epsilon protects
     tested = "the releases differ by their noise alone"
     protected = "the releases are of the same units, so what they spent adds up"
     if not same:

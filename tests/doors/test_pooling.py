@@ -342,7 +342,7 @@ def refusals():
         "same public facts": ([one, worths(seed=2, people=100)], "same"),
         "about a population": (sampled, "different"),
         "one target": ([sampled[0], consensus(seed=2)], "different"),
-        "an order alone": ([order, consensus(seed=2)], "different"),
+        "no Borda scores": ([order, consensus(seed=2)], "different"),
         "does not apply": ([reports(1), reports(2)], "same"),
         "alpha": ([one, other], "same", 2.0),
     }
