@@ -423,7 +423,7 @@ def test_pooled_results_are_used_as_all_others(kind, twice, tmp_path):
     assert named.params.to_numpy() == pytest.approx(found.params.to_numpy())
     assert pr.from_json(named.to_json()).items == named.items
     page = pr.report([results[0], found], tmp_path / "page.html", labels={"a": "Apples"})
-    assert "Apples" in page.read_text() and "all of them pooled" in page.read_text()
+    assert "Apples" in page.read_text() and "Pooled Private" in page.read_text()
 
 
 def test_what_cannot_be_pooled_is_said_of_archives_too(sites):
