@@ -14,8 +14,7 @@ from privrank.consensus.statements import statements_of
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_rankings, sample_of_formula
 from privrank.local.estimates import release_consensus
-from privrank.local.releases import check_tally
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, check_tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
     LARGEST_SHARE,

@@ -181,7 +181,7 @@ def cells() -> list[Cell]:
         ),
         Cell(
             "reports of two pairs, 6 items",
-            uniform(6, protocol=RandomPairs(list("abcdef"), 2.0, pairs=2)),
+            uniform(6, protocol=RandomPairs(list("abcdef"), 2.0)),
             {"nobs": 800, "phi": 0.8},
         ),
         Cell("reports, 12 items, held out", uniform(12, mode="local"), {"nobs": 900, "epsilon": 2}),

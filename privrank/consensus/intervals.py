@@ -52,10 +52,10 @@ _NORMAL, _SUMS = 20, 100_000
 """Items up to which the noise in one total is drawn, and how often."""
 
 _DISTANCES = 64
-"""Distances of two items in a ranking that are told apart."""
+"""Distances of two items in a ranking that are distinguished."""
 
 _RADII = 64
-"""Values of the radius of K-norm noise that are told apart."""
+"""Values of the radius of K-norm noise that are distinguished."""
 
 _STEPS = 6
 """Newton steps to an end of a mid-p interval: five reach it in double precision."""
@@ -110,7 +110,7 @@ def fraction_interval(
     -----
     **Statistic.** For the sample, the fraction plus and minus the exact quantile q of the noise (of
     the largest coordinate, when all intervals shall hold at once) and half a step: the sample's
-    fraction is a whole number of steps away and is often q itself, which rounding must not leave
+    fraction differs by a whole number of steps, often q itself, which rounding must not leave
     outside (95 % intervals for all pairs of 3 items covered .88). For the population, all p
     with (w - p)^2 <= q^2 + z^2 p (1 - p) / n: Wilson's interval with noise, where w is the
     fraction, brought into [0, 1], and z the normal quantile (Sidak's for all at once). For cube
@@ -160,7 +160,7 @@ def score_interval(
     **Statistic.** Values in [0, b] with mean s have variance at most s (b - s) (Bhatia and Davis),
     which is taken for the population: a bound, so that the interval errs on the wide side unless
     all values are 0 or b. As in Wilson's interval it is that at every s, and not at the estimate,
-    near whose ends 40 such values would seem sure (95 % intervals covered .87 at s = b / 20).
+    close to whose ends 40 such values would seem sure (95 % intervals covered .87 at s = b / 20).
     """
     w = np.clip(np.asarray(scores, dtype=np.float64) / largest, 0.0, 1.0)
     spread = float(ndtri(0.5 * alpha)) ** 2 / units if target == "population" else 0.0

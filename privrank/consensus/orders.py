@@ -242,9 +242,9 @@ def _components(margins: FloatArray) -> list[IntArray]:
     """
     leads = margins >= 0
     _, label = connected_components(csr_array(leads), directed=True, connection="strong")
-    reach = leads.sum(axis=1)
+    led = leads.sum(axis=1)
     parts = [np.flatnonzero(label == part) for part in np.unique(label)]
-    return sorted(parts, key=lambda members: -int(reach[members].max()))
+    return sorted(parts, key=lambda members: -int(led[members].max()))
 
 
 def _by_subsets(block: FloatArray) -> IntArray:

@@ -167,8 +167,8 @@ def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArra
     precision = np.zeros((m, m)) + 1.0 / np.asarray(variance)
     np.fill_diagonal(precision, 0.0)
     total = precision.sum(axis=1)
-    away = np.where(precision > 0, pairs - 0.5, 0.0)
-    leads = (precision * away).sum(axis=1) / total
+    deviation = np.where(precision > 0, pairs - 0.5, 0.0)
+    leads = (precision * deviation).sum(axis=1) / total
     square = float((leads**2).mean())
     left = max(0.0, 1.0 - float((1.0 / total).mean()) / square) if square > 0 else 0.0
     scores = 2.0 * logit(np.clip(0.5 + math.sqrt(left) * leads, 0.5 / m, 1.0 - 0.5 / m))

@@ -169,7 +169,7 @@ class Client:
         if self._reported:
             raise RuntimeError(
                 "This client has made its report: another one of the same respondent would spend "
-                "epsilon again, and reports that are averaged give the answer away."
+                "epsilon again, and reports that are averaged show the answer."
             )
         asked = self.assignment if assignment is None else assignment
         report = self.protocol.randomize(ranking, asked, report_id)

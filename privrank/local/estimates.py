@@ -28,8 +28,14 @@ from privrank.local.protocols import Asking
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
-from privrank.local.releases import check_tally, fixed_point, public_order, release_of
-from privrank.local.tally import Tally
+from privrank.local.tally import (
+    Tally,
+    Values,
+    check_tally,
+    fixed_point,
+    public_order,
+    release_of,
+)
 from privrank.release.names import (
     CONCERNED,
     COVARIANCE,
@@ -37,11 +43,9 @@ from privrank.release.names import (
     ORDER,
     PAIR_COUNTS,
     PAIRS,
-    RIVAL,
     SCORES,
     WINS,
 )
-from privrank.release.plan import Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, check_connected
 
@@ -52,10 +56,6 @@ IntArray = NDArray[np.int64]
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""
-
-FEW = 3.0
-"""Votes on a pair up to which an order by Borda scores alone may be the better one: with more the
-order of the pairs makes use of what they show (docs/validation/local_few.md)."""
 
 UNASKED = 0.25
 """Variance taken for a fraction that nobody was asked about: the largest of any in [0, 1]."""
@@ -101,40 +101,27 @@ def release_consensus(tally: Tally, rule: Rule = "EB-Kemeny") -> Release:
     else:
         found = _asked(tally, protocol)
     tie_break = public_order(len(protocol.items))
-    values: dict[str, tuple[IntArray, float]] = {
-        SCORES: fixed_point(found.scores),
-        COVARIANCE: fixed_point(found.covariance),
-    }
-    values[CONCERNED] = found.concerned.ravel(), 1.0
-    gaps = {}
-    if found.pairs is None:
-        rule, order = "Borda", by_score(found.scores, tie_break)
+    if found.pairs is None or found.filled is None:
+        rule, order, gaps = "Borda", by_score(found.scores, tie_break), {}
     else:
         best = consensus_of(rule, found.filled, found.pairs.largest_variance, tie_break)
-        order = best.order
-        gaps = {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
-        values[PAIRS], values[PAIR_COUNTS] = (found.net, found.step), (found.counts, 1.0)
-    values[ORDER] = order, 1.0
+        order, gaps = best.order, {"gap": best.gap} if rule in ("Kemeny", "EB-Kemeny") else {}
+    values = {
+        SCORES: fixed_point(found.scores),
+        COVARIANCE: fixed_point(found.covariance),
+        CONCERNED: (found.concerned.ravel(), 1.0),
+        **found.values,
+        ORDER: (order, 1.0),
+    }
+    square = 1.0 if found.pairs is None else found.pairs.square
     return release_of(
         tally,
         values,
         by="PrivateRankAggregation",
         method=rule,
-        settings={"gain": protocol.gain, "square": found.square, **_rival(tally)},
+        settings={"gain": protocol.gain, "square": square},
         found=gaps,
     )
-
-
-def _rival(tally: Tally) -> dict[str, Setting]:
-    """Return what is predicted of CapBorda where few reports concern each pair: public numbers."""
-    protocol, m = tally.protocol, len(tally.protocol.items)
-    if not isinstance(protocol, SubRanking | RandomPairs) or m < 3:
-        return {}
-    votes = tally.n * protocol.digits * math.comb(protocol.width, 2)
-    if votes > FEW * math.comb(m, 2):
-        return {}
-    rival = CapBorda(protocol.items, protocol.epsilon)
-    return {RIVAL: rival.difference_variance(tally.n)}
 
 
 def release_wins(tally: Tally, by: str) -> Release:
@@ -146,38 +133,6 @@ def release_wins(tally: Tally, by: str) -> Release:
     :func:`privrank.bradley_terry.score.score_equations`. One respondent gives one answer, so
     answers are independent.
     """
-    protocol = _single_pairs(tally)
-    items, m = protocol.items, len(protocol.items)
-    ends = protocol.asked(tally.assignment)[:, 0]
-    code = ends.min(axis=1) * m + ends.max(axis=1)
-    asked, edge = np.unique(code, return_inverse=True)
-    first, second = np.divmod(asked, m)
-    # of each value the sign for the lower item of the pair
-    sign = protocol.signs[tally.answer, 0, 1] * np.where(ends[:, 0] < ends[:, 1], 1, -1)
-    wins = [
-        np.bincount(edge, np.where(sign == side, tally.count, 0), minlength=len(asked))
-        for side in (1, -1)
-    ]
-    if not wins[0].any() and not wins[1].any():
-        raise ValueError(
-            "tally must hold answers that prefer an item, and all of them are ties, which leave "
-            "nothing to tell an error from: collect more reports."
-        )
-    count = np.bincount(edge, tally.count, minlength=len(asked))
-    pairs = PairCounts(first, second, count, "observed")
-    check_connected(pairs, items, reports=True)
-    return release_of(
-        tally,
-        {WINS: (np.concatenate(wins).astype(np.int64), 1.0)},
-        by=by,
-        method="randomised response",
-        settings={GAIN: protocol.gain},
-        survey=Design(items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs),
-    )
-
-
-def _single_pairs(tally: Tally) -> Asking:
-    """Return the protocol of a tally of single pairs, or refuse."""
     check_tally(tally)
     protocol = tally.protocol
     if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
@@ -188,7 +143,33 @@ def _single_pairs(tally: Tally) -> Asking:
         )
     if not tally.n:
         raise ValueError("tally must hold accepted reports, and it has none: see its summary().")
-    return protocol
+    votes = Votes.of(tally, protocol)
+    first_wins, second_wins, ties = (votes.numbers(side) for side in (1, -1, 0))
+    if not first_wins.any() and not second_wins.any():
+        raise ValueError(
+            "tally must hold answers that prefer an item, and all of them are ties, which leave "
+            "nothing to tell an error from: collect more reports."
+        )
+    pairs = _met(first_wins + second_wins + ties, protocol)
+    met = first_wins + second_wins + ties > 0
+    return release_of(
+        tally,
+        {WINS: (np.concatenate((first_wins[met], second_wins[met])), 1.0)},
+        by=by,
+        method="randomised response",
+        settings={GAIN: protocol.gain},
+        survey=Design(
+            protocol.items, tally.n, "respondent", 1, True, protocol.options > 2, "public", pairs
+        ),
+    )
+
+
+def _met(counts: IntArray, protocol: Asking) -> PairCounts:
+    """Return the pairs that somebody was asked about, or refuse if they do not connect items."""
+    first, second = protocol.all_pairs[counts > 0].T
+    met = PairCounts(first, second, counts[counts > 0], "observed")
+    check_connected(met, protocol.items, reports=True)
+    return met
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,32 +177,27 @@ class _Found:
     """Borda scores, their covariance, and where there are pairs their votes and fractions.
 
     `concerned` are the numbers of reports that concern either of two items, or one on the diagonal;
-    `net` and `counts` the sums of votes, in steps, and the numbers of reports by pair; `square` is
-    the mean square of a vote; `filled` are the fractions, also of pairs that nobody was asked
-    about.
+    `filled` are the fractions, also of pairs that nobody was asked about; `values` are the numbers
+    that are released of pairs.
     """
 
     scores: FloatArray
     covariance: FloatArray
     concerned: IntArray
     pairs: PairVotes | None = None
-    net: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    counts: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    filled: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    step: float = 1.0
-    square: float = 1.0
+    filled: FloatArray | None = None
+    values: Values = field(default_factory=dict)
 
 
 def _asked(tally: Tally, protocol: Asking) -> _Found:
     """Return what votes on the asked pairs say."""
     votes = Votes.of(tally, protocol)
     net, counts = votes.sums()
+    _met(counts, protocol)
     pairs = PairVotes.of(net, counts, protocol.gain)
-    first, second = protocol.all_pairs[counts > 0].T
-    met = PairCounts(first, second, counts[counts > 0], "observed")
-    check_connected(met, protocol.items, reports=True)
     scores, covariance, filled = _borda(votes, pairs)
-    return _Found(scores, covariance, votes.concerned(), pairs, net, counts, filled)
+    values = {PAIRS: (net, 1.0), PAIR_COUNTS: (counts, 1.0)}
+    return _Found(scores, covariance, votes.concerned(), pairs, filled, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,7 +211,7 @@ class Votes:
     first, second : ndarray of int64, shape (cells, votes)
         The items of each pair that was asked about, the earlier one first.
     vote : ndarray of int64, shape (cells, votes)
-        1 if the earlier item is placed before the other one, -1 if after it.
+        1 if the earlier item is placed before the other one, -1 if after it, 0 for a tie.
     count : ndarray of int64, shape (cells,)
         Number of reports.
     """
@@ -265,14 +241,16 @@ class Votes:
         m = self.items
         return self.first * (2 * m - self.first - 1) // 2 + self.second - self.first - 1
 
+    def numbers(self, side: int) -> IntArray:
+        """Return how many votes have this value, by pair in lexicographic order."""
+        pairs = self.items * (self.items - 1) // 2
+        weights = np.where(self.vote == side, self.count[:, None], 0)
+        return np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
+
     def sums(self) -> tuple[IntArray, IntArray]:
-        """Return the exact sums over all reports, by pair: net votes, and their number."""
-        pairs, count = self.items * (self.items - 1) // 2, self.count[:, None]
-        net, asked = (
-            np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
-            for weights in (count * self.vote, count + 0 * self.vote)
-        )
-        return net, asked
+        """Return by pair the net votes, and their number where there are no ties."""
+        ahead, behind = self.numbers(1), self.numbers(-1)
+        return ahead - behind, ahead + behind
 
     def concerned(self) -> IntArray:
         """Return how many reports concern either of two items, on the diagonal one of them."""
@@ -326,7 +304,7 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
     of reports and any distribution of rankings. It is C, but for a share of 1 / n, where both
     orders are as frequent. A pair that all n reports place alike has a positive variance by it, as
-    if 9/4 contrary ones were expected: 1.96 standard errors reach to 3 of them, and to miss so many
+    if 9/4 contrary ones were expected: 1.96 standard errors span 3 of them, and to miss so many
     has the probability exp(-3) = .05.
 
     A pair that nobody was asked about has its fraction from the surface that the others are shrunk
@@ -342,8 +320,8 @@ def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, Floa
     if unasked.any():
         filled = np.where(unasked, shrink(filled, pairs.largest_variance).pairs, filled)
     np.fill_diagonal(filled, 0.0)
-    reach = (m - 1) / (counts > 0).sum(axis=1)
-    covariance = votes.covariance(pairs) * np.outer(reach, reach)
+    times = (m - 1) / (counts > 0).sum(axis=1)
+    covariance = votes.covariance(pairs) * np.outer(times, times)
     covariance += UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
     return filled.sum(axis=1), covariance, filled
 
@@ -380,12 +358,12 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     np.fill_diagonal(filled, 0.0)
     covariance = total.covariance(tally.n) / (2.0 * SCALE * protocol.gain) ** 2
     concerned = np.full((m, m), tally.n, dtype=np.int64)
-    scores, step = filled.sum(axis=1), 1.0 / SCALE
-    return _Found(scores, covariance, concerned, table, net, counts, filled, step, table.square)
+    values = {PAIRS: (net, 1.0 / SCALE), PAIR_COUNTS: (counts, 1.0)}
+    return _Found(filled.sum(axis=1), covariance, concerned, table, filled, values)
 
 
 def _placed(tally: Tally, protocol: CapBorda) -> _Found:
-    """Return what directions near the vectors of Borda scores say.
+    """Return what directions close to the vectors of Borda scores say.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Protocols that send a random direction: Duchi's on all pairs, the cap mechanism on Borda scores.
 
 The seed of the directions is public and drawn before the ranking is read. A report says on which
-side of a direction, or near which of several, the respondent's vector lies.
+side of a direction, or closest to which of several, the respondent's vector lies.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class CapBorda(Protocol):
     """One of several random directions, the likelier the nearer to the vector of Borda scores.
 
     The cap mechanism with a finite number of public directions in the space of centred scores: the
-    `cap` nearest ones are favoured. It estimates Borda scores, and nothing about single pairs.
+    `cap` closest ones are favoured. It estimates Borda scores, and nothing about single pairs.
 
     Parameters
     ----------
@@ -134,15 +134,6 @@ class CapBorda(Protocol):
     cap: int | None = None
     kind: ClassVar[str] = "cap Borda"
 
-    def difference_variance(self, reports: int) -> float:
-        """Return the variance of the difference of two Borda scores from so many reports.
-
-        That of items of equal merit: the scores are a mean of directions times
-        (m (m^2 - 1) / 12)^(1/2) / gain, and m - 1 coordinates share the length of a direction.
-        """
-        m = len(self.items)
-        return m * (m + 1) / (6.0 * self.gain**2 * reports)
-
     def __post_init__(self) -> None:
         """Check the numbers of directions, and choose them if they are left out."""
         super().__post_init__()
@@ -169,12 +160,12 @@ class CapBorda(Protocol):
 
     @property
     def favoured(self) -> int:
-        """The directions that are near."""
+        """The closest directions."""
         return cast(int, self.cap)
 
     @property
     def gain(self) -> float:
-        """That of the response, times the expected sum of the cosines of the near directions."""
+        """That of the response, times the expected sum of the cosines of the closest directions."""
         tops = _largest_cosines(len(self.items) - 1, self.options)
         return self.response.gain * float(tops[self.favoured - 1])
 
@@ -184,20 +175,20 @@ class CapBorda(Protocol):
         return publicdraws.directions(seeds, which, len(self.items), centred=True)
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
-        """Return the numbers of the nearest directions, in ascending order."""
+        """Return the numbers of the closest directions, in ascending order."""
         m, N = len(self.items), self.options
 
-        def nearest(rows: slice) -> IntArray:
+        def closest(rows: slice) -> IntArray:
             scores = m + 1 - 2 * ranks[rows]
             values = np.tile(np.arange(N), len(scores))
             drawn = self.directions(np.repeat(assignments[rows], N), values)
             along = np.einsum("nkm,nm->nk", drawn.reshape(len(scores), N, m), scores)
-            # distinct keys: of equal inner products the earlier direction is nearer
+            # distinct keys: of equal inner products the earlier direction counts as closer
             keys = np.arange(N) - N * along
             chosen = np.argpartition(keys, self.favoured - 1, axis=1)[:, : self.favoured]
             return np.sort(chosen, axis=1)[:, None]
 
-        return _in_blocks(nearest, len(ranks), N * m)
+        return _in_blocks(closest, len(ranks), N * m)
 
 
 def _in_blocks(function: Callable[[slice], IntArray], rows: int, each: int) -> IntArray:

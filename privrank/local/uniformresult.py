@@ -53,7 +53,7 @@ def _kept(null: Null, draws: int) -> Null:
 
 
 def _notes(release: Release, protocol: Protocol) -> tuple[str, ...]:
-    near = (
+    null = (
         f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} degrees "
         f"of freedom; the p-value is by simulation, given how often each was asked."
     )
@@ -64,10 +64,10 @@ def _notes(release: Release, protocol: Protocol) -> tuple[str, ...]:
         return (
             f"The statistic sees the order of {len(pairs)} public pairs ({named}{more}), and no "
             f"consensus that leaves these even.",
-            near,
+            null,
         )
     return (
         "The statistic sees mean ranks alone: opposite camps, cycles of preferences and items that "
         "are placed first or last are invisible to it if mean ranks are equal.",
-        near,
+        null,
     )
