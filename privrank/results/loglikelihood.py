@@ -31,9 +31,9 @@ __all__ = [
     "df_model",
     "df_resid",
     "glance",
-    "likelihood_lines",
     "llf",
     "llnull",
+    "maximised",
 ]
 
 
@@ -89,15 +89,15 @@ def df_resid(result: BTLResult) -> float:
     return _equations(result).pairs.total - df_model(result)
 
 
-def _maximised(result: BTLResult) -> bool:
-    """Return whether the estimates maximise the likelihood."""
+def _at_maximum(result: BTLResult) -> bool:
+    """Return whether the estimates have no penalty, and were found."""
     return not np.any(result.estimate.ridge) and result.estimate.converged
 
 
 def _criterion(result: BTLResult, name: str, price: float) -> float:
     """Return an information criterion with this price of a coefficient."""
     value = price * df_model(result) - 2.0 * llf(result)
-    if not _maximised(result):
+    if not _at_maximum(result):
         raise ValueError(f"{name} needs estimates that maximise the likelihood: use penalty=0.")
     return value
 
@@ -117,20 +117,18 @@ def glance(self: BTLResult) -> dict[str, Any]:
 
     With covariates there is a test for each term instead, in :meth:`wald_test_terms`.
     """
-    found: dict[str, Any] = {"formula": None, "statistic": None, "df": None, "p_value": None}
+    facts: dict[str, Any] = {"formula": None, "statistic": None, "df": None, "p_value": None}
     if (covariates := self.release.design.covariates) is None:
         test = self.test_homogeneity()
-        found |= {"statistic": test.statistic, "df": test.df, "p_value": test.pvalue}
+        facts |= {"statistic": test.statistic, "df": test.df, "p_value": test.pvalue}
     else:
-        found["formula"] = covariates.formula
-    found |= {"design_effect": self.design_effect, "log_likelihood": None, "aic": None}
-    if likelihood_lines(self):
-        found |= {"log_likelihood": llf(self), "aic": aic(self)}
-    return found
+        facts["formula"] = covariates.formula
+    facts |= {"design_effect": self.design_effect, "log_likelihood": None, "aic": None}
+    if maximised(self):
+        facts |= {"log_likelihood": llf(self), "aic": aic(self)}
+    return facts
 
 
-def likelihood_lines(result: BTLResult) -> tuple[tuple[str, str], ...]:
-    """Return the header lines of a summary on the likelihood, none if there is none."""
-    if _why_none(result.release) or not _maximised(result):
-        return ()
-    return ("Log-Likelihood:", f"{llf(result):.2f}"), ("AIC:", f"{aic(result):.2f}")
+def maximised(result: BTLResult) -> bool:
+    """Return whether there is a likelihood, and the estimates maximise it."""
+    return not _why_none(result.release) and _at_maximum(result)
