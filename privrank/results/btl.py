@@ -11,14 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry import contrasts, inversion
-from privrank.bradley_terry.contrasts import HomogeneityResult
+from privrank.bradley_terry.contrasts import HomogeneityResult, Worths, standard_errors
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import LOGIT, Link
 from privrank.results import loglikelihood
 from privrank.results.base import Result, once
@@ -45,7 +44,7 @@ class BTLResult(Result):
     """A private Bradley-Terry fit: worths or coefficients, errors, ranks, tables and plots.
 
     With covariates, methods about items (:meth:`ranks`, :meth:`pairwise`, ...) take ``at=``, levels
-    and values of the covariates; without it they are asked at the reference profile: the first
+    and values of the covariates. Without it they are about the reference profile: the first
     level of each factor, numeric covariates in the middle of their bounds.
 
     Parameters
@@ -171,7 +170,6 @@ class BTLResult(Result):
     df_resid = property(loglikelihood.df_resid)
     aic = property(loglikelihood.aic)
     bic = property(loglikelihood.bic)
-    compare_lr_test = loglikelihood.compare_lr_test
     _glance = loglikelihood.glance
 
     @property
@@ -385,7 +383,7 @@ class BTLResult(Result):
 
         Without covariates by the score form of the Wald test, whose errors are those under the
         hypothesis. :meth:`wald_test` has those at the fit, which grow faster than worths that noise
-        drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969): it
+        drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969). It
         keeps its level, and sees less. With covariates it is the Wald test of the worths.
         """
         return contrasts.homogeneity(self._inference(), self._map(at))
