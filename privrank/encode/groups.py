@@ -10,10 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode import counting
-from privrank.encode.encoded import EncodedGroups, EncodedSample
-from privrank.encode.encoding import check_owned, declared_codes, open_rows
-from privrank.encode.frames import check_named
+from privrank.encode import frames
+from privrank.encode.encoded import (
+    EncodedGroups,
+    EncodedSample,
+    check_owned,
+    declared_codes,
+    open_rows,
+)
 from privrank.encode.samples import (
     encode_choices,
     encode_columns,
@@ -63,7 +67,7 @@ def encode_samples(
     whether who is in which sample is protected, so that no sample can be too small.
     """
     shared, gaps = as_declared(ties, missing)
-    series = [counting.column_of(sample, "choice") for sample in samples]
+    series = [frames.column_of(sample, "choice") for sample in samples]
     chosen = all(each is not None for each in series)
     if chosen and respondent is not None and not paired:
         raise ValueError(
@@ -146,15 +150,15 @@ def groups_of_formula(
     group = parsed.right[0]
     frame, view = open_rows(data, respondent, "data")
     wanted = [*parsed.left, group]
-    check_named(frame, wanted)
+    frames.check_named(frame, wanted)
     if len(parsed.left) == 1 and options.get("categories") is None:
-        options["categories"] = counting.declared_values(frame, parsed.left[0])
+        options["categories"] = frames.declared_values(frame, parsed.left[0])
     if levels is None:
-        levels = counting.declared_values(frame, group, public=not secret)
+        levels = frames.declared_values(frame, group, public=not secret)
     if levels is None:
         raise undeclared("the groups", "levels=[...]")
     owner = [] if respondent is None else [respondent]
-    table = counting.collect(view, list(dict.fromkeys([*wanted, *owner])))
+    table = frames.collect(view, list(dict.fromkeys([*wanted, *owner])))
     blocks = _blocks(table, group, levels, secret)
     rows = options.get("max_rows", 1)
     place = _matched(list(blocks.values()), respondent, rows, secret, paired)
@@ -171,7 +175,7 @@ def _blocks(
     """
     labels = check_items(levels, "levels")
     remedy = "levels=: list there all groups that the questionnaire offers, with one for people "
-    key = counting.key_of(table[group])
+    key = frames.key_of(table[group])
     place = declared_codes(key, labels, group, "groups", remedy + "who did not say")
     blocks = {str(label): table[place == code] for code, label in enumerate(labels)}
     if secret:
@@ -185,10 +189,10 @@ def _blocks(
     return blocks
 
 
-def _respondents(sample: object, respondent: str) -> counting.Key:
+def _respondents(sample: object, respondent: str) -> frames.Key:
     """Return the respondents of a sample."""
     _, view = open_rows(sample, respondent, "data")
-    return counting.key_of(counting.collect(view, [respondent])[respondent])
+    return frames.key_of(frames.collect(view, [respondent])[respondent])
 
 
 def _matched(

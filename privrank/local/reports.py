@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode import counting
+from privrank.encode import frames
 
 __all__ = [
     "COLUMNS",
@@ -155,10 +155,10 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
         rows = [row if isinstance(row, Mapping) else spoilt for row in reports]
         return {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
     try:
-        view = counting.open_frame(reports, "reports")
-        missing = [name for name in COLUMNS if name not in counting.column_names(view)]
+        view = frames.open_frame(reports, "reports")
+        missing = [name for name in COLUMNS if name not in frames.column_names(view)]
         own = {"protocol_id": protocol_id}
-        table = None if missing else counting.series_of(view, COLUMNS, own)
+        table = None if missing else frames.series_of(view, COLUMNS, own)
     except (TypeError, MemoryError, Warning):
         raise
     except Exception as error:  # whatever an engine raises on a file that is cut off
@@ -227,7 +227,7 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
         whole, present = _whole_numbers(numbers[~gaps].astype(str).astype(object), below)
         found[~gaps], fault[~gaps] = whole, present
         return found, fault
-    real = counting.real_numbers(numbers)
+    real = frames.real_numbers(numbers)
     with np.errstate(invalid="ignore"):
         exact = (real % 1 == 0) & (np.abs(real) < EXACT)
         inside = exact & (real >= 0) & (real < below)

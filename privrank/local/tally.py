@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from privrank.encode.counting import distinct_codes
+from privrank.encode.frames import distinct_codes
 from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol

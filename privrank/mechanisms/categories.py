@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.ranks import count_orders
+from privrank.encode.samples import count_orders
 from privrank.hypotheses import exact
 from privrank.hypotheses.nullmodel import (
     Probabilities,

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from numbers import Integral, Real
 from typing import Any, TypeGuard, get_args
 
@@ -19,22 +18,22 @@ from numpy.typing import NDArray
 
 __all__ = [
     "UNSTATED",
-    "Codes",
     "PrivrankWarning",
     "as_array",
     "as_list",
     "as_numbers",
     "check_alpha",
     "check_choice",
-    "check_codes",
     "check_count",
     "check_delta",
     "check_effect_epsilon",
     "check_epsilon",
     "check_flag",
     "check_items",
+    "check_name",
     "check_names",
     "check_penalty",
+    "check_present",
     "check_rng",
     "is_number",
     "quoted",
@@ -290,55 +289,17 @@ def check_tolerance(tolerance: object) -> None:
         )
 
 
-_CONVENTION = {"first": 1, "second": -1, "tie": 0}
+def check_name(name: object, role: str) -> None:
+    """Refuse what cannot name a column."""
+    if not isinstance(name, str):
+        raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Codes:
-    """What each answer to a pair means, whether others are names of items, and the rule of that."""
-
-    meaning: Mapping[Any, float]
-    by_name: bool
-    rule: str
-    remedy: str
-
-
-def check_codes(codes: object) -> Codes:
-    """Return what answers mean by `codes`; None is 1, -1 and 0."""
-    given = _CONVENTION if codes is None else codes
-    if (
-        not isinstance(given, Mapping)
-        or not given.keys() <= _CONVENTION.keys()
-        or (("first" in given) != ("second" in given))
-    ):
-        raise ValueError(
-            "codes must be a mapping {'first': answer, 'second': answer, 'tie': answer}, without "
-            "'tie' if there are none, and without 'first' and 'second' if an answer is the name "
-            "of the item preferred."
-        )
-    answers = [
-        (answer, float(_CONVENTION[word]))
-        for word, value in given.items()
-        for answer in (value if isinstance(value, list | tuple | set) else [value])
-    ]
-    fit = all(isinstance(answer, str | bool | np.bool_ | Real) for answer, _ in answers)
-    if not fit or len(dict(answers)) < len(answers) or any(x != x for x, _ in answers):
-        raise ValueError(
-            "codes must be distinct texts or numbers: a missing value always means that there is "
-            "no answer, and needs no code."
-        )
-    by_name = "first" not in given
-    rule, remedy = "answers that codes= declares", "list all answers in codes=, texts as texts"
-    if by_name:
-        rule = f"the names of the pair's items (codes= has no 'first' and 'second'), {rule}"
-        remedy = (
-            "strip other words from the cells, as with frame.replace('^I prefer ', '', "
-            "regex=True), list other answers in codes="
-        )
-    elif codes is None:
-        rule = "1 (first item preferred), -1 (second item preferred), 0 (tie)"
-        remedy = "declare other answers with codes={'first': ..., 'second': ..., 'tie': ...}"
-    return Codes(dict(answers), by_name, rule, remedy)
+def check_present(names: Iterable[Any], present: Collection[Any], frame: str, remedy: str) -> None:
+    """Refuse names that no column has; given what messages call the frame, and what to do."""
+    for name in names:
+        if name not in present:
+            raise ValueError(f"{frame} has no column {name!r}: {remedy}.")
 
 
 def undeclared(what: str, remedy: str) -> ValueError:

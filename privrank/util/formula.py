@@ -1,4 +1,4 @@
-"""Formula text to columns and design matrices; names of columns to the pairs that they ask for.
+"""Formula text to columns and design matrices; the only use of patsy.
 
 The left side is read and never evaluated. The right side is evaluated on tables of declared levels
 and bounds alone, never on data: no level, centre or knot can be learnt from anybody's answers.
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from privrank.util.checks import check_items
 
 __all__ = [
     "Columns",
@@ -24,12 +22,9 @@ __all__ = [
     "columns_of",
     "constraint",
     "factors_of",
-    "pairs_of_columns",
     "parse",
     "terms_of",
 ]
-
-Pair = tuple[Any, Any]
 
 _NAME = r"Q\((['\"]).*?\1\)"
 """A name that is no Python name, as formulas write it."""
@@ -256,75 +251,3 @@ def _factor(code: str, right: str) -> Factor:
             f"formula must use plain columns or C(column, ...) on its right, got '~ {right}': "
             f"transform columns in the frame beforehand."
         ) from None
-
-
-def pairs_of_columns(
-    others: Sequence[Any], items: object, pairs: object, sep: object
-) -> tuple[dict[Any, Pair], tuple[Any, ...]]:
-    """Return which column asks for which pair, and the items."""
-    if (pairs is None) == (sep is None):
-        raise ValueError(
-            "form='wide' must be told which column asks for which pair, in one way: with "
-            "pairs={'column': (item, item), ...}, or with sep= if the columns are named by two "
-            "items and what stands between them."
-        )
-    declared = None if items is None else check_items(items)
-    asked = _mapped(pairs) if sep is None else _separated(others, declared, sep)
-    met = tuple(dict.fromkeys(item for pair in asked.values() for item in pair))
-    labels = check_items(met) if declared is None else declared
-    if not set(met) <= set(labels):
-        raise ValueError("pairs must name declared items only: list all of them in items=[...].")
-    return asked, labels
-
-
-def _mapped(pairs: object) -> dict[Any, Pair]:
-    if (
-        not isinstance(pairs, Mapping)
-        or not pairs
-        or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs.values())
-        or not all(isinstance(item, Hashable) for pair in pairs.values() for item in pair)
-        or any(first == second for first, second in pairs.values())
-    ):
-        raise ValueError(
-            "pairs must be a mapping {'column': (item, item), ...} with two different items for "
-            "each column."
-        )
-    return {name: (first, second) for name, (first, second) in pairs.items()}
-
-
-def _separated(
-    others: Sequence[Any], declared: tuple[Any, ...] | None, sep: object
-) -> dict[Any, Pair]:
-    """Return the pairs that names of columns spell."""
-    if not isinstance(sep, str) or not (sep or declared):
-        raise ValueError(
-            "sep must be the text between two names of items in the name of a column; it may be "
-            "empty only if items=[...] says what the names are."
-        )
-    known = None if declared is None else {str(label): label for label in declared}
-    found: dict[Any, Pair] = {}
-    for column in others:
-        if not isinstance(column, str):
-            continue
-        cuts = range(1, len(column) - len(sep))
-        splits = [(column[:k], column[k + len(sep) :]) for k in cuts if column[k:].startswith(sep)]
-        if known is not None:
-            splits = [(known[a], known[b]) for a, b in splits if a in known and b in known]
-        if len(splits) > 1 or any(a == b for a, b in splits):
-            raise ValueError(
-                f"column {column!r} must name two different items around sep= in one way only: say "
-                f"what it asks for with pairs=, or list the items in items=[...]."
-            )
-        if known is not None and sep and sep in column and not splits:
-            raise ValueError(
-                f"column {column!r} must name two of items= around sep={sep!r}, or not contain it: "
-                f"check the names in items=, and rename a column that asks for no pair."
-            )
-        if splits:
-            found[column] = splits[0]
-    if not found:
-        raise ValueError(
-            f"form='wide' found no column whose name is two items with {sep!r} between them: check "
-            f"sep= and items=, or say which column asks for which pair with pairs=."
-        )
-    return found

@@ -470,17 +470,13 @@ SHAPES = {
     "winners": (DECIDED, ["'winner-loser'"]),
     "Winners": (
         DECIDED.rename(columns={"winner": "Winner", "loser": "Loser"}),
-        ["'winner-loser'", "winner='Winner'", "loser='Loser'"],
+        ["'winner-loser'"],
     ),
     "counts": (COUNTS.rename(columns={"item1": "home", "item2": "away"}), ["'counts'"]),
     "counts with items": (COUNTS, ["'outcome'", "'counts'"]),
     "rankings": (RANKS, ["'rankings'"]),
     "rankings, polars": (pl.from_pandas(RANKS), ["'rankings'"]),
-    "wide": (wide_of(LONG, CODES), ["'wide'", "sep='_vs_'"]),
-    "wide, nothing between": (
-        pd.DataFrame({"teacoffee": [1], "teajuice": [2]}),
-        ["'wide'", "sep=''"],
-    ),
+    "wide": (wide_of(LONG, CODES), ["form=..."]),
     "something else": (pd.DataFrame({"a": [1], "b": [2]}), ["item1=", "form=..."]),
 }
 
@@ -599,7 +595,7 @@ BAD = {
             altered(NAMED, "tea_vs_juice", "water"), "wide", sep="_vs_", codes={"tie": "same"}
         ),
         ValueError,
-        ["names of the pair's items 'tea' and 'juice'", "frame.replace('^I prefer ', ''"],
+        ["names of the pair's items", "frame.replace('^I prefer ', ''"],
     ),
     "another item, long": (
         lambda: convert(LONG.assign(outcome=f"I prefer {CANARY}"), "long", codes={}),
@@ -845,11 +841,11 @@ BAD = {
         ValueError,
         ["missing='unknown'", "number the ranked ones from 1"],
     ),
-    "ranks tied": (lambda: by(RANKS, "rankings"), ValueError, ["ties=False", "ties=True"]),
+    "ranks tied": (lambda: by(RANKS, "rankings"), ValueError, ["unless ties=", "ties=True"]),
     "ratings tied": (
         lambda: convert(SCORES, "ratings"),
         ValueError,
-        ["ties=False", "ties=True"],
+        ["unless ties=", "ties=True"],
     ),
     "ratings for ranks": (
         lambda: convert(SCORES, "rankings"),

@@ -971,7 +971,7 @@ def test_no_cell_is_read_and_nothing_spent_before_the_unit_is_stated(made, monke
         raise AssertionError("a cell was read")
 
     for reader in ("tally", "numeric_columns", "collect", "key_of"):
-        monkeypatch.setattr(f"privrank.encode.counting.{reader}", read)
+        monkeypatch.setattr(f"privrank.encode.frames.{reader}", read)
     budget = pr.Budget(epsilon=1.0)
     words = ["respondent= must be stated"]
     frame = GOOD.assign(age=1)

@@ -49,7 +49,7 @@ FAMILIES |= {"base", "contributions", "details", "dependence", "pooling", "topk"
 ONLY_IMPORTER = {
     "numba": {"kernels"},
     "opendp": set(),
-    "narwhals": {"encode.counting"},
+    "narwhals": {"encode.frames"},
     "statsmodels": {"results.tables"},
     "patsy": {"util.formula"},
     "cvxpy": {"bradley_terry.fit"},
@@ -409,7 +409,7 @@ def test_only_privacy_and_mechanisms_draw():
         "secret_generator",
     }
     # conversion completes rankings at random: an answer's own noise, nothing that protects it
-    allowed = {"encode.forms.conversion": {"draw_orders"}}
+    allowed = {"encode.rankingforms": {"draw_orders"}}
     looked = 0
     for module in MODULES:
         if room_of(module) in TRUSTED - {"encode"}:

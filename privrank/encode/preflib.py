@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode.forms.rankingforms import ranks_of
+from privrank.encode.rankingforms import ranks_of
 
 __all__ = ["read_preflib"]
 
