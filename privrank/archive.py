@@ -8,7 +8,6 @@ from typing import Any
 
 from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
-from privrank.local import sortedorder
 from privrank.local.releases import check_protocol
 from privrank.plans.calibration import check_perturbation
 from privrank.release.archived import read_archive
@@ -21,7 +20,6 @@ from privrank.util.checks import check_alpha, is_number
 __all__ = ["from_json"]
 
 _REBUILD = {
-    "AdaptiveOrder": sortedorder.infer,
     "AggregationResult": aggregation.infer,
     "BTLResult": btl.infer,
     "ClosenessResult": closeness.infer,

@@ -13,7 +13,7 @@ from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.local import comparisons
+from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import Method, Noise, plan_fit
@@ -317,15 +317,17 @@ class PrivateBTL:
             delta,
             self._link,
         )
+        reader = "PrivateBTL.from_release(error.release)"
         release = release_comparisons(
             self._encoded,
             plan_comparisons(design, choice, epsilon, delta, by="PrivateBTL"),
             link=self._link,
             solver=solver,
+            reader=reader,
             budget=budget,
             rng=rng,
         )
-        with kept(release, "PrivateBTL.from_release(error.release)"):
+        with kept(release, reader):
             return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
@@ -353,7 +355,7 @@ class PrivateBTL:
             Standard errors hold sampling and the noise of the responses; the curator adds none.
         """
         check_solver(solver, link := find(link))
-        release = with_link(comparisons.release_of(tally, "PrivateBTL"), link)
+        release = with_link(release_wins(tally, "PrivateBTL"), link)
         level = check_alpha(alpha)
         return infer(release, penalty=penalty, solver=solver, alpha=level, warn=True)
 

@@ -13,7 +13,7 @@ from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.local import comparisons
+from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import Noise, plan_selection
@@ -205,15 +205,17 @@ class PrivateTopK:
         check_rng(rng)
         design = self._encoded.design
         choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
+        reader = f"PrivateTopK.from_release(error.release, k={self._k})"
         release = release_comparisons(
             self._encoded,
             plan_comparisons(design, choice, epsilon, delta, by=f"PrivateTopK (k = {self._k})"),
             link=choice.link,
             solver="newton",
+            reader=reader,
             budget=budget,
             rng=rng,
         )
-        with kept(release, f"PrivateTopK.from_release(error.release, k={self._k})"):
+        with kept(release, reader):
             return infer(release, k=self._k, alpha=alpha, warn=True)
 
     @staticmethod
@@ -234,7 +236,7 @@ class PrivateTopK:
         -------
         TopKResult
         """
-        release = comparisons.release_of(tally, "PrivateTopK")
+        release = release_wins(tally, "PrivateTopK")
         size = _check_k(k, len(release.design.items))
         return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
 

@@ -121,6 +121,7 @@ def one(rng: np.random.Generator, cell: Setting, epsilon: float) -> dict[str, ob
                 plan_comparisons(encoded.design, plan, epsilon, cell.delta, "study"),
                 link=plan.link,
                 solver="newton",
+                reader="from_release",
                 budget=None,
                 rng=rng,
             )

@@ -16,6 +16,7 @@ from scipy.special import chdtrc
 
 from privrank.bradley_terry.estimate import Estimate
 from privrank.bradley_terry.linear import ItemContrasts, predictor_matrix
+from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.distributions.links import LOGIT
 from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS, WINS
@@ -174,5 +175,5 @@ def _predictors(full: ScoreEquations, narrow: Covariates | None) -> FloatArray |
         for column, (name, low, high) in enumerate(bounds):
             share = 0.5 + 0.5 * wide.position[pattern, column] / FINENESS
             values[name] = list(np.clip(low + share * (high - low), low, high))
-    rows = narrow.rows_at(values, len(first))
+    rows = rows_at(narrow, values, len(first))
     return predictor_matrix(narrow, rows, first, second, m, order)

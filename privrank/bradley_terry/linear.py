@@ -25,6 +25,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from privrank.bradley_terry.losses import EdgeLoss
+from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.solvers import attempt, inverse, solve, spectrum
@@ -314,7 +315,7 @@ def identified(design: Design, member: IntArray | None) -> FloatArray | None:
 def item_basis(covariates: Covariates, items: int) -> FloatArray:
     """Return the item basis, shape (m, q): orthonormal contrasts, or covariates of length 1."""
     if covariates.item_columns:
-        return np.asarray(covariates.item_matrix / covariates.item_lengths)
+        return np.asarray(covariates.item_matrix / np.linalg.norm(covariates.item_matrix, axis=0))
     return np.asarray(helmert(items).T)
 
 
@@ -382,7 +383,7 @@ def display(design: Design) -> FloatArray:
     covariates, m = design.covariates, len(design.items)
     if covariates is None:
         return np.eye(m)
-    lengths = covariates.item_lengths
+    lengths = np.linalg.norm(covariates.item_matrix, axis=0)
     each = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
     table = np.asarray(np.kron(np.eye(len(covariates.columns)), each))
     return bordered(table, 1.0) if covariates.ordered else table
@@ -435,7 +436,7 @@ def groups_at(
 
 def _rows_at(covariates: Covariates, groups: list[dict[str, Any]]) -> FloatArray:
     columns = {name: [group.get(name) for group in groups] for name in covariates.names}
-    return covariates.rows_at(columns, len(groups))
+    return rows_at(covariates, columns, len(groups))
 
 
 def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
@@ -461,5 +462,5 @@ def pair_predictors(
     if covariates is None:
         pairs = PairCounts(first, second, np.ones(n), "declared")
         return np.asarray(ItemContrasts(pairs, m).matrix().toarray())
-    rows = covariates.rows_at(columns, n)
+    rows = rows_at(covariates, columns, n)
     return predictor_matrix(covariates, rows, first, second, m, np.ones(n, dtype=np.int64))

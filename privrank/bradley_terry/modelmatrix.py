@@ -11,17 +11,18 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.release.survey import Covariates
+from privrank.release.survey import Covariates, powers_of, scaled_position
 from privrank.util.checks import as_list, as_numbers, undeclared
 from privrank.util.formula import Factor, columns_of, factors_of, terms_of
 
-__all__ = ["FIRST", "Predictor", "Schema", "declare"]
+__all__ = ["FIRST", "Predictor", "Schema", "declare", "rows_at"]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -323,3 +324,44 @@ def _item_matrix(
             f"other, got {formula!r}: leave some out."
         )
     return tuple(columns.names[k] for k in kept), matrix
+
+
+def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) -> FloatArray:
+    """Return model matrix rows at given levels and numbers, shape (size, K).
+
+    Parameters
+    ----------
+    facts : Covariates
+        What is public about the covariates.
+    table : mapping of str to sequence
+        Values of the covariates; a numeric one that is left out is in the middle of its bounds.
+    size : int
+        Length of the sequences.
+
+    Raises
+    ------
+    ValueError
+        If a level is not declared, or a number is out of its bounds.
+    """
+    cell = np.zeros(size, dtype=np.int64)
+    for name, declared in facts.factors:
+        number = {level: place for place, level in enumerate(declared)}
+        place = np.array([number.get(str(v), -1) for v in table.get(name, [None] * size)])
+        if size and (place < 0).any():
+            raise ValueError(
+                f"covariate {name!r} must be given as one of {', '.join(map(repr, declared))}."
+            )
+        cell = cell * len(declared) + place
+    position = np.zeros((size, len(facts.bounds)), dtype=np.int64)
+    for column, (name, low, high) in enumerate(facts.bounds):
+        middle = [0.5 * (low + high)] * size
+        values = list(table.get(name, middle))
+        numbers = np.array([v if isinstance(v, Real) else np.nan for v in values], dtype=float)
+        if not ((numbers >= low) & (numbers <= high)).all():
+            raise ValueError(
+                f"covariate {name!r} must be a number in its bounds, {low:g} to {high:g}."
+            )
+        position[:, column] = scaled_position(numbers, low, high)
+    powers = facts.step * powers_of(position, facts.monomials)
+    weights = facts.weights.reshape(facts.cells, len(facts.monomials), -1)
+    return np.asarray(np.einsum("sp,spk->sk", powers, weights[cell]))

@@ -7,7 +7,7 @@ the score of column k is weights_k' statistic, on the item basis, halved; noise 
 map. Under a log-loss that is no matching loss the scores are another function of the worths
 (:class:`privrank.bradley_terry.losses.ScoreFunction`).
 
-Items that the release does not connect (:func:`privrank.release.connected.parts_of`) are not
+Items that the release does not connect (:func:`privrank.release.survey.parts_of`) are not
 compared in any statement, but their counts are part of the fit: too few to tell how two items
 compare, they still move the scores of both.
 """
@@ -33,7 +33,6 @@ from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.connected import parts_of
 from privrank.release.names import (
     GAIN,
     GROUP_ANSWERS,
@@ -45,7 +44,7 @@ from privrank.release.names import (
 )
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Part, Release
-from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.release.survey import Covariates, Design, PairCounts, parts_of
 from privrank.util.arrays import own
 
 __all__ = [

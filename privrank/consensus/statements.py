@@ -28,7 +28,15 @@ from privrank.consensus.orders import pair_matrix, pair_table
 from privrank.hypotheses.tails import BordaDistribution
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import CONCERNED, COVARIANCE, PAIR_COUNTS, PAIRS, SCORES, TOTALS
+from privrank.release.names import (
+    CONCERNED,
+    COVARIANCE,
+    ORDER,
+    PAIR_COUNTS,
+    PAIRS,
+    SCORES,
+    TOTALS,
+)
 from privrank.release.release import Release
 
 __all__ = [
@@ -224,7 +232,7 @@ class RandomReports:
     Parameters
     ----------
     scores : ndarray, shape (m,)
-        Borda scores.
+        Borda scores; NaN where an adaptive protocol has asked about some pairs only.
     covariance : ndarray, shape (m, m)
         Their covariance.
     concerned : ndarray, shape (m, m)
@@ -306,7 +314,7 @@ Statements = NoisyVotes | RandomReports
 def statements_of(release: Release) -> Statements | None:
     """Return what a release says about pairs and scores; None if it holds an order alone."""
     parts, n, m = release.parts, release.sample.nobs, len(release.sample.items)
-    if SCORES in parts:
+    if release.local and ORDER in parts:
         return _reports_of(release)
     if PAIRS not in parts and TOTALS not in parts:
         return None
@@ -327,6 +335,8 @@ def _reports_of(release: Release) -> RandomReports:
         net, counts = (parts[name].values * parts[name].step for name in (PAIRS, PAIR_COUNTS))
         gain, square = (release.plan.number(name) for name in ("gain", "square"))
         pairs = PairVotes.of(net, counts, gain, square)
+    if SCORES not in parts:
+        return RandomReports(np.full(m, np.nan), np.full((m, m), np.nan), np.zeros((m, m)), pairs)
     scores, covariance, concerned = (
         np.asarray(parts[name].values * parts[name].step, dtype=np.float64)
         for name in (SCORES, COVARIANCE, CONCERNED)

@@ -27,8 +27,14 @@ from privrank.encode.encoded import (
     units_of,
 )
 from privrank.plans.choice import check_excess, declared_pairs
-from privrank.release.connected import check_connected
-from privrank.release.survey import Covariates, Design, DesignKind, PairCounts, scaled_position
+from privrank.release.survey import (
+    Covariates,
+    Design,
+    DesignKind,
+    PairCounts,
+    check_connected,
+    scaled_position,
+)
 from privrank.util.checks import UNSTATED, check_choice, check_count, check_flag, check_name
 from privrank.util.formula import factors_of, parse
 

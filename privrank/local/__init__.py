@@ -10,22 +10,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from privrank.local.adaptive import AdaptiveKwikSort as AdaptiveKwikSort
     from privrank.local.client import Client as Client
     from privrank.local.client import protocol_from_json as protocol_from_json
     from privrank.local.curator import Curator as Curator
     from privrank.local.population import Population as Population
+    from privrank.local.protocols_orders import AdaptiveKwikSort as AdaptiveKwikSort
     from privrank.local.protocols_orders import Comparisons as Comparisons
     from privrank.local.protocols_orders import PairBits as PairBits
     from privrank.local.protocols_orders import RandomPairs as RandomPairs
     from privrank.local.protocols_orders import SubRanking as SubRanking
     from privrank.local.protocols_vectors import CapBorda as CapBorda
     from privrank.local.protocols_vectors import DuchiBall as DuchiBall
-    from privrank.local.sortedorder import AdaptiveOrder as AdaptiveOrder
 
 _HOME = {
-    "AdaptiveKwikSort": "privrank.local.adaptive",
-    "AdaptiveOrder": "privrank.local.sortedorder",
+    "AdaptiveKwikSort": "privrank.local.protocols_orders",
     "CapBorda": "privrank.local.protocols_vectors",
     "Client": "privrank.local.client",
     "Comparisons": "privrank.local.protocols_orders",

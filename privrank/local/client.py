@@ -10,9 +10,14 @@ import math
 from functools import cached_property
 from typing import NoReturn
 
-from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.protocols import VERSION, Protocol, settings_of
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
+from privrank.local.protocols_orders import (
+    AdaptiveKwikSort,
+    Comparisons,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+)
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.util.checks import is_number, quoted
 

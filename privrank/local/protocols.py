@@ -23,8 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.local.answers import Partial, read_ranking
-from privrank.local.responses import SubsetResponse, below, identifier
+from privrank.local.responses import Partial, SubsetResponse, below, identifier, read_ranking
 from privrank.util.checks import (
     SMALLEST_EPSILON,
     as_array,
@@ -305,7 +304,7 @@ class Protocol(ABC):
 
 
 class Asking(Protocol):
-    """A protocol that asks for the order of `width` items in each digit.
+    """A protocol that asks for the order of `width` items in each digit; of one pair by default.
 
     The favoured value is the place of the order among all of them in lexicographic order, so with
     two items 0 if the first is placed before the second, and 1 if after it.
@@ -321,9 +320,14 @@ class Asking(Protocol):
         """How many orders there are."""
         return math.factorial(self.width)
 
-    @abstractmethod
+    @property
+    def assignments(self) -> int:
+        """All pairs of items."""
+        return len(self.all_pairs)
+
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the items that assignments ask about: (respondents, digits, width)."""
+        return np.asarray(self.all_pairs[np.asarray(assignments)][:, None])
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:

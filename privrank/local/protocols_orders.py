@@ -1,4 +1,4 @@
-"""Protocols that ask for the order of a few items: sub-rankings, pairs, bits, comparisons.
+"""Protocols that ask for the order of a few items: sub-rankings, pairs, bits, adaptive queries.
 
 Fractions of respondents are estimated alike in all of them. Let p be the probability that a
 respondent places item i before j, and f that a report which orders both does. A response of N
@@ -19,21 +19,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.local.protocols import LARGEST_CODE, Asking
-from privrank.local.publicdraws import permutation
+from privrank.local.publicdraws import permutation, words
 from privrank.local.responses import SubsetResponse
 from privrank.util.checks import check_choice, check_count, check_flag
 
-__all__ = ["Comparisons", "PairBits", "RandomPairs", "SubRanking", "best_size", "pair_factor"]
+__all__ = [
+    "AdaptiveKwikSort",
+    "Comparisons",
+    "PairBits",
+    "RandomPairs",
+    "SubRanking",
+    "best_size",
+    "pair_factor",
+]
 
 IntArray = NDArray[np.int64]
 
 LARGEST_SIZE = 8
 """Items of a sub-ranking; the table of all orders grows with the factorial."""
 
+LARGEST_SHUFFLE = 2**63 - 1
+"""Number of the last public shuffle there is."""
+
 MOST_DIGITS = 62
 """Of two values each, in a number that every table can hold."""
 
 _PAIR_ORDER, _MATCHING = 1, 2  # seeds of public shuffles, of pairs and of items
+
+_HANDED = (
+    "{} must be given with an adaptive protocol: it is that of the query which the curator has "
+    "handed to this respondent."
+)
 
 Method = Literal["randomized", "laplace"]
 Pairing = Literal["public", "private"]
@@ -160,11 +176,6 @@ class RandomPairs(Asking):
         high = min(self.assignments, MOST_DIGITS)
         self._set(pairs=check_count("pairs", self.pairs, low=1, high=high))
         check_choice("method", self.method, Method)
-
-    @property
-    def assignments(self) -> int:
-        """All pairs of items."""
-        return math.comb(len(self.items), 2)
 
     @property
     def digits(self) -> int:
@@ -309,22 +320,86 @@ class Comparisons(Asking):
         """Two, or three with ties."""
         return 3 if self.ties else 2
 
-    @property
-    def assignments(self) -> int:
-        """All pairs of items."""
-        return len(self.all_pairs)
-
     @cached_property
     def signs(self) -> NDArray[np.int8]:
         """What a value says of the pair: 1 for the first item, -1 for the second, 0 for a tie."""
         first = np.array([[0, 1], [-1, 0]], dtype=np.int8)
         return np.stack([first, -first, 0 * first][: self.options])
 
-    def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the pair: (respondents, 1, 2)."""
-        return np.asarray(self.all_pairs[np.asarray(assignments)][:, None])
-
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
         """Return the outcome, by the ranks of the two items."""
         first, second = np.take_along_axis(ranks, self.asked(assignments)[:, 0], axis=1).T
         return np.where(first == second, 2, first > second).astype(np.int64)[:, None, None]
+
+
+@dataclass(frozen=True)
+class AdaptiveKwikSort(Asking):
+    """Everybody is asked for the order of one pair, which earlier answers have made of interest.
+
+    AGKM22 (their Algorithms 2 and 3) sort by KwikSort and ask people for the comparisons as they
+    come up. As printed nothing is sorted: their counter of queries runs over people, and stops at
+    the first query. Counted once a query, each person answers up to 20 log m of them with as small
+    a part of epsilon, and at 5,000 people the order is a random one. Here everybody is asked once,
+    at all of epsilon; :class:`privrank.local.curator.Curator` decides for what.
+
+    Parameters
+    ----------
+    items, epsilon, partial
+        As for all protocols.
+    shuffle : int, default 0
+        Number of the public shuffle that decides the order of the pivots and who of a hand-out is
+        asked for which pair. Fix it before the survey starts.
+
+    Notes
+    -----
+    The assignment is the place of the pair among all in lexicographic order; a curator's query
+    holds it, and the id that the report is to have. The answer is 0 if the first item of the pair
+    is placed before the second, else 1.
+
+    **Privacy.** The unit is a respondent, who answers once; neighbours are any two rankings of
+    theirs. Let q_t be the query that respondent t is asked, with its random id, and a_t the answer.
+    Whatever the curator does, q_t is drawn from a distribution that depends on q_1, a_1, ...,
+    a_(t-1) and public numbers alone, as nobody has read ranking t yet. So a run has probability
+    prod_t P(q_t | q_1, ..., a_(t-1)) P(a_t | q_t, ranking t). The ranking of one respondent enters
+    one factor of it, a binary subset response to a query that is given. For two rankings its values
+    differ by a factor of at most exp(epsilon) (:class:`privrank.local.responses.SubsetResponse`),
+    and so do the probabilities of the run. This is sequentially interactive local privacy; it does
+    not add up over respondents, and the claim needs no curator who keeps to the sort. Whether
+    somebody answers at all is not protected.
+
+    References
+    ----------
+    Alabi, Ghazi, Kumar and Manurangsi (2022), https://arxiv.org/abs/2112.14652.
+    """
+
+    shuffle: int = 0
+    kind: ClassVar[str] = "adaptive"
+
+    def __post_init__(self) -> None:
+        """Check the number of the shuffle."""
+        super().__post_init__()
+        self._set(shuffle=check_count("shuffle", self.shuffle, low=0, high=LARGEST_SHUFFLE))
+
+    def draw_assignment(self) -> int:
+        """Refuse: the curator says what is asked."""
+        raise ValueError(_HANDED.format("assignment"))
+
+    def draw_id(self) -> str:
+        """Refuse: a report without the id of an open query is not counted."""
+        raise ValueError(_HANDED.format("report_id"))
+
+    def query_id(self) -> str:
+        """Draw the id that a curator hands out with a query, from the same random bits."""
+        return super().draw_id()
+
+    @property
+    def pivots(self) -> IntArray:
+        """All items in the order in which they become pivots, a public permutation."""
+        return self._order(0, len(self.items))
+
+    def handing(self, handed: int, size: int) -> IntArray:
+        """Return the public order in which `size` queries are handed out after `handed` others."""
+        return self._order(len(self.items) + handed, size)
+
+    def _order(self, start: int, size: int) -> IntArray:
+        return np.argsort(words(np.array([self.shuffle]), start, size)[0], kind="stable")

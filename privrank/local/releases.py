@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulltables import public_generator
-from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
+from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.tally import UNLIKELY, Tally
 from privrank.release.names import GAIN, ORDER, REJECTED, UNEVEN
 from privrank.release.plan import QUIET, PartPlan, Plan, Setting

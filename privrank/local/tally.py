@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from privrank.encode.frames import distinct_codes
-from privrank.local.adaptive import AdaptiveKwikSort
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols import Protocol
+from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.reports import (
     REASONS,
     REPEATED,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from privrank.mechanisms.spend import Drawn, draw, released
 from privrank.mechanisms.tallies import bounded, met, second_moments, statistic, units, wins_met
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_permutation
-from privrank.release.connected import check_connected
+from privrank.release.kept import kept
 from privrank.release.names import (
     CEILING,
     DEPENDENCE,
@@ -38,9 +37,9 @@ from privrank.release.names import (
 )
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import Design, check_connected
 
-__all__ = ["release_comparisons"]
+__all__ = ["first_stage", "release_comparisons"]
 
 IntArray = NDArray[np.int64]
 
@@ -51,6 +50,7 @@ def release_comparisons(
     *,
     link: Link,
     solver: Solver,
+    reader: str,
     budget: Ledger | None,
     rng: np.random.Generator | None,
 ) -> Release:
@@ -67,6 +67,8 @@ def release_comparisons(
         non-private run, which keeps the wins of every pair met where the link is not the logit.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of objective perturbation.
+    reader : str
+        The call that reads a release, for the message of a second stage that failed.
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -76,6 +78,8 @@ def release_comparisons(
     ------
     BudgetExceeded, ValueError
         Before anything is spent; only a non-private run has looked at the counts by then.
+    FitError
+        If the second stage fails: holds the first, a release of its own (:func:`first_stage`).
 
     Notes
     -----
@@ -91,13 +95,18 @@ def release_comparisons(
         design = _observed(encoded, always=MOMENTS[0] in plan.parts or plan.mechanism == WINS)
 
     def drawn() -> Drawn:
-        return _drawn(bounded(encoded, rng), plan, link, solver, rng)
+        return _drawn(bounded(encoded, rng), plan, link, solver, reader, rng)
 
     return released(plan, design, drawn, budget=budget, rng=rng, link=link)
 
 
 def _drawn(
-    encoded: Encoded, plan: Plan, link: Link, solver: Solver, rng: np.random.Generator | None
+    encoded: Encoded,
+    plan: Plan,
+    link: Link,
+    solver: Solver,
+    reader: str,
+    rng: np.random.Generator | None,
 ) -> Drawn:
     """Draw every part of a plan but that of dependence, which is measured by the others."""
     items, exact = len(encoded.design.items), math.isinf(plan.epsilon)
@@ -114,8 +123,33 @@ def _drawn(
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
     if MOMENTS[0] in plan.parts:
         values |= second_moments(encoded)
-    then = partial(_with_dependence, encoded, rng=rng) if DEPENDENCE in plan.parts else None
-    return Drawn(values, draw_permutation(items, rng), then=then)
+
+    def then(first: Release) -> Release:
+        with kept(first_stage(first), reader):
+            return _with_dependence(encoded, first, rng)
+
+    later = then if DEPENDENCE in plan.parts else None
+    return Drawn(values, draw_permutation(items, rng), then=later)
+
+
+def first_stage(release: Release) -> Release:
+    """Return a release without its second stage, at the epsilon of the parts that it holds.
+
+    Its fit takes the answers of a respondent as independent, as with ``dependence="none"``.
+
+    Notes
+    -----
+    **Privacy.** The parts are private at their own shares of epsilon, whose sum is the plan's less
+    that of the second stage; of zero-concentrated privacy that one had a^2 / 2 at its share a.
+    """
+    plan, spent = release.plan, release.plan.parts[DEPENDENCE].epsilon
+    parts = {name: part for name, part in plan.parts.items() if name != DEPENDENCE}
+    settings = {name: value for name, value in plan.settings.items() if name != DEPENDENCE}
+    first = replace(plan, parts=parts, settings=settings)
+    if math.isfinite(spent):
+        rho = None if plan.rho is None else plan.rho - 0.5 * spent**2
+        first = replace(first, epsilon=plan.epsilon - spent, rho=rho)
+    return replace(release, plan=first)
 
 
 def _with_dependence(

@@ -209,6 +209,8 @@ def predicted_excess(release: Release) -> float | None:
         return None
     sample = release.sample
     if release.local:
+        if COVARIANCE not in release.parts:  # an adaptive protocol's
+            return None
         found, m = release.parts[COVARIANCE], len(sample.items)
         covariance = found.step * found.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))

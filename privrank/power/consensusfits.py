@@ -24,10 +24,9 @@ from privrank.local.protocols import Asking, Protocol
 from privrank.local.releases import public_order
 from privrank.mechanisms.aggregation import consensus_in, pair_counts
 from privrank.plans.aggregation import AggregationMethod, Releases
-from privrank.release.connected import groups_of
 from privrank.release.names import ORDER
 from privrank.release.release import Release
-from privrank.release.survey import PairCounts, Sample
+from privrank.release.survey import PairCounts, Sample, groups_of
 from privrank.util.arrays import own
 
 __all__ = ["Central", "Local", "Loss"]

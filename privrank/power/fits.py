@@ -28,7 +28,6 @@ from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.mechanisms.objective import certified_worths
 from privrank.mechanisms.spend import draw
 from privrank.plans.dependence import STEPS
-from privrank.release.connected import groups_of
 from privrank.release.names import (
     CEILING,
     DEPENDENCE,
@@ -43,7 +42,7 @@ from privrank.release.names import (
 )
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design, PairCounts, groups_of
 from privrank.util.solvers import pseudo_inverse
 
 __all__ = ["Fits"]

@@ -195,7 +195,7 @@ def net_noise(
 
     Parameters
     ----------
-    reach : Reach
+    sensitivity : UnitSensitivity
         What one unit can change.
     name : str
         One of the distributions.

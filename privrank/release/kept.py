@@ -41,8 +41,8 @@ class FitError(Exception):
 class kept:
     """Raise whatever fails inside a ``with`` block as a `FitError` that holds the release.
 
-    Every public fit computes its result in such a block: once epsilon is spent, numerics may fail,
-    but the user can always read the release again.
+    Every public fit computes its result in such a block, and measures a second stage in one: once
+    epsilon is spent, numerics may fail, but the user can always read what was drawn.
 
     Parameters
     ----------

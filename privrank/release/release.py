@@ -17,11 +17,10 @@ from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
-from privrank.release.archived import archive, read_archive
+from privrank.release.archived import archive, read_archive, verify
 from privrank.release.names import REJECTED
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
-from privrank.release.verified import verify
 from privrank.util.arrays import own
 
 __all__ = [
@@ -259,7 +258,7 @@ class Release:
         )
 
     def verify(self) -> None:
-        """Refuse what no fit can have made (:func:`privrank.release.verified.verify`)."""
+        """Refuse what no fit can have made (:func:`privrank.release.archived.verify`)."""
         verify(self.plan, self.survey, self.source, self.values, self.tie_break, self.found)
 
     def to_json(self) -> str:

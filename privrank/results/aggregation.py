@@ -14,7 +14,7 @@ from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
 from privrank.hypotheses.publicnoise import half_width
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import ORDER, PAIRS, SCORE
+from privrank.release.names import PAIRS, SCORE
 from privrank.release.release import Part
 from privrank.results import tables
 from privrank.results.base import Result
@@ -174,12 +174,22 @@ class AggregationResult(Result):
 
     def _scores(self) -> Statements:
         """Return what is stated about Borda scores."""
-        if self.stated is None:
+        if self.stated is None or not self._scored:
+            remedy = (
+                "use a protocol that asks everybody for a random part"
+                if self.release.local
+                else "fit with method='auto'"
+            )
             raise ValueError(
-                f"{self.release.mechanism} releases an order alone: fit with method='auto' for "
-                f"Borda scores and intervals of ranks."
+                f"{self.release.mechanism} releases no Borda scores: {remedy} for these and for "
+                f"intervals of ranks."
             )
         return self.stated
+
+    @property
+    def _scored(self) -> bool:
+        """Whether there are Borda scores: not of an order alone, nor of an adaptive protocol."""
+        return self.stated is not None and not np.isnan(self.stated.scores).any()
 
     def borda(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the Borda scores: the mean number of items that an item is placed before.
@@ -259,13 +269,12 @@ class AggregationResult(Result):
             released also the fraction that places the item before the next one.
         """
         frame = self.consensus.to_frame()
-        if set(self.release.parts) == {ORDER}:
-            return frame
-        frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
-            ["score", "std_err", "lower", "upper"]
-        ]
-        ranks = self.rank_conf_int().loc[list(self.order)]
-        frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
+        if self._scored:
+            frame[["borda", "std_err", "lower", "upper"]] = self.borda()[
+                ["score", "std_err", "lower", "upper"]
+            ]
+            ranks = self.rank_conf_int().loc[list(self.order)]
+            frame["rank_lower"], frame["rank_upper"] = ranks["lower"], ranks["upper"]
         if PAIRS in self.release.parts:
             frame["over_next"] = [*np.diagonal(self.fraction_frame(), 1), np.nan]
         return frame
@@ -315,7 +324,7 @@ class AggregationResult(Result):
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], tuple[tuple[str, Any], ...]]:
         ranks = self.consensus.loc[list(self.items)]
         params = errors = pd.Series(np.empty(0))
-        if len(self.release.parts) > 1:
+        if self._scored:
             frame = self.borda().loc[list(self.items)]
             params, errors = frame["score"].rename("Borda score"), frame["std_err"]
         facts: list[tuple[str, Any]] = [

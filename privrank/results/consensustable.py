@@ -11,7 +11,7 @@ import pandas as pd
 from privrank.plans.aggregation import cautions, remedy
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, TOTALS
+from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Release
 from privrank.results import tables
 from privrank.results.assumptions import assumptions, holds_if
@@ -167,10 +167,16 @@ def _local_notes(release: Release, frame: pd.DataFrame) -> list[str]:
         return [*notes, "Reports are of whole rankings, and say nothing about single pairs."]
     counts = release.parts[PAIR_COUNTS].values
     unasked = int((counts == 0).sum())
+    scored = ", and Borda scores take them from the other pairs, with a standard error of 1/2"
     if unasked:
         notes.append(
-            f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them, and "
-            f"Borda scores take them from the other pairs, with a standard error of 1/2."
+            f"{unasked} of {len(counts)} pairs were asked of nobody: nothing is said of them"
+            f"{scored if SCORES in release.parts else ''}."
+        )
+    if unplaced := release.plan.settings.get(UNPLACED):
+        notes.append(
+            f"Warning: the sort is not finished. It has not come to the end with {unplaced} items, "
+            f"whose places rest on few comparisons."
         )
     return notes
 

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry.errors import NoisyErrors
-from privrank.results import tables
 from privrank.results.guarantee import pvalue_cell
+from privrank.results.tables import Table, interval_heads
 from privrank.util.checks import check_alpha
 from privrank.util.formula import constraint
 from privrank.util.solvers import pseudo_inverse, rank
@@ -83,7 +83,7 @@ class ContrastTests:
             return ()
         return ("z",) if math.isinf(self.errors.df) else ("t",)
 
-    def summary(self, alpha: float = 0.05) -> tables.Table:
+    def summary(self, alpha: float = 0.05) -> Table:
         """Return the tests as a table; `alpha` is one minus the level of its intervals."""
         frame, named = self.summary_frame(alpha), self._statistic
         numbers = [*frame.columns[: 2 + len(named)]]
@@ -98,12 +98,11 @@ class ContrastTests:
             for name, row in zip(frame.index, frame.to_dict("records"), strict=True)
         )
         heads = (*named, *(f"P>|{name}|" for name in named)) or ("p-value",)
-        limits = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]")
         note = "P-values and intervals are by the distribution of sampling error plus noise."
-        return tables.Table(
+        return Table(
             title="Tests of Contrasts",
             header=(),
-            columns=("", "coef", "std err", *heads, *limits),
+            columns=("", "coef", "std err", *heads, *interval_heads(alpha)),
             rows=rows,
             notes=() if named else (note,),
         )
@@ -164,9 +163,15 @@ def wald_test(
     middle = weights @ covariance.to_numpy() @ weights.T
     inverse = pseudo_inverse(middle)
     statistic = float(value @ inverse @ value)
-    result = tables.chi_squared(statistic, rank(middle))
+    # imported here, as it takes a while
+    from statsmodels.stats.contrast import ContrastResults
+
+    df = rank(middle)
+    result = ContrastResults(
+        chi2=statistic, statistic=statistic, df_denom=df, distribution="chi2", distargs=(df,)
+    )
     if not errors.normal_alone:
-        pvalue = errors.wald_pvalue(weights, inverse, statistic, rank(middle))
+        pvalue = errors.wald_pvalue(weights, inverse, statistic, df)
         result.pvalue = np.asarray(pvalue)
         result.distribution = "Monte Carlo"
     return result

@@ -9,6 +9,7 @@ user's takes its place, and axes that have one keep it.
 
 from __future__ import annotations
 
+import io
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,10 @@ __all__ = [
     "differences",
     "effect",
     "group_worths",
-    "neighbours",
     "null_distribution",
     "pairwise",
     "planned",
+    "png",
     "power",
     "win_rates",
     "worth",
@@ -54,6 +55,16 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=size, layout="constrained")
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as a picture, and close it."""
+    from matplotlib import pyplot
+
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=160)
+    pyplot.close(figure)
+    return picture.getvalue()
 
 
 def _rows(m: int) -> tuple[tuple[float, float], int]:
@@ -231,33 +242,9 @@ def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | Non
             f"{100 * (1 - alpha):g} % for all items at once, privacy noise included"
         )
     else:
-        label = "place in the consensus; the order alone was released"
+        label = "place in the consensus"
     ax.locator_params(axis="x", integer=True)
     _finish(ax, f"Consensus, {caption}", label)
-    return figure
-
-
-def neighbours(
-    frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None
-) -> Figure:
-    """Draw an order, best on top: between two items the fraction that places them so."""
-    m = len(frame)
-    size, dots = _rows(m)
-    figure, ax = _axes(ax, size)
-    rows = np.arange(m)[::-1]
-    places = [f"{place}  {item}" for item, place in frame["place"].items()]
-    ax.set_yticks(rows, places, parse_math=False)
-    ax.set_ylim(-0.6, m - 0.4)
-    ax.axvline(0.5, color="0.75", lw=0.8, zorder=0)
-    known = frame["over_next"].notna().to_numpy()
-    shown, between = frame[known], rows[known] - 0.5
-    _bars(ax, between, shown, "over_next", color=_FULL, lw=2.5, zorder=1)
-    ax.scatter(shown["over_next"], between, color=_INK, s=dots, zorder=3)
-    label = (
-        f"fraction that places an item before the one below it, where they were compared; "
-        f"{100 * (1 - alpha):g} % intervals that hold at once"
-    )
-    _finish(ax, f"Order, {caption}", label)
     return figure
 
 

@@ -16,6 +16,7 @@ from searching import CANARY, check_refusal, has_canary, reachable
 
 import privrank as pr
 from privrank.bradley_terry.dependence import released_effect
+from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import statistic
@@ -400,7 +401,7 @@ def test_model_matrix_is_what_the_formula_says():
     male = facts.cell.astype(float)
     wanted = np.column_stack((np.ones(len(age)), male, age, male * age))
     np.testing.assert_allclose(facts.matrix, wanted, atol=1e-5)
-    rows = facts.rows_at({"gender": ["male", "female"], "age": [25.0, 40.0]}, 2)
+    rows = rows_at(facts, {"gender": ["male", "female"], "age": [25.0, 40.0]}, 2)
     np.testing.assert_allclose(rows, [(1, 1, 25, 25), (1, 0, 40, 0)], atol=1e-4)
 
 

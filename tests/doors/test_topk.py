@@ -330,6 +330,7 @@ def test_from_a_win_matrix():
         plan_comparisons(model._encoded.design, Choice("win matrix"), 1e6, 0.0, "a test"),
         link=LOGIT,
         solver="newton",
+        reader="from_release",
         budget=None,
         rng=None,
     )

@@ -50,10 +50,11 @@ ONLY_IMPORTER = {
     "numba": {"kernels"},
     "opendp": set(),
     "narwhals": {"encode.frames"},
-    "statsmodels": {"results.tables"},
+    "statsmodels": {"results.hypotheses"},
+    "jinja2": {"results.tables"},
     "patsy": {"util.formula"},
     "cvxpy": {"bradley_terry.fit"},
-    "matplotlib": {"results.plots", "reporting.figures"},
+    "matplotlib": {"results.plots"},
     "tqdm": {"util.workers"},
 }
 HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
@@ -192,14 +193,13 @@ _CLASS = "a module for the length of another: what it writes of a result is give
 CIRCLES = {
     frozenset({"results.aggregation", "results.consensustable"}): _CLASS,
     frozenset({"results.btl", "results.loglikelihood"}): _CLASS,
-    frozenset({"results.pooled", "results.pooledtable"}): _CLASS,
     frozenset({"results.ranktest", "results.testwords"}): _CLASS,
     frozenset({"power.comparisons", "power.selection", "power.surveys"}): (
         "the survey of a plan is made of what the plan's class was asked"
     ),
     frozenset(
         {
-            *(f"local.{name}" for name in ("adaptive", "client", "protocols", "tally")),
+            *(f"local.{name}" for name in ("client", "protocols", "tally")),
             *("local.protocols_orders", "local.protocols_vectors"),
         }
     ): "`Protocol.tally` is the curator's, whose libraries a client must not load",
@@ -268,8 +268,8 @@ def test_the_room_of_privacy_needs_only_numbers():
 
 
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
-CLIENT = {"answers", "client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
-CLIENT |= {"adaptive", "responses"}
+CLIENT = {"client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
+CLIENT |= {"responses"}
 LENT = {"privacy", "privacy.samplers", "util", "util.checks"}
 
 
@@ -431,9 +431,9 @@ def test_only_noise_and_responses_use_random_bits_of_the_system():
 
 
 def test_only_a_client_draws_reports():
-    drawn = {f"privrank.local.responses.{name}" for name in ("below", "identifier", "shuffled")}
+    drawn = {f"privrank.local.responses.{name}" for name in ("below", "identifier")}
     drawing = {module for module in MODULES if imports(module) & drawn}
-    assert drawing == {"local.answers", "local.protocols"}
+    assert drawing == {"local.protocols"}
     assert {module for module in MODULES if "secure" in attributes(module)} == {"local.protocols"}
 
 
@@ -485,8 +485,6 @@ def test_no_class_inherits():
     assert found.pop(("power.stated", "Tested")) == ["Protocol"]
     designs = {name: found.pop(name) for name in list(found) if name[0].startswith("power.")}
     assert {tuple(bases) for bases in designs.values()} <= {("Power",), ("TestPower",)}
-    # the result of an adaptive run knows its protocol, which results do not
-    assert found.pop(("local.sortedorder", "AdaptiveOrder")) == ["Result"]
     protocols = {name: found.pop(name) for name in list(found) if name[0].startswith("local.")}
     assert {tuple(bases) for bases in protocols.values()} <= {("Protocol",), ("Asking",)}
     assert {module.partition(".")[0] for module, _ in found} == {"results"}

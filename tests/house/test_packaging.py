@@ -119,6 +119,10 @@ def test_wheel_holds_every_module_and_every_survey(wheel):
     data = {f"privrank/data/{p.name}" for p in (ROOT / "data").iterdir() if p.is_file()}
     assert "privrank/data/university.csv" in data
     assert modules | data | {"privrank/py.typed"} <= names
+    templates = {
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "privrank/templates").iterdir()
+    }
+    assert templates and templates <= names
     folders = {name.split("/")[0] for name in names}
     assert folders == {"privrank", f"privrank-{privrank.__version__}.dist-info"}
 

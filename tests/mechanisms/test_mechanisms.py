@@ -140,6 +140,7 @@ def release(encoded, plan, epsilon=1.0, delta=0.0, seed=0, solver="newton", budg
         plan_comparisons(encoded.design, plan, epsilon, delta, "test"),
         link=plan.link,
         solver=solver,
+        reader="from_release",
         budget=budget,
         rng=rng,
     )
@@ -231,6 +232,7 @@ def check_independence(seed):
                 plan_comparisons(encoded.design, plan, 0.05, 0.0, "test"),
                 link=plan.link,
                 solver="newton",
+                reader="from_release",
                 budget=None,
                 rng=rng,
             )

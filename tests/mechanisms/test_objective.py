@@ -389,6 +389,7 @@ def test_every_data_set_is_certified_without_a_word(link, kind):
             ),
             link=link,
             solver="newton",
+            reader="from_release",
             budget=None,
             rng=np.random.default_rng(seed),
         )

@@ -156,6 +156,7 @@ def test_predicted_errors_come_about(mechanism):
             plan_comparisons(facts, chosen, 0.5, 0.0, "a test"),
             link=chosen.link,
             solver="newton",
+            reader="from_release",
             budget=None,
             rng=rng,
         )

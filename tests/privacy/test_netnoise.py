@@ -390,6 +390,7 @@ def test_the_win_matrix_takes_two_distributions(name):
             plan_comparisons(model._encoded.design, plan, epsilon, delta, "a test"),
             link=plan.link,
             solver="newton",
+            reader="from_release",
             budget=None,
             rng=np.random.default_rng(1),
         )

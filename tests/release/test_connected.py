@@ -6,7 +6,7 @@ import pytest
 from privrank.hypotheses.publicnoise import simulated
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.connected import FEW, parts_of
+from privrank.release.survey import FEW, parts_of
 
 
 def counts(items, groups, each):

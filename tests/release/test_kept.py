@@ -9,6 +9,7 @@ import pytest
 
 import privrank as pr
 from privrank import aggregation, btl, closeness, identity, topk, uniformity
+from privrank.mechanisms import comparisons
 
 ITEMS = ["a", "b", "c"]
 ROWS = [("a", "b", 1), ("b", "c", 1), ("a", "c", 1), ("a", "b", -1)]
@@ -103,3 +104,68 @@ def test_identity_is_read_from_its_release_and_null():
         pr.IdentityTest.from_release(fitted(pr.UniformityTest(RANKS), None).release, NULL)
     with pytest.raises(TypeError, match="null must"):
         pr.IdentityTest.from_release(result.release, {"a": 1.0})
+
+
+ANSWERS = pd.DataFrame(
+    [(f"p{k}", *pair, 1 if k % 3 else -1) for k in range(60) for pair in ("ab", "bc", "ac")],
+    columns=["respondent", "item1", "item2", "outcome"],
+)
+STAGES = {
+    "worst, public": (
+        {"design": "public", "dependence": "worst"},
+        ("score_equations", "estimate", "round_expected", "contrast_directions", "response")
+        + ("round_directions", "strongest"),
+    ),
+    "pairs, public": ({"design": "public", "dependence": "pairs"}, ("pair_moments",)),
+    "pairs, private": (
+        {"design": "private", "dependence": "pairs"},
+        ("score_equations", "estimate", "expected_answers", "round_expected", "pair_moments"),
+    ),
+}
+SECOND = [(stage, name) for stage, (_, names) in STAGES.items() for name in names]
+
+
+@pytest.mark.parametrize("model", ["PrivateBTL", "PrivateTopK"])
+@pytest.mark.parametrize(("stage", "routine"), SECOND)
+def test_the_first_stage_is_not_lost(stage, routine, model, monkeypatch):
+    design, dependence = STAGES[stage][0].values()
+    columns = {"items": list("abc"), "respondent": "respondent", "max_rows": 3, "ties": False}
+    options = {"epsilon": 2.0, "delta": 1e-5, "dependence": dependence}
+
+    def fit(budget):
+        where = {"k": 1} if model == "PrivateTopK" else {}
+        survey = getattr(pr, model)(ANSWERS, **where, **columns, design=design)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return survey.fit(**options, budget=budget, rng=np.random.default_rng(7))
+
+    unit = {"unit": "respondent"}
+    whole, budget = fit(None).release, pr.Budget(epsilon=2.0, delta=1e-5, **unit)
+    monkeypatch.setattr(f"privrank.mechanisms.comparisons.{routine}", fails)
+    with pytest.raises(pr.FitError, match=r"\(LinAlgError: did not converge\)") as raised:
+        fit(budget)
+    monkeypatch.undo()
+    error, spent = raised.value, whole.parts["dependence"].epsilon
+    first = error.release
+    assert budget.left[0] == 0.0
+    # what was drawn before is kept as it was, at the epsilon of these parts
+    assert first.parts.keys() == whole.parts.keys() - {"dependence"}
+    for name, part in first.parts.items():
+        assert np.array_equal(part.values, whole.parts[name].values)
+    assert (first.epsilon, first.delta) == (whole.epsilon - spent, whole.delta)
+    assert first.plan.rho == whole.plan.rho - 0.5 * spent**2
+    # and it is read, from its archive too, as a fit without a release of dependence
+    assert pr.Release.from_json(first.to_json()).to_json() == first.to_json()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = eval(f"pr.{error.reader}", {"pr": pr, "error": error})
+    assert "independent" in str(again.summary(details=True))
+
+
+def test_no_routine_of_the_second_stage_is_left_out():
+    names = [name for _, name in SECOND]
+    code = comparisons._with_dependence.__code__
+    free = {"dict", "float", "np", "array", "replace", "draw", "release", "round", "getattr"}
+    called = {name for name in code.co_names if hasattr(comparisons, name)} - free
+    constants = {"DEPENDENCE", "RESIDUAL", "LARGEST", "CEILING"}
+    assert called - constants <= set(names)
