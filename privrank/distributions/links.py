@@ -32,16 +32,6 @@ from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 from privrank.util.checks import is_number, quoted
 from privrank.util.solvers import bracket
 
-__all__ = [
-    "BUILT_IN",
-    "LOGIT",
-    "PROBIT",
-    "UNIT_ROUNDOFF",
-    "Antiderivatives",
-    "Link",
-    "find",
-]
-
 FloatArray = NDArray[np.float64]
 
 
@@ -57,7 +47,7 @@ short of that for every n below 10^11.
 """
 
 LEAST_TAIL = 1e-290
-"""Probabilities below this are not told apart; -log F goes on as a straight line there."""
+"""Probabilities below this do not differ; -log F goes on as a straight line there."""
 
 ASSUMED_ACCURACY = 1e-12
 """Error allowed for in the functions of a user's link, relative to their largest value."""
@@ -77,7 +67,7 @@ def logit_slope(t: FloatArray) -> FloatArray:
     return np.asarray(-2.0 * logit_density(t) * (0.5 * np.tanh(0.5 * t)))
 
 
-class LogitForms:
+class _Logit:
     """F(t) = 1 / (1 + exp(-t)): F' = F (1 - F), u = F(-t) < 1, h = F' <= 1/4.
 
     Errors: the argument u |t| F'(t) < u / 4, the halving none, tanh at most 4 u (two ulp) relative,
@@ -110,7 +100,7 @@ def probit_slope(t: FloatArray) -> FloatArray:
     return np.asarray(-t * probit_density(t))
 
 
-class ProbitForms:
+class _Probit:
     """The normal distribution: u grows like |t|, without a bound; h rises to 1 in the lower tail.
 
     Errors of excess: three roundings of the argument (difference, constant, product) at
@@ -247,7 +237,7 @@ class Link:
     slope: Function
     kappa1: float
     kappa2: float
-    exact: LogitForms | ProbitForms | OwnForms = field(
+    exact: _Logit | _Probit | _Own = field(
         default=None,
         repr=False,
         compare=False,  # type: ignore[assignment]
@@ -280,7 +270,7 @@ class Link:
         return self.exact.integral(np.asarray(t, dtype=np.float64))
 
 
-class OwnForms:
+class _Own:
     """Forms of a user's link, from its functions; beyond `edge` log F goes on as a line."""
 
     accuracy = ASSUMED_ACCURACY / UNIT_ROUNDOFF
@@ -339,7 +329,7 @@ def _tail(cdf: Function, probability: float, high: float) -> float:
     )[0]
 
 
-def _checked(link: Link) -> OwnForms:
+def _checked(link: Link) -> _Own:
     """Check the conditions of a user's link on a grid and return its forms."""
     built_in = [known.name for known in BUILT_IN]
     if not isinstance(link.name, str) or not link.name or link.name in built_in:
@@ -367,7 +357,7 @@ def _checked(link: Link) -> OwnForms:
     edge = _tail(link.cdf, LEAST_TAIL, 1e4 * scale)
     with np.errstate(all="ignore"):
         _check_conditions(link, scale, edge)
-    return OwnForms(link, edge)
+    return _Own(link, edge)
 
 
 def _check_conditions(link: Link, scale: float, edge: float) -> None:
@@ -423,9 +413,9 @@ def _derives(function: Function, derivative: Function, scale: float) -> bool:
     return bool(np.abs(error).max() <= 1e-9 * np.abs(values).max())
 
 
-LOGIT = Link("logit", expit, logit_density, logit_slope, 1.0, 0.25, LogitForms())
+LOGIT = Link("logit", expit, logit_density, logit_slope, 1.0, 0.25, _Logit())
 
-PROBIT = Link("probit", ndtr, probit_density, probit_slope, math.inf, 1.0, ProbitForms())
+PROBIT = Link("probit", ndtr, probit_density, probit_slope, math.inf, 1.0, _Probit())
 
 BUILT_IN = (LOGIT, PROBIT)
 

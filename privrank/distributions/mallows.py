@@ -111,8 +111,8 @@ class Mallows:
     Attributes
     ----------
     theta : float
-        -log(phi), in [0, inf]. All computations use it: near phi = 1 it keeps the digits that phi
-        loses.
+        -log(phi), in [0, inf]. All computations use it: close to phi = 1 it keeps the digits that
+        phi loses.
 
     Raises
     ------

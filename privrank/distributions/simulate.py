@@ -147,7 +147,7 @@ def bradley_terry(
     repeats : int, default 1
         Comparisons planned for every pair.
     share : float in (0, 1], default 1.0
-        Chance that a planned comparison is made, each on its own.
+        Probability that a planned comparison is made, each on its own.
     link : {"logit", "probit"} or Link, default "logit"
         Link, as for :class:`privrank.PrivateBTL`; ``"probit"`` is Thurstone's model.
     rng : numpy.random.Generator or None
@@ -185,8 +185,8 @@ def bradley_terry(
     first, second = np.triu_indices(len(values), 1)
     first, second = np.repeat(first, times), np.repeat(second, times)
     # drawn for share = 1 too, so that a study's stream does not depend on its settings
-    kept = source.random(len(first)) < share
-    first, second = first[kept], second[kept]
-    chance = distribution.probability(values[first] - values[second])
-    outcome = np.where(source.random(len(first)) < chance, 1, -1)
+    made = source.random(len(first)) < share
+    first, second = first[made], second[made]
+    probability = distribution.probability(values[first] - values[second])
+    outcome = np.where(source.random(len(first)) < probability, 1, -1)
     return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})

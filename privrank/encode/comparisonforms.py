@@ -21,8 +21,6 @@ from privrank.encode.rankingforms import Rules, read_columns, read_orders
 from privrank.encode.roles import only_for, repeated
 from privrank.util.checks import check_choice, check_flag, check_name
 
-__all__ = ["Form", "Missing", "as_comparisons"]
-
 Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "ratings", "orders"]
 Missing = Literal["refuse", "bottom", "unknown"]
 
@@ -119,7 +117,7 @@ def as_comparisons(
     distinct_pairs : bool, default True
         Forms ``"wide"`` and ``"counts"``: whether each pair has one column, or one row (of each
         respondent). False takes what is said of it more than once, or in both orders, as
-        comparisons of their own, such as home and away games.
+        comparisons of their own, such as home and guest games.
 
     Returns
     -------

@@ -35,17 +35,15 @@ from privrank.release.survey import (
     check_connected,
     scaled_position,
 )
-from privrank.util.checks import UNSTATED, check_choice, check_count, check_flag, check_name
+from privrank.util.checks import (
+    UNSTATED,
+    check_choice,
+    check_count,
+    check_flag,
+    check_name,
+    check_present,
+)
 from privrank.util.formula import factors_of, parse
-
-__all__ = [
-    "ComparisonColumns",
-    "encode_comparisons",
-    "formula_columns",
-    "open_comparisons",
-    "public_pairs",
-    "read_patterns",
-]
 
 IntArray = NDArray[np.int64]
 
@@ -53,10 +51,6 @@ _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
 
 _DRAW = "let excess='sample' keep a secret random choice of each respondent's rows"
-
-_CONVERTED = {"item1", "item2", "outcome", "respondent"}
-"""The columns of a frame that as_comparisons made for respondents."""
-
 
 _OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
 _OF_COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
@@ -76,49 +70,42 @@ class ComparisonColumns:
 
 
 def open_comparisons(
-    frame: object, columns: ComparisonColumns, items: object, covariates: Sequence[str] = ()
+    frame: object, columns: ComparisonColumns, covariates: Sequence[str] = ()
 ) -> tuple[object, frames.Frame]:
     """Return a frame with the respondent as a column, and its view; refuse one without the columns.
 
-    Given the columns, the items if they are declared, and the names of covariates.
+    Given the columns, and the names of covariates.
     """
     if isinstance(frame, np.ndarray):
         raise TypeError(
             f"comparisons must be a data frame with a row per comparison, got ndarray: convert a "
-            f"matrix of wins with {frames.comparisons_call(frame, items)} first."
+            f"matrix of wins with {frames.AS_COMPARISONS} first."
         )
-    frame = frames.with_respondent_column(frame, columns.respondent)
+    respondent = None if columns.respondent is UNSTATED else columns.respondent
+    frame = frames.with_respondent_column(frame, respondent)
     view = frames.open_frame(frame, "comparisons")
     present = frames.column_names(view)
-    roles: dict[str, str | None] = {"item1": columns.item1, "item2": columns.item2}
-    if not columns.decided:
-        roles["outcome"] = columns.outcome
-    shaped = set(roles)
-    if columns.respondent is not None and columns.respondent is not UNSTATED:
-        roles["respondent"] = columns.respondent
-    if columns.counts is not None:
-        roles["counts"] = columns.counts
-    for role, name in roles.items():
+    roles = {
+        "item1": columns.item1,
+        "item2": columns.item2,
+        "outcome": columns.outcome,
+        "respondent": respondent,
+        "counts": columns.counts,
+    }
+    left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
+    given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
+    for role, name in given.items():
         check_name(name, role)
-        if name not in present:
-            other = ""
-            if role in shaped:
-                call = frames.comparisons_call(frame, items)
-                other = f", or convert data of another form with {call}"
-            elif role == "respondent" and _CONVERTED <= set(present):
-                other = ", which in a frame of privrank.as_comparisons is 'respondent'"
-            raise ValueError(
-                f"comparisons has no column {name!r}: name the right one with {role}={other}."
-            )
-    used = (*roles.values(), *covariates, frames.ORDER_FROM, frames.PAIRS_FROM)
-    frames.check_stated(columns.respondent, frame, used)
-    if frames.COUNT in present and frames.COUNT not in used:
+        remedy = f"name the right one with {role}=, or convert data of another form with "
+        check_present([name], present, "comparisons", remedy + frames.AS_COMPARISONS)
+    frames.check_stated(columns.respondent)
+    if frames.COUNT in present and frames.COUNT not in (*given.values(), *covariates):
         raise ValueError(
             f"comparisons has a column {frames.COUNT!r} that nothing uses: name it with "
             f"counts={frames.COUNT!r} if a row stands for so many comparisons, else leave it out."
         )
-    if len(set(roles.values())) < len(roles):
-        raise ValueError(f"{'=, '.join(roles)}= must name different columns.")
+    if len(set(given.values())) < len(given):
+        raise ValueError(f"{'=, '.join(given)}= must name different columns.")
     return frame, view
 
 
@@ -179,7 +166,7 @@ def encode_comparisons(
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
     covariates = () if predictor is None else predictor.columns
-    frame, view = open_comparisons(frame, columns, items, covariates)
+    frame, view = open_comparisons(frame, columns, covariates)
     check_fixed(frame, view, kind, columns.respondent, predictor)
     _check_numeric(view, columns.outcome)
     labels = frames.declared_items(
@@ -427,7 +414,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     given = {name: arguments.get(name) for name in sorted(_OF_COVARIATES)}
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
         covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
-        frame, _ = open_comparisons(data, columns, arguments.get("items"), covariates)
+        frame, _ = open_comparisons(data, columns, covariates)
         design = arguments.get("design")
         labels = frames.declared_items(
             frame, (item1, item2), arguments.get("items"), public=_known(design, columns)
@@ -534,5 +521,5 @@ def units_by_pattern(
     kind, kinds = by_pattern[pattern], int(by_pattern.max()) + 1
     if units.person is None:
         return sum_by(kind, size, kinds)[by_pattern]
-    each = np.unique(units.person * kinds + kind) % kinds
-    return np.bincount(each, minlength=kinds).astype(np.int64)[by_pattern]
+    kinds_of_units = np.unique(units.person * kinds + kind) % kinds
+    return np.bincount(kinds_of_units, minlength=kinds).astype(np.int64)[by_pattern]

@@ -32,8 +32,6 @@ from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, Sample
 from privrank.util.checks import check_name, check_present
 
-__all__ = ["Encoded", "EncodedGroups", "EncodedSample", "Rows", "Units"]
-
 IntArray = NDArray[np.int64]
 
 NONE = np.zeros(0, dtype=np.int64)

@@ -19,8 +19,6 @@ from pandas.api.types import is_hashable
 
 from privrank.util.checks import UNSTATED, check_items, check_present, undeclared
 
-__all__ = ["Frame", "Key"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -33,6 +31,10 @@ LARGEST_CODE = 2**62
 
 COUNT = "count"
 """The column that says how many comparisons a row stands for."""
+
+AS_COMPARISONS = "privrank.as_comparisons(frame, form=...)"
+AS_RANKINGS = "privrank.as_rankings(frame, form=...)"
+"""The calls that convert data of another form."""
 
 ORDER_FROM, PAIRS_FROM = "order_from", "pairs_from"
 """Columns of a comparisons frame that say what of it no questionnaire has fixed.
@@ -357,19 +359,13 @@ def with_respondent_column(frame: object, respondent: object) -> object:
     return frame
 
 
-def check_stated(respondent: object, frame: object, used: Sequence[str | None]) -> None:
-    """Refuse a unit of privacy that was left open, and name the columns that nothing else uses."""
-    if respondent is not UNSTATED:
-        return
-    names = column_names(open_frame(frame, "comparisons"))
-    levels = frame.index.names if isinstance(frame, pd.DataFrame) else []
-    left = [repr(name) for name in (*names, *levels) if name is not None and name not in used]
-    shown = ", ".join(left[:8]) + ", ..." * (len(left) > 8)
-    raise TypeError(
-        f"respondent= must be stated, because it says whom epsilon protects: the column that says "
-        f"who answered{f' (not used so far: {shown})' * bool(left)}, or None if each comparison is "
-        f"a unit of its own."
-    )
+def check_stated(respondent: object) -> None:
+    """Refuse a unit of privacy that was left open."""
+    if respondent is UNSTATED:
+        raise TypeError(
+            "respondent= must be stated, because it says whom epsilon protects: the column that "
+            "says who answered, or None if each comparison is a unit of its own."
+        )
 
 
 def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
@@ -414,40 +410,3 @@ def check_rows(rows: int, name: str = "frame", more: str = "") -> None:
             f"{name} must have at least one row{more}: check the file that was read, and what was "
             f"left out since."
         )
-
-
-def comparisons_call(frame: object, items: object) -> str:
-    """Return the call that converts data of another form to comparisons, as far as can be seen."""
-    form = "form=..."
-    if isinstance(frame, np.ndarray):
-        form = "'matrix', items=[...]"
-    else:
-        names = [str(name) for name in column_names(open_frame(frame, "frame"))]
-        rows = list(frame.index[: len(names) + 1]) if isinstance(frame, pd.DataFrame) else []
-        spelled = {name.lower() for name in names}
-        if sorted(map(str, rows)) == sorted(names):
-            form = "'matrix'"
-        elif spelled >= {"winner", "loser"}:
-            form = "'winner-loser', items=[...]"
-        elif spelled >= {"win1", "win2"}:
-            form = "'counts', items=[...]"
-        elif items is not None and {str(label) for label in check_items(items)} <= set(names):
-            form = "'rankings', items=[...]"
-    return f"privrank.as_comparisons(frame, {form})"
-
-
-def rankings_call(view: Frame) -> str:
-    """Return the call for data that are no rankings frame, as far as can be told."""
-    names = column_names(view)
-    spelled = {str(name).lower() for name in names}
-    if spelled >= {"item1", "item2"} or spelled >= {"winner", "loser"}:
-        return "privrank.PrivateBTL if they are paired comparisons"
-    if spelled >= {"item", "rank"}:
-        form = "'long', ranking=..., items=[...]"
-    elif len(names) == 1:
-        form = f"'orders', order={names[0]!r}, items=[...]"
-    elif not numeric_columns(view, names):
-        form = "'orders', items=[...]"
-    else:
-        form = "form=..."
-    return f"privrank.as_rankings(frame, {form})"

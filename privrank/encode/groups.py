@@ -38,14 +38,6 @@ from privrank.util.arrays import orders_of
 from privrank.util.checks import check_items, undeclared
 from privrank.util.formula import parse
 
-__all__ = [
-    "against_answers",
-    "encode_count_tables",
-    "encode_samples",
-    "groups_of_formula",
-]
-
-
 IntArray = NDArray[np.int64]
 
 
@@ -68,7 +60,7 @@ def encode_samples(
     """
     shared, gaps = as_declared(ties, missing)
     series = [frames.column_of(sample, "choice") for sample in samples]
-    chosen = all(each is not None for each in series)
+    chosen = all(column is not None for column in series)
     if chosen and respondent is not None and not paired:
         raise ValueError(
             "respondent= needs a frame: use from_formula('choice ~ group', data, respondent=...)."
@@ -77,8 +69,8 @@ def encode_samples(
     place = _matched(samples, respondent, max_rows, secret, paired)
     if chosen:
         refuse_partial(shared, gaps)
-        asked: dict[str, Any] = {"categories": items, "word": "items", "respondent": respondent}
-        parts = [encode_choices(each, "choice", least=0, **asked) for each in samples]
+        options: dict[str, Any] = {"categories": items, "word": "items", "respondent": respondent}
+        parts = [encode_choices(sample, "choice", least=0, **options) for sample in samples]
         return _joined(parts, names, secret, place)
     unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": 0}
     unit |= {"ties": shared, "missing": gaps}

@@ -18,8 +18,6 @@ from privrank.encode import frames
 from privrank.encode.roles import Columns, Names
 from privrank.util.checks import check_items
 
-__all__ = ["answered", "read_counts", "read_decided", "read_long", "read_matrix", "read_wide"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Pair = tuple[Any, Any]
@@ -168,7 +166,7 @@ def read_counts(
             raise ValueError(
                 "form='counts' must have one row per pair, and at least one pair has two, in the "
                 "same or in both orders: add up what is there twice, or use distinct_pairs=False "
-                "if all rows count, as home and away games do."
+                "if all rows count, as home and guest games do."
             )
     # each row becomes one for each kind of answer
     numbers = [frames.whole_counts(table[n], n) for n in others.values() if n is not None]
@@ -228,7 +226,7 @@ def _read_pairs(
 ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
     """Return rows that name two items each; refuse counts and ties that nothing uses."""
     columns = Columns(frame, respondent)
-    other = f", or the form of the data, as in {frames.comparisons_call(frame, items)}"
+    other = f", or the form of the data, as in {frames.AS_COMPARISONS}"
     table, labels, codes = columns.collect_rows(named, others, items, other)
     unused = set(columns.names) - set(table.columns)
     for role, name, what in (

@@ -23,8 +23,6 @@ from privrank.privacy.noise import draw_orders
 from privrank.util.arrays import blocks
 from privrank.util.checks import as_list, check_choice, check_items, check_name, check_rng
 
-__all__ = ["Form", "Missing", "Rules", "Ties", "as_rankings", "complete_ranks"]
-
 Form = Literal["ranks", "orders", "long"]
 Ties = Literal["refuse", "random"]
 Missing = Literal["refuse", "bottom", "random"]

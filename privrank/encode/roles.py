@@ -18,8 +18,6 @@ from privrank.encode import frames
 from privrank.encode.encoded import check_owned
 from privrank.util.checks import check_name, check_present
 
-__all__ = ["Columns", "check_numeric", "item_codes", "only_for", "repeated"]
-
 IntArray = NDArray[np.int64]
 Names = tuple[Any, ...]
 

@@ -7,7 +7,6 @@ that item, 1 = best. A choices column holds one of the declared categories in ea
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,29 +27,18 @@ from privrank.plans.nullmodel import (
 )
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
 from privrank.util.checks import (
+    as_array,
     as_list,
     as_numbers,
     check_choice,
     check_count,
     check_flag,
     check_items,
-    check_name,
     check_names,
     check_present,
     undeclared,
 )
 from privrank.util.formula import parse
-
-__all__ = [
-    "count_orders",
-    "encode_choices",
-    "encode_columns",
-    "encode_counts",
-    "encode_data",
-    "encode_rankings",
-    "enough",
-    "sample_of_formula",
-]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -148,56 +136,33 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the columns of a rankings frame that are read, and the names of the items."""
-    if respondent is not None:
-        check_name(respondent, "respondent")
     if declared is None and isinstance(frame, pd.DataFrame):
         check_names("columns", [name for name in frame.columns if name != respondent])
     frame, view = open_rows(frame, respondent, "rankings")
     names = frames.column_names(view)
-    if declared is None:
-        labels = tuple(name for name in names if name != respondent)
-    else:
-        labels = declared
-        for label in labels:
-            if label not in names:
-                raise ValueError(
-                    f"rankings has no column {label!r}: items= names the columns; for data of "
-                    f"another form use {frames.rankings_call(view)}."
-                )
-        if respondent in labels:
-            raise ValueError("items= and respondent= must name different columns.")
-    _check_labels(labels, f", for orders as text use {frames.rankings_call(view)}")
+    other = f"for data of another form use {frames.AS_RANKINGS}"
+    labels = declared or tuple(name for name in names if name != respondent)
+    check_present(labels, names, "rankings", f"items= names the columns; {other}")
+    if respondent in labels:
+        raise ValueError("items= and respondent= must name different columns.")
+    _check_labels(labels)
     numeric = frames.numeric_columns(view, labels)
-    levels = {label: _whole_levels(frame, label) for label in labels if label not in numeric}
-    for label, whole in levels.items():
-        if whole is None:
+    for label in labels:
+        if label not in numeric:
             raise TypeError(
                 f"column {label!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}: "
-                f"leave it out with items=[...]; for data of another form use "
-                f"{frames.rankings_call(view)}."
+                f"leave it out with items=[...], or convert categories to numbers; {other}."
             )
     owner = [] if respondent is None else [respondent]
-    table = frames.collect(view, [*labels, *owner])
-    for label, whole in levels.items():
-        codes = frames.key_of(table[label]).among(tuple(whole or ()))
-        ranks = np.append(np.array(list((whole or {}).values()), dtype=np.float64), np.nan)
-        table = table.assign(**{label: ranks[codes]})
-    return table, labels
+    return frames.collect(view, [*labels, *owner]), labels
 
 
-def _whole_levels(frame: object, column: str) -> dict[Any, int] | None:
-    """Return the categories of a column and the whole numbers they are; None if one is none."""
-    declared = frames.listed_categories(frame, column)
-    if not declared or not all(re.fullmatch("[0-9]+", str(label)) for label in declared):
-        return None
-    return {label: int(label) for label in declared}
-
-
-def _check_labels(labels: tuple[str, ...], other: str = "") -> None:
+def _check_labels(labels: tuple[str, ...]) -> None:
     if len(labels) < 2:
         raise ValueError(
-            "rankings must have a column for each of at least two items, got "
-            f"{len(labels)}: for one column of choices use from_formula('choice ~ 1', data){other}."
+            f"rankings must have a column for each of at least two items, got {len(labels)}: for "
+            f"one column of choices use from_formula('choice ~ 1', data), for orders as text "
+            f"{frames.AS_RANKINGS}."
         )
 
 
@@ -291,21 +256,11 @@ def _of_lists(data: object, declared: object) -> object:
 
     All else as it is.
     """
-    if not isinstance(data, list | tuple | np.ndarray) or getattr(data, "ndim", 1) == 0:
-        return data
-    if not len(data):
-        return data
-    nested = [np.ndim(row) for row in data]
-    if isinstance(data, list | tuple) and set(nested) == {1}:
-        lengths = {len(row) for row in data}
-        if len(lengths) > 1:
-            raise ValueError(
-                "rankings given as lists must hold one rank for each item, and at least two differ "
-                "in length: use privrank.as_rankings for lists of the leading items."
-            )
-        return np.array(data)
-    if set(nested) == {0} and declared is not None:
-        return pd.Series(list(data))
+    if isinstance(data, list | tuple | np.ndarray) and len(array := as_array(data)):
+        if array.ndim == 2:
+            return array
+        if array.ndim == 1 and declared is not None:
+            return pd.Series(list(data))
     return data
 
 

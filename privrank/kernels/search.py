@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from privrank.kernels import compiled
 
-__all__ = ["insertion_search", "last_terms", "pivot_sort", "split_costs", "subset_values"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

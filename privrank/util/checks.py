@@ -16,32 +16,6 @@ from typing import Any, TypeGuard, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "UNSTATED",
-    "PrivrankWarning",
-    "as_array",
-    "as_list",
-    "as_numbers",
-    "check_alpha",
-    "check_choice",
-    "check_count",
-    "check_delta",
-    "check_effect_epsilon",
-    "check_epsilon",
-    "check_flag",
-    "check_items",
-    "check_name",
-    "check_names",
-    "check_penalty",
-    "check_present",
-    "check_rng",
-    "is_number",
-    "quoted",
-    "undeclared",
-    "warn_few",
-]
-
-
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 """Outside these the noise, or what is left of it, no longer fits double precision."""
 

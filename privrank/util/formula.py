@@ -15,17 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Columns",
-    "Factor",
-    "Formula",
-    "columns_of",
-    "constraint",
-    "factors_of",
-    "parse",
-    "terms_of",
-]
-
 _NAME = r"Q\((['\"]).*?\1\)"
 """A name that is no Python name, as formulas write it."""
 
@@ -51,7 +40,7 @@ def parse(formula: object) -> Formula:
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
     text = _quoted(formula)
-    plain = re.sub(_NAME, lambda found: "Q" * len(found[0]), text)  # a name may hold any character
+    plain = re.sub(_NAME, lambda match: "Q" * len(match[0]), text)  # a name may hold any character
     left = plain.partition("~")[0]
     if left == plain or not left.strip():
         raise ValueError(
@@ -88,7 +77,7 @@ def parse(formula: object) -> Formula:
 def _quoted(formula: str) -> str:
     """Put names with dots, such as ``tech.equip``, as Q("..."): Python reads them as attributes."""
     dotted = r"(['\"]).*?\1|([^\W\d]\w*(?:\.\w+)+)(?!\w*\s*\()"
-    return re.sub(dotted, lambda found: f'Q("{found[2]}")' if found[2] else found[0], formula)
+    return re.sub(dotted, lambda match: f'Q("{match[2]}")' if match[2] else match[0], formula)
 
 
 def _name(term: Any) -> str:
@@ -153,12 +142,12 @@ def terms_of(right: str) -> tuple[tuple[Factor, ...], ...]:
 
 def factors_of(right: str) -> tuple[Factor, ...]:
     """Return the factors on the right side of a formula, each column once."""
-    found: dict[str, Factor] = {}
+    factors: dict[str, Factor] = {}
     for read in (factor for term in terms_of(right) for factor in term):
-        seen = found.setdefault(read.column, read)
+        seen = factors.setdefault(read.column, read)
         if read.categorical and not seen.categorical:
-            found[read.column] = read
-    return tuple(found.values())
+            factors[read.column] = read
+    return tuple(factors.values())
 
 
 def columns_of(right: str, table: Any, without: str = "") -> Columns:
@@ -170,22 +159,22 @@ def columns_of(right: str, table: Any, without: str = "") -> Columns:
     from patsy import EvalEnvironment, ModelDesc, PatsyError, dmatrix
 
     description = _description(right)
-    kept = [
+    terms = [
         term
         for term in description.rhs_termlist
         if not without or [factor.code for factor in term.factors] != [without]
     ]
     try:
         # an empty environment: names come from the table and from patsy's own functions
-        matrix = dmatrix(ModelDesc([], kept), table, EvalEnvironment([{}]))
+        matrix = dmatrix(ModelDesc([], terms), table, EvalEnvironment([{}]))
     except (PatsyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        # patsy meets a contrast that is none with errors of many kinds, so its own is kept
+        # patsy meets a contrast that is none with errors of many kinds, so its own follows
         raise ValueError(
             f"formula cannot be evaluated on its declared levels and bounds: '~ {right}'."
         ) from error
     info = matrix.design_info
-    terms = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
-    return Columns(tuple(info.column_names), terms, np.asarray(matrix, dtype=np.float64))
+    slices = tuple((name, part.start, part.stop) for name, part in info.term_name_slices.items())
+    return Columns(tuple(info.column_names), slices, np.asarray(matrix, dtype=np.float64))
 
 
 def constraint(

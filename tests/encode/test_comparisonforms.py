@@ -465,31 +465,25 @@ def test_names_of_columns_may_run_together_where_the_items_are_known():
 # ---- data of another form, given to a model
 
 SHAPES = {
-    "a matrix": (WINS, ["'matrix')"]),
-    "an array": (WINS.to_numpy(), ["'matrix', items=[...]"]),
-    "winners": (DECIDED, ["'winner-loser'"]),
-    "Winners": (
-        DECIDED.rename(columns={"winner": "Winner", "loser": "Loser"}),
-        ["'winner-loser'"],
-    ),
-    "counts": (COUNTS.rename(columns={"item1": "home", "item2": "away"}), ["'counts'"]),
-    "counts with items": (COUNTS, ["'outcome'", "'counts'"]),
-    "rankings": (RANKS, ["'rankings'"]),
-    "rankings, polars": (pl.from_pandas(RANKS), ["'rankings'"]),
-    "wide": (wide_of(LONG, CODES), ["form=..."]),
-    "something else": (pd.DataFrame({"a": [1], "b": [2]}), ["item1=", "form=..."]),
+    "a matrix": WINS,
+    "an array": WINS.to_numpy(),
+    "winners": DECIDED,
+    "counts": COUNTS,
+    "rankings": RANKS,
+    "rankings, polars": pl.from_pandas(RANKS),
+    "wide": wide_of(LONG, CODES),
+    "something else": pd.DataFrame({"a": [1], "b": [2]}),
 }
 
 
-@pytest.mark.parametrize(("data", "words"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("data", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("model", [pr.PrivateBTL, partial(pr.PrivateTopK, k=2)])
-def test_a_model_names_the_form_of_other_data(model, data, words):
+def test_a_model_names_the_call_for_other_data(model, data):
     with pytest.raises((ValueError, TypeError)) as caught:
         model(data, items=ITEMS, respondent=None)
     message = str(caught.value)
     assert message.endswith(".") and CANARY not in message
-    for word in ["privrank.as_comparisons(", *words]:
-        assert word in message, message
+    assert "privrank.as_comparisons(frame, form=" in message
 
 
 # ---- refusals
@@ -533,7 +527,11 @@ BAD = {
         ValueError,
         ["'winner'", "winner="],
     ),
-    "another form": (lambda: convert(RANKS, "long"), ValueError, ["'item1'", "'rankings'"]),
+    "another form": (
+        lambda: convert(RANKS, "long"),
+        ValueError,
+        ["'item1'", "as_comparisons("],
+    ),
     "no items": (lambda: convert(LONG, "long", items=None), ValueError, ["items must be declared"]),
     "unknown item": (
         lambda: convert(altered(LONG, "item1", f"{CANARY}-item"), "long"),
