@@ -40,9 +40,7 @@ from privrank.util.checks import (
     PrivrankWarning,
     check_alpha,
     check_choice,
-    check_delta,
-    check_epsilon,
-    check_rng,
+    check_fit,
     is_number,
     quoted,
 )
@@ -128,6 +126,9 @@ class PrivateRankAggregation:
         ties: bool = False,
         missing: Missing | None = None,
     ) -> None:
+        if isinstance(rankings, EncodedSample):
+            self._encoded = rankings
+            return
         self._encoded = encode_rankings(
             rankings,
             items=items,
@@ -174,13 +175,7 @@ class PrivateRankAggregation:
                 f"formula must name at least two item columns on its left, got {formula!r}: write "
                 f"'a + b + c ~ 1'."
             )
-        return cls._of(encoded)
-
-    @classmethod
-    def _of(cls, encoded: EncodedSample) -> Self:
-        model = cls.__new__(cls)
-        model._encoded = encoded
-        return model
+        return cls(encoded)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -243,11 +238,10 @@ class PrivateRankAggregation:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("method", method, AggregationMethod)
         check_choice("releases", releases, Releases)
         check_choice("target", target, Target)
-        check_rng(rng)
         plan = planned(
             self._encoded.sample,
             epsilon,
@@ -375,16 +369,8 @@ def planned(
             f"method='auto'."
         )
     if method not in _PUBLISHED or math.isinf(epsilon):
-        return plan_aggregation(
-            sample,
-            epsilon,
-            delta,
-            method,
-            share,
-            releases=releases,
-            partial=partial,
-            declared=declared,
-        )
+        given: dict[str, Any] = {"partial": partial, "declared": declared}
+        return plan_aggregation(sample, epsilon, delta, method, share, releases=releases, **given)
     if share:
         raise ValueError(
             f"method={method!r} releases an order and nothing else: leave out score_share, or "

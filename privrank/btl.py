@@ -13,6 +13,7 @@ from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.score import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
@@ -25,15 +26,7 @@ from privrank.release.survey import DesignKind, Excess
 from privrank.results.btl import BTLResult
 from privrank.results.fitwarnings import fit_warnings, warn_of
 from privrank.results.ledger import Budget
-from privrank.util.checks import (
-    UNSTATED,
-    check_alpha,
-    check_choice,
-    check_delta,
-    check_epsilon,
-    check_penalty,
-    check_rng,
-)
+from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_fit, check_penalty
 
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
@@ -157,6 +150,9 @@ class PrivateBTL:
         link: str | Link = "logit",
     ) -> None:
         self._link = find(link)
+        if isinstance(comparisons, Encoded):
+            self._encoded = comparisons
+            return
         self._encoded = encode_comparisons(
             comparisons,
             ComparisonColumns(item1, item2, outcome, respondent, counts),
@@ -213,10 +209,8 @@ class PrivateBTL:
         under a private one the sizes of the groups are released with noise, and so are the pair
         counts of all groups together unless they are declared: each has a share of epsilon.
         """
-        model = cls.__new__(cls)
-        model._link = find(arguments.pop("link", "logit"))
-        model._encoded = formula_columns(formula, data, arguments)
-        return model
+        link = find(arguments.pop("link", "logit"))
+        return cls(formula_columns(formula, data, arguments), link=link)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -300,11 +294,10 @@ class PrivateBTL:
             answers can give, `delta` is as large as 1 / nobs, or ``penalty=0`` has no finite fit.
             All of it is said from the release and public facts.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("method", method, Method)
         check_choice("noise", noise, Noise)
         check_solver(solver, self._link)
-        check_rng(rng)
         design = self._encoded.design
         choice = plan_fit(
             design,

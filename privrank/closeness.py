@@ -10,21 +10,10 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode.encoded import EncodedGroups
-from privrank.encode.groups import (
-    encode_count_tables,
-    encode_samples,
-    groups_of_formula,
-)
+from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import public_quantiles, release_comparison
-from privrank.plans.closeness import (
-    FEWEST,
-    MOST,
-    check_extra,
-    check_scale,
-    detail_items,
-    plan_comparison,
-)
+from privrank.plans.closeness import FEWEST, MOST, check_scale, detail_items, plan_comparison
 from privrank.plans.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18, ks23
@@ -37,9 +26,8 @@ from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_count,
-    check_delta,
-    check_epsilon,
-    check_rng,
+    check_extra,
+    check_fit,
     warn_few,
 )
 
@@ -147,6 +135,9 @@ class ClosenessTest:
         labels: Labels = "public",
         paired: bool = False,
     ) -> None:
+        if isinstance(sample1, EncodedGroups):
+            self._encoded = sample1
+            return
         self._encoded = encode_samples(
             (sample1, sample2),
             ("sample 1", "sample 2"),
@@ -158,12 +149,6 @@ class ClosenessTest:
             ties=ties,
             missing=missing,
         )
-
-    @classmethod
-    def _of(cls, encoded: EncodedGroups) -> Self:
-        test = cls.__new__(cls)
-        test._encoded = encoded
-        return test
 
     @classmethod
     def from_formula(
@@ -211,7 +196,7 @@ class ClosenessTest:
         """
         secret = check_choice("labels", labels, Labels) == "private"
         groups = groups_of_formula(formula, data, arguments, secret=secret, paired=paired)
-        return cls._of(groups)
+        return cls(groups, None)
 
     @classmethod
     def from_counts(
@@ -230,7 +215,7 @@ class ClosenessTest:
         -------
         ClosenessTest
         """
-        return cls._of(encode_count_tables(counts, categories))
+        return cls(encode_count_tables(counts, categories), None)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -301,14 +286,13 @@ class ClosenessTest:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         check_choice("method", method, ClosenessMethod)
         check_count("permutations", permutations, low=FEWEST, high=MOST)
-        check_rng(rng)
         warn_few("permutations", permutations, alpha)
-        asked = compare(method, self._encoded.sample, alpha)
         sample = self._encoded.sample
-        _check_effect(effect_epsilon, epsilon, asked, sample)
+        asked = compare(method, sample, alpha)
+        effect_epsilon = _check_effect(effect_epsilon, epsilon, asked, sample)
         items = detail_items(details_epsilon, details_items, epsilon, sample)
         if asked.decision is not None and epsilon == np.inf:
             raise ValueError(
@@ -321,7 +305,7 @@ class ClosenessTest:
             epsilon,
             delta,
             method=method,
-            effect_epsilon=None if effect_epsilon is None else float(effect_epsilon),
+            effect_epsilon=effect_epsilon,
             details_epsilon=None if details_epsilon is None else float(details_epsilon),
             details_items=items,
             alpha=alpha,
@@ -407,10 +391,11 @@ def _known(sample: Sample) -> tuple[str, ...]:
 
 def _check_effect(
     effect_epsilon: object, epsilon: float, asked: Comparison, sample: Sample
-) -> None:
+) -> float | None:
+    """Return what an effect may spend; refuse it where there is no single distance to release."""
     if effect_epsilon is None:
-        return
-    check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
+        return None
+    extra = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
     if sample.paired:
         raise ValueError(
             "effect_epsilon= is for samples of different respondents: leave it out with "
@@ -428,3 +413,4 @@ def _check_effect(
         )
     if asked.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
+    return extra

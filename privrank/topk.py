@@ -13,6 +13,7 @@ from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
+from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
@@ -26,15 +27,7 @@ from privrank.results.fitwarnings import part_notes, warn_of
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, equal_variances, rate_variance
 from privrank.util.arrays import own
-from privrank.util.checks import (
-    UNSTATED,
-    check_alpha,
-    check_choice,
-    check_count,
-    check_delta,
-    check_epsilon,
-    check_rng,
-)
+from privrank.util.checks import UNSTATED, check_alpha, check_choice, check_count, check_fit
 
 if TYPE_CHECKING:
     from privrank.local.tally import Tally
@@ -115,17 +108,20 @@ class PrivateTopK:
         design: DesignKind = "private",
         pair_counts: object = None,
     ) -> None:
-        self._encoded = encode_comparisons(
-            comparisons,
-            ComparisonColumns(item1, item2, outcome, respondent, counts),
-            items=items,
-            max_rows=max_rows,
-            excess=excess,
-            distinct_pairs=distinct_pairs,
-            ties=ties,
-            design=design,
-            pair_counts=pair_counts,
-        )
+        if isinstance(comparisons, Encoded):
+            self._encoded = comparisons
+        else:
+            self._encoded = encode_comparisons(
+                comparisons,
+                ComparisonColumns(item1, item2, outcome, respondent, counts),
+                items=items,
+                max_rows=max_rows,
+                excess=excess,
+                distinct_pairs=distinct_pairs,
+                ties=ties,
+                design=design,
+                pair_counts=pair_counts,
+            )
         self._k = _check_k(k, len(self._encoded.design.items))
 
     @classmethod
@@ -147,15 +143,13 @@ class PrivateTopK:
         -------
         PrivateTopK
         """
-        model = cls.__new__(cls)
-        model._encoded = formula_columns(formula, data, arguments)
-        if model._encoded.design.covariates is not None:
+        encoded = formula_columns(formula, data, arguments)
+        if encoded.design.covariates is not None:
             raise ValueError(
                 "formula must have '~ 1' on its right: the selection has no covariates, so select "
                 "within groups by fitting each of them."
             )
-        model._k = _check_k(k, len(model._encoded.design.items))
-        return model
+        return cls(encoded, k)
 
     def __repr__(self) -> str:
         """Show the shape only."""
@@ -194,7 +188,7 @@ class PrivateTopK:
         FitError
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
-        epsilon, delta, alpha = check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
+        epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
         asked: object = noise
         if isinstance(asked, str) and asked == "gumbel":
             raise ValueError(
@@ -202,7 +196,6 @@ class PrivateTopK:
                 "noise='auto', whose vector holds the set at every k."
             )
         check_choice("noise", noise, Noise)
-        check_rng(rng)
         design = self._encoded.design
         choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
         reader = f"PrivateTopK.from_release(error.release, k={self._k})"

@@ -11,7 +11,7 @@ from study import asked, mean_and_error, table
 
 import privrank as pr
 from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulltables import FULL, uniform_rankings
+from privrank.hypotheses.nulls import FULL, uniform_rankings
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms import categories, ranknorms
 from privrank.planning.simulation import chance

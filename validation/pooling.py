@@ -31,7 +31,7 @@ from study import asked, least, most, table
 
 import privrank as pr
 from privrank import aggregation, btl
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import simulated
 from privrank.release.names import NET, PAIR_COUNTS, PAIRS, TOTALS, WINS
 from privrank.release.release import Release
 

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.stats import kstest, norm
 from study import arguments, mean_and_error, replicate, write
 
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import uniform_rankings, usual_draws
+from privrank.hypotheses.nulls import Null, uniform_rankings, usual_draws
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.ranknorms import of_rankings
 from privrank.planning.simulation import chance

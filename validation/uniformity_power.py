@@ -9,7 +9,7 @@ import numpy as np
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.hypotheses.nulltables import wanted_draws
+from privrank.hypotheses.nulls import wanted_draws
 from privrank.hypotheses.statistic import Statistic
 from privrank.planning.simulation import chance
 from privrank.privacy.budget import pure_epsilon

@@ -13,8 +13,7 @@ from scipy.optimize import least_squares
 from privrank.bradley_terry.dependence import cluster_moments, floored_moments, released_effect
 from privrank.bradley_terry.estimate import Covariance
 from privrank.bradley_terry.inference import Inference, edge_noise, public_noise
-from privrank.hypotheses.nulls import monte_carlo_pvalue
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS
 from privrank.util.checks import PrivrankWarning
 from privrank.util.solvers import attempt, pseudo_inverse, rank, square_root

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from privrank.hypotheses.nulls import monte_carlo_pvalue
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.tails import mixture_tail
 from privrank.util.solvers import bracket, square_root
 

@@ -15,8 +15,8 @@ from privrank.bradley_terry.estimate import Covariance, Estimate, covariance
 from privrank.bradley_terry.itemscatter import FreeFit, with_scatter
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import simulated
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import LARGEST, MOMENTS, NET

@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, gammainccinv, ndtri, xlog1py
 
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import cube_half_width, half_width, simulated
+from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import (
     BordaDistribution,
     PairDistribution,
+    cube_half_width,
     difference_tail,
+    half_width,
     permutohedra,
+    simulated,
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

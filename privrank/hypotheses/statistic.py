@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privrank.hypotheses.interval import Distance
 from privrank.hypotheses.nulls import Null, Order
-from privrank.hypotheses.twosamples import Distance
 from privrank.release.plan import Plan
 from privrank.util.checks import warn_few
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import public_generator
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols_orders import AdaptiveKwikSort
 from privrank.local.tally import UNLIKELY, Tally

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import Null, Order
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.tally import Tally

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privrank.hypotheses.nulltables import FULL, fingerprint, public_generator
+from privrank.hypotheses.nulls import FULL, fingerprint, public_generator
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.releases import check_tally, release_of

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.encode.samples import count_orders
-from privrank.hypotheses import exact
+from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import (
     Probabilities,
     is_uniform,
@@ -25,8 +25,7 @@ from privrank.hypotheses.nullmodel import (
     sorted_multinomial,
     uniform,
 )
-from privrank.hypotheses.nulls import Null, Order, Sample, Value, null_of
-from privrank.hypotheses.nulltables import fingerprint
+from privrank.hypotheses.nulls import Null, Order, Sampler, Value, fingerprint, null_of
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, impossible, omnibus
 from privrank.util.arrays import own, signs_of_orders
@@ -113,7 +112,7 @@ class _Expected:
         if len(self.p) != 2 or self.n > _LARGEST:
             return None
         count, (first, _) = np.arange(self.n + 1), np.asarray(self.p) / math.fsum(self.p)
-        null = Null(count, exact.binomial_weights(self.n, float(first)))
+        null = Null(count, nullmodel.binomial_weights(self.n, float(first)))
         return null.mapped(lambda m: self.excess(np.stack((m, self.n - m), axis=1)))
 
     def sizes(self) -> tuple[int, ...]:
@@ -197,7 +196,7 @@ def total_variation(n: int, p: Probabilities) -> Statistic:
     k, name = len(p), "total variation distance"
     if is_uniform(p):
         value = partial(_excess_value, n=n)
-        null = _uniform_null(name, n, k, value, exact.uniform_excess)
+        null = _uniform_null(name, n, k, value, nullmodel.uniform_excess)
         return Statistic(name, 1.0 / (n * k), min(k, n), value, null, distance=True)
     cells = _Expected(n, p)
     drawn = cells.null("total variation distance from the null", cells.excess_value)
@@ -220,7 +219,7 @@ def max_count(n: int, k: int) -> Statistic:
 
     **Null.** Exact for up to about 2^23 lattice points, else Monte Carlo.
     """
-    null = _uniform_null("largest count", n, k, _max_value, exact.largest_count)
+    null = _uniform_null("largest count", n, k, _max_value, nullmodel.largest_count)
     return Statistic("largest count", 1.0, 1, _max_value, null)
 
 
@@ -334,7 +333,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     cells, ruled_out = _Expected(n, p), 0.0 in p
     values: tuple[Value, ...] = (cells.excess_value, cells.cellwise_value)
     kind, sensitivity = "choices", GRID
-    sample: Sample = partial(sorted_multinomial, n, p)
+    sample: Sampler = partial(sorted_multinomial, n, p)
     sizes: tuple[int, ...] = (n, len(p), fingerprint(sorted(p)))
     if rankings:
         kind, sensitivity = "rankings", GRID + ALLOWANCE
@@ -434,4 +433,4 @@ def _count(counts: IntArray, order: Order, category: int) -> int:
 
 
 def _binomial_null(n: int, p: float, draws: int) -> Null:
-    return exact.binomial(n, p)
+    return nullmodel.binomial_null(n, p)

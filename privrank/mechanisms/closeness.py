@@ -74,9 +74,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
-from privrank.hypotheses.quantiles import quantiles
+from privrank.hypotheses.interval import THRESHOLD_LEVEL
 from privrank.hypotheses.statistic import Comparison
-from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
     Gram,
@@ -257,7 +256,7 @@ def public_quantiles(asked: Comparison, sample: Sample, scale: float) -> FloatAr
         drawn = departures.ranking_parts(sizes, items, asked.statistic)
     else:
         drawn = departures.choice_parts(sizes, items, cells=asked.form == "cells")
-    return quantiles(drawn, len(sizes), scale)
+    return departures.quantiles(drawn, len(sizes), scale)
 
 
 def _measure(data: _Data, asked: Comparison, sample: Sample, public: FloatArray) -> Measure:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import Order, Value, null_of
-from privrank.hypotheses.nulltables import FULL, fingerprint, null_draws
+from privrank.hypotheses.nulls import FULL, Order, Value, fingerprint, null_draws, null_of
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.omnibus import ALLOWANCE, GRID, Part, omnibus
 

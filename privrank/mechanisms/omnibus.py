@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nullmodel import Probabilities
-from privrank.hypotheses.nulls import Null, Order, Sample, Value
-from privrank.hypotheses.nulltables import Draw, null_draws
-from privrank.hypotheses.quantiles import noisy_quantile
+from privrank.hypotheses.nulls import Draw, Null, Order, Sampler, Value, noisy_quantile, null_draws
 from privrank.hypotheses.statistic import Statistic
 from privrank.util.arrays import own
 
@@ -74,7 +72,7 @@ def _values(parts: tuple[Part, ...], data: IntArray, order: Order) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def _drawn(rng: np.random.Generator, parts: tuple[Part, ...], sample: Sample) -> IntArray:
+def _drawn(rng: np.random.Generator, parts: tuple[Part, ...], sample: Sampler) -> IntArray:
     return _values(parts, sample(rng), ())
 
 
@@ -83,7 +81,7 @@ def omnibus(
     label: str,
     sizes: tuple[int, ...],
     parts: tuple[Part, ...],
-    sample: Sample,
+    sample: Sampler,
     sensitivity: int,
     xi: float,
     draws: int = QUANTILE_DRAWS,

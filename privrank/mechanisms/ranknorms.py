@@ -26,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.encode.samples import count_orders
-from privrank.hypotheses import exact
+from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import Null, Order, null_of
-from privrank.hypotheses.nulltables import uniform_rankings, usual_draws
+from privrank.hypotheses.nulls import Null, Order, null_of, uniform_rankings, usual_draws
 from privrank.hypotheses.statistic import Statistic
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.categories import MOST_ITEMS, binomial, of_ranks, omnibus_of
@@ -191,7 +190,7 @@ def _pair_norm_null(n: int, d: int, draws: int) -> Null:
     def roots(squares: IntArray) -> IntArray:
         return np.array([_root(square, d) for square in squares.tolist()], dtype=np.int64)
 
-    return exact.pair_squares_null(n, d, draws).mapped(roots)
+    return nullmodel.pair_squares_null(n, d, draws).mapped(roots)
 
 
 def sees_everything(n: int, m: int) -> bool:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
-from privrank.hypotheses.nulls import Null, Order
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning.solving import Search, solve
 from privrank.privacy.noise import DiscreteLaplace

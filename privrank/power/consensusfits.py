@@ -18,7 +18,7 @@ from privrank.consensus.rules import consensus_of
 from privrank.consensus.statements import PairVotes, RandomReports, statements_of
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import public_generator
 from privrank.local.estimates import Votes, release_consensus
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.releases import public_order

@@ -22,8 +22,8 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import simulated
 from privrank.mechanisms.dependence import round_directions, round_expected
 from privrank.mechanisms.objective import certified_worths
 from privrank.mechanisms.spend import draw

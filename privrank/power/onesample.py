@@ -13,8 +13,7 @@ from scipy.special import ndtri
 
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel, uniform
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import usual_draws
+from privrank.hypotheses.nulls import Null, usual_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.identity import IdentityMethod
 from privrank.identity import ask as ask_identity

@@ -20,9 +20,8 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.hypotheses import exact
-from privrank.hypotheses.nulls import Null, Order
-from privrank.hypotheses.nulltables import FULL
+from privrank.hypotheses import nullmodel
+from privrank.hypotheses.nulls import FULL, Null, Order
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.ranknorms import pair_sums
 from privrank.privacy.noise import DiscreteLaplace
@@ -72,7 +71,7 @@ def _squares(ranks: IntArray, order: Order, odd: int, unit: int) -> int:
 
 
 def _squares_null(n: int, d: int, unit: int, draws: int) -> Null:
-    found = exact.pair_squares_null(n, d, draws)
+    found = nullmodel.pair_squares_null(n, d, draws)
     return found.mapped(lambda squares: (squares - d * (n % 2)) // unit)
 
 
@@ -90,13 +89,13 @@ def two_rankings(m: int) -> Statistic:
     is reversed, so its sensitivity is m (m - 1) / 2; floored, that over h, rounded up:
     floor(x + t) <= floor(x) + ceil(t).
     """
-    cell = exact.distance_step(1, m)
+    cell = nullmodel.distance_step(1, m)
     return Statistic(
         name="concordant pairs of two rankings",
         step=float(cell),
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_concordant, cell=cell),
-        null=partial(exact.concordant_pairs, m, cell),
+        null=partial(nullmodel.concordant_pairs, m, cell),
     )
 
 
@@ -123,13 +122,13 @@ def central_distance(n: int, m: int) -> Statistic:
 
     It presumes that the order of the items is the centre, or its reversal.
     """
-    cell = exact.distance_step(n, m)
+    cell = nullmodel.distance_step(n, m)
     return Statistic(
         name="distance to the order of the items",
         step=2.0 * cell,
         sensitivity=-(-(m * (m - 1) // 2) // cell),
         value=partial(_off_centre, cell=cell),
-        null=partial(exact.central_distance, n, m, cell),
+        null=partial(nullmodel.central_distance, n, m, cell),
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privrank.bradley_terry.contrasts import rank_sets
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.statements import Statements
-from privrank.hypotheses.publicnoise import half_width
+from privrank.hypotheses.tails import half_width
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIRS, SCORE
 from privrank.release.release import Part

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.interval import zero_rule
+from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
 from privrank.hypotheses.statistic import Comparison
-from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
 from privrank.planning.effects import DetectableEffect, check_power, detectable_between
 from privrank.plans.distances import DISTANCES
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC

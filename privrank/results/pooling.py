@@ -63,9 +63,8 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ItemContrasts, times
 from privrank.consensus.intervals import Target
 from privrank.consensus.statements import RandomReports, Statements
-from privrank.hypotheses.nulltables import public_generator
-from privrank.hypotheses.publicnoise import simulated
-from privrank.hypotheses.tails import BordaDistribution
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.util.arrays import own
 from privrank.util.solvers import inverse, solve_each, square_root, zero

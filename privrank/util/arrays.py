@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 CELLS = 2**22
 """Random numbers held at a time: large samples are drawn in batches of rows."""

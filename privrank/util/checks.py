@@ -124,25 +124,21 @@ def check_delta(delta: object, name: str = "delta") -> float:
     return value + 0.0  # minus zero is zero
 
 
-def check_effect_epsilon(effect_epsilon: object, epsilon: float) -> float | None:
-    """Return what an effect may spend on top of `epsilon` as a finite float, None for nothing."""
-    if effect_epsilon is None:
+def check_extra(name: str, what: str, extra: object, epsilon: float) -> float | None:
+    """Return what may be spent on top of `epsilon` as a finite float, None for nothing."""
+    if extra is None:
         return None
     if math.isinf(epsilon):
         raise ValueError(
-            "effect_epsilon= is what an effect costs: leave it out with epsilon=numpy.inf, where "
-            "the effect is free."
+            f"{name}= is what {what} costs: leave it out with epsilon=numpy.inf, where it is free."
         )
-    if not is_number(effect_epsilon):
-        raise TypeError(
-            f"effect_epsilon must be a positive number, got {type(effect_epsilon).__name__}."
-        )
-    if not SMALLEST_EPSILON <= float(effect_epsilon) <= LARGEST_EPSILON:
+    if not is_number(extra):
+        raise TypeError(f"{name} must be a positive number, got {type(extra).__name__}.")
+    if not SMALLEST_EPSILON <= float(extra) <= LARGEST_EPSILON:
         raise ValueError(
-            f"effect_epsilon must be positive and finite, got {effect_epsilon}: it comes on top of "
-            f"epsilon."
+            f"{name} must be positive and finite, got {extra}: it comes on top of epsilon."
         )
-    return float(effect_epsilon)
+    return float(extra)
 
 
 def check_alpha(alpha: object) -> float:
@@ -208,6 +204,14 @@ def check_rng(rng: object) -> np.random.Generator | None:
         f"numpy.random.Generator for studies, got {type(rng).__name__}: write "
         f"numpy.random.default_rng(...) yourself if the result is not for publication."
     )
+
+
+def check_fit(
+    epsilon: object, delta: object, alpha: object, rng: object
+) -> tuple[float, float, float]:
+    """Return epsilon, delta and alpha of a fit; refuse a `rng` that is no generator."""
+    check_rng(rng)
+    return check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
 
 
 def check_flag(name: str, value: object) -> bool:

@@ -11,7 +11,7 @@ import pytest
 import privrank as pr
 from privrank.consensus.intervals import fraction_interval
 from privrank.consensus.orders import kemeny_score
-from privrank.hypotheses.publicnoise import half_width
+from privrank.hypotheses.tails import half_width
 from privrank.mechanisms.aggregation import pair_counts
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace

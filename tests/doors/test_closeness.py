@@ -13,7 +13,7 @@ from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
 from privrank.encode.encoded import EncodedGroups, EncodedSample
-from privrank.hypotheses.twosamples import THRESHOLD_LEVEL
+from privrank.hypotheses.interval import THRESHOLD_LEVEL
 from privrank.mechanisms import closeness as mechanism
 
 CEMS = pr.datasets.load_university()

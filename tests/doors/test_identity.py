@@ -11,7 +11,7 @@ from scipy.stats import binomtest, kstest
 from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
-from privrank.hypotheses import nulltables
+from privrank.hypotheses import nulls
 
 SHARES = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
 
@@ -171,7 +171,7 @@ def test_detectable_effects():
 def test_archived_results_come_back_without_drawing(build, options, monkeypatch):
     result = build().fit(1.0, 1e-6, rng=seeded(), **options, draws=499)
     text, shown = result.to_json(), str(result.summary())
-    monkeypatch.setattr(nulltables, "_draw_blocks", None)
+    monkeypatch.setattr(nulls, "_draw_blocks", None)
     again = pr.from_json(text)
     assert again.to_json() == text and str(again.summary()) == shown
     assert str(pickle.loads(pickle.dumps(result)).summary()) == shown

@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.special import expit
 
 import privrank as pr
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import simulated
 from privrank.release.archived import archive
 from privrank.results.pooling import score_source
 

@@ -9,9 +9,8 @@ import pytest
 from scipy.stats import binomtest, friedmanchisquare, kendalltau, kstest
 
 import privrank as pr
-from privrank.hypotheses import nulltables
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.nulltables import uniform_rankings
+from privrank.hypotheses import nulls
+from privrank.hypotheses.nulls import Null, uniform_rankings
 from privrank.mechanisms.ranknorms import borda_norm
 from privrank.privacy.noise import DiscreteLaplace
 
@@ -144,7 +143,7 @@ def test_the_pvalue_is_a_function_of_the_release():
 def test_an_archived_result_comes_back_without_drawing_anything(method, monkeypatch):
     result = pr.UniformityTest(consensus(600, 5)).fit(1.0, method=method, rng=seeded(4))
     text, shown = result.to_json(), str(result.summary())
-    monkeypatch.setattr(nulltables, "_draw_blocks", None)
+    monkeypatch.setattr(nulls, "_draw_blocks", None)
     again = pr.from_json(text)
     assert again.to_json() == text and str(again.summary()) == shown
     assert again.reject == result.reject and again.method == result.method
@@ -334,7 +333,7 @@ def test_an_interrupted_null_table_costs_no_budget(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(nulltables, "_draw_blocks", interrupted)
+    monkeypatch.setattr(nulls, "_draw_blocks", interrupted)
     budget = pr.Budget(epsilon=1.0, unit="row")
     with pytest.raises(KeyboardInterrupt):
         pr.UniformityTest(consensus(77, 9)).fit(1.0, budget=budget)

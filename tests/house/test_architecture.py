@@ -438,13 +438,13 @@ def test_only_a_client_draws_reports():
 
 
 def test_no_generator_is_made_outside_the_null_tables():
-    # A generator of one's own would be noise or calibration nobody can audit. nulltables has the
+    # A generator of one's own would be noise or calibration nobody can audit. nulls has the
     # public counter seed; datasets breaks ties of plain rankings, which are not released; simulate
     # draws from models, without data. noise makes one of secret bits for what is no noise.
     made = {"default_rng", "Philox", "PCG64", "SeedSequence", "RandomState", "seed"}
     found = {module: attributes(module) & made for module in MODULES}
     assert {module: makers for module, makers in found.items() if makers} == {
-        "hypotheses.nulltables": {"Philox", "SeedSequence"},
+        "hypotheses.nulls": {"Philox", "SeedSequence"},
         "datasets": {"default_rng"},
         "distributions.simulate": {"default_rng"},
         "privacy.noise": {"Philox"},

@@ -12,7 +12,7 @@ import taint
 from catalogue import CATALOGUE
 from constantnoise import replace_everywhere
 
-from privrank.hypotheses.quantiles import noisy_quantile
+from privrank.hypotheses.nulls import noisy_quantile
 from privrank.mechanisms import spend
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
@@ -119,7 +119,7 @@ def test_a_planted_leak_is_seen(monkeypatch, given):
         monkeypatch, spend.draw, leaking(lambda exact: noisy_quantile(given(exact), 0.1, 1.0))
     )
     outside = taint.followed(monkeypatch, COUNTS).outside()
-    assert "hypotheses.quantiles.noisy_quantile" in outside
+    assert "hypotheses.nulls.noisy_quantile" in outside
 
 
 def test_what_is_released_without_noise_is_seen(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2, chisquare
 
 import privrank as pr
-from privrank.hypotheses.nulltables import uniform_rankings
+from privrank.hypotheses.nulls import uniform_rankings
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.tally import Tally

@@ -17,7 +17,7 @@ from privrank.bradley_terry.dependence import (
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.score import score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
-from privrank.hypotheses.publicnoise import simulated
+from privrank.hypotheses.tails import simulated
 from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import dependence
 from privrank.mechanisms.dependence import (

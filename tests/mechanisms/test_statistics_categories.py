@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privrank.hypotheses import nulltables
+from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import tv_interval
 from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulltables import null_draws, public_generator
+from privrank.hypotheses.nulls import null_draws, public_generator
 from privrank.mechanisms import categories
 from privrank.mechanisms.categories import cellwise_excess, max_count
 from privrank.mechanisms.omnibus import QUANTILE_DRAWS
@@ -217,7 +217,7 @@ def test_a_permutation_of_categories_and_their_probabilities_changes_nothing():
 def test_omnibus_pvalues_are_valid():
     n, k = 60, 6
     statistic, distribution = omnibus_choices(n, k), DiscreteLaplace(1024 / 0.5)
-    null = statistic.null(nulltables.FULL)
+    null = statistic.null(nulls.FULL)
     rng = public_generator("a test of omnibus p-values")
     rows = rng.multinomial(n, np.full(k, 1 / k), 3000)
     noise = distribution.simulate(3000, rng)

@@ -9,8 +9,7 @@ import pytest
 
 from privrank import Mallows
 from privrank.distributions import kendall
-from privrank.hypotheses.nulltables import FULL, null_draws, public_generator
-from privrank.hypotheses.quantiles import noisy_quantile
+from privrank.hypotheses.nulls import FULL, noisy_quantile, null_draws, public_generator
 from privrank.mechanisms import mallows as mallowsnull
 from privrank.mechanisms.mallows import clipped_distance, clipped_kernel
 from privrank.mechanisms.mallows import omnibus_mallows as omnibus_at

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.nulltables import public_generator
+from privrank.hypotheses.nulls import public_generator
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols_vectors import DuchiBall
 from privrank.local.uniformpower import Collection

@@ -4,7 +4,6 @@ import json
 import math
 import multiprocessing
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import joblib
@@ -99,21 +98,6 @@ def test_no_reservation_comes_between_what_another_reads_and_adds():
         assert records == ()
         add({"by": "first", "epsilon": "1.0", "delta": "0.0"})
     assert [line.by for line in budget.spendings] == ["first"] and budget.left == (0.0, 0.0)
-
-
-def test_threads_share_a_budget_in_memory():
-    budget = pr.Budget(epsilon=1.0)
-
-    def enter(_):
-        try:
-            budget.reserve("thread", 0.05, 0.0, unit="row")
-        except pr.BudgetExceeded:
-            return False
-        return True
-
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(enter, range(60))) == 20
-    assert len(budget.spendings) == 20 and budget.left == (0.0, 0.0)
 
 
 def test_worker_processes_do_not_get_the_budget():

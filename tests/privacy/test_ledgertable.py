@@ -251,8 +251,9 @@ def test_all_who_open_it_spend_the_total_and_no_more(path, quick):
     assert pr.Budget(path).left == (0.0, 0.0)
 
 
-def test_threads_share_one_object(path, quick):
-    budget = pr.Budget(path, epsilon=1.0)
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_threads_share_one_object(path, quick, in_a_file):
+    budget = pr.Budget(path, epsilon=1.0) if in_a_file else pr.Budget(epsilon=1.0)
 
     def enter(_):
         try:

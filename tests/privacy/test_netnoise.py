@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import chisquare, norm
 
 import privrank as pr
-from privrank.hypotheses.publicnoise import cube_radii, simulated
-from privrank.hypotheses.tails import noisy_tail
+from privrank.hypotheses.tails import cube_radii, noisy_tail, simulated
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice, deviation, noise_choices
