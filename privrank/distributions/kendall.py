@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, spence, zeta
 
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import zero
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
 _TAIL = 8.7

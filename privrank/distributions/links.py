@@ -7,8 +7,8 @@ The conditions on F, numbered as by Cai, Chakraborty and Wang (2023):
 - A2: F is log-concave with 0 <= (-log F)'' <= kappa2.
 
 **Forms.** What fits compute of a link, for the built-in ones in closed forms that are stable in
-both tails. All have the same methods: `excess` is F - 1/2 and `integral` its integral from 0,
-`density` F', `variance` F (1 - F), `log_cdf` log F, `ratio` u = F' / F, and `curvature`
+both tails. All have the same methods. `excess` is F - 1/2 and `integral` its integral from 0,
+`density` is F', `variance` is F (1 - F), `log_cdf` is log F. `ratio` is u = F' / F and `curvature`
 h = (-log F)'' = u^2 - F'' / F. And the same constants:
 
 - `peak`, `steepest` and `asymmetry`: upper bounds of F', of u, and of h(t) - h(-t);
@@ -26,14 +26,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
-from privrank.util.checks import is_number, quoted
+from privrank.util.arrays import FloatArray
+from privrank.util.checks import check_number, quoted
 from privrank.util.solvers import bracket
-
-FloatArray = NDArray[np.float64]
-
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -339,8 +336,7 @@ def _checked(link: Link) -> _Own:
         )
     for constant in ("kappa1", "kappa2"):
         bound = getattr(link, constant)
-        if not is_number(bound) or not 0 < bound < math.inf:
-            raise ValueError(f"{constant} must be a positive number, got {quoted(bound)}.")
+        check_number(constant, bound, "a positive number", lambda kappa: 0 < kappa < math.inf)
     functions = (link.cdf, link.pdf, link.slope)
     try:
         values = [_evaluate(function, np.linspace(-1.0, 1.0, 5)) for function in functions]

@@ -9,17 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privrank.distributions.links import Link, find
-from privrank.util.arrays import blocks
-from privrank.util.checks import as_numbers, check_count, check_names, is_number, quoted
+from privrank.util.arrays import FloatArray, IntArray, blocks
+from privrank.util.checks import as_numbers, check_count, check_names, check_number
 
 __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
-
-FloatArray = NDArray[np.float64]
-
-IntArray = NDArray[np.int64]
 
 
 def generator(rng: object) -> np.random.Generator:
@@ -178,8 +174,7 @@ def bradley_terry(
     """
     values, items = _check_worths(worths)
     times = check_count("repeats", repeats)
-    if not is_number(share) or not 0 < share <= 1:
-        raise ValueError(f"share must be a probability in (0, 1], got {quoted(share)}.")
+    check_number("share", share, "a probability in (0, 1]", lambda p: 0 < p <= 1)
     distribution = find(link)
     source = generator(rng)
     first, second = np.triu_indices(len(values), 1)

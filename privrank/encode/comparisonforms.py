@@ -229,6 +229,7 @@ def as_comparisons(
     else:
         named = {"item1": item1, "item2": item2}
         read = pairforms.read_long(frame, items, respondent, named, outcome, counts, codes)
+    # columns that say which public facts the form cannot know, see check_fixed
     unordered = form in _UNORDERED or (form == "counts" and distinct)
     for name, source in _not_fixed(frame, unordered, missing).items():
         read[name] = pd.Categorical([source]).repeat(len(read))
@@ -268,6 +269,7 @@ def _ranked(
         ranks, labels, index = read_columns(frame, items, respondent, rules, ratings=rated)
     if missing == "bottom":
         ranks = np.nan_to_num(ranks, nan=np.inf)
+    # the smaller rank is the better one, so that item1 won where the difference is positive
     first, second = np.triu_indices(len(labels), k=1)
     with np.errstate(invalid="ignore"):  # of two items at the bottom none is preferred: inf - inf
         outcome = np.sign(ranks[:, second] - ranks[:, first])

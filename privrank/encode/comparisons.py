@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
@@ -35,6 +34,7 @@ from privrank.release.survey import (
     check_connected,
     scaled_position,
 )
+from privrank.util.arrays import IntArray
 from privrank.util.checks import (
     UNSTATED,
     check_choice,
@@ -44,8 +44,6 @@ from privrank.util.checks import (
     check_present,
 )
 from privrank.util.formula import factors_of, parse
-
-IntArray = NDArray[np.int64]
 
 _MOST_DRAWN = 2**28
 """Rows of all respondents together that a draw has memory for."""
@@ -165,6 +163,7 @@ def encode_comparisons(
     bound = check_count("max_rows", max_rows)
     distinct = check_flag("distinct_pairs", distinct_pairs)
     tied = check_flag("ties", ties)
+    # what names and types of columns decide comes first: no cell is read for it
     covariates = () if predictor is None else predictor.columns
     frame, view = open_comparisons(frame, columns, covariates)
     check_fixed(frame, view, kind, columns.respondent, predictor)
@@ -172,6 +171,7 @@ def encode_comparisons(
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
+    # from here on rows that are alike are one entry, with their number
     read = _read(view, columns, labels, covariates, ties=tied)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
     remedy = f", or {_DRAW}" if kind == "private" else ""
@@ -197,6 +197,7 @@ def encode_comparisons(
         pairs=None,
         excess="sample" if sampled else "refuse",
     )
+    # public facts are those the design declares; only a public design reads them off the data
     public = public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
         check_connected(public, facts.items)
@@ -207,6 +208,7 @@ def encode_comparisons(
         facts = replace(facts, covariates=known)
         if kind == "public":
             check_identified(facts)
+    # with excess="sample" the counts wait for the secret draw of a fit
     if sampled and owner is not None:
         if columns.counts is not None and not distinct:
             _check_room(units.nobs, bound)
@@ -258,6 +260,7 @@ def _read(
             f"least one row compares an item with itself."
         )
     answered, sign = _outcomes(keys, columns.outcome, len(size), ties)
+    # each pair in the order of the items; where that turns it, the sign of the answer turns, too
     order = np.where(first > second, -1, 1)
     low, high = np.minimum(first, second), np.maximum(first, second)
     return _Rows(keys, size, low, high, order, size * answered, size * sign * order)
@@ -273,6 +276,7 @@ def _by_pair(
     if pattern.any():
         span = (int(pattern.max()) + 1) * len(seen)
         edges, edge = frames.distinct_codes(pattern * len(seen) + place, span)
+    # item i of pattern s has the number s m + i, so that patterns are blocks of items
     start, pair = edges // len(seen) * items, seen[edges % len(seen)]
     counts = sum_by(edge, read.comparisons, len(edges)), sum_by(edge, read.net, len(edges))
     return (start + pair // items, start + pair % items, *counts), edge, place
@@ -301,6 +305,7 @@ def _check_room(nobs: int, rows: int) -> None:
 def _drawn(read: _Rows, person: IntArray, edge: IntArray, pairs: tuple[IntArray, ...]) -> Rows:
     """Return the answers from which fits draw, in an order that is not that of the frame's rows."""
     answered = np.flatnonzero(read.comparisons)
+    # one number for respondent, pair and answer: sorted, they forget the order of the rows
     code = 3 * (person * len(pairs[0]) + edge) + np.sign(read.net) + 1
     cells, place = np.unique(code[answered], return_inverse=True)
     cell, size = cells // 3, sum_by(place, read.comparisons[answered], len(cells))
@@ -320,7 +325,7 @@ def _check_numeric(view: frames.Frame, outcome: str | None) -> None:
     if outcome is not None and not frames.numeric_columns(view, [outcome]):
         raise TypeError(
             f"column {outcome!r} must be numeric with 1 = first item preferred, 0 = tie, -1 = "
-            f"second item preferred, missing = not answered: convert True and False with "
+            f"second item preferred, missing = not answered: recode it, True and False with "
             f"privrank.as_comparisons(frame, 'long', codes={{'first': True, 'second': False}}), "
             f"numbers held as objects with pandas.to_numeric."
         )
@@ -332,6 +337,7 @@ def _outcomes(
     """Return, per group of rows, whether it was answered and the sign of the answer."""
     if outcome is None:
         return np.ones(size, dtype=np.int64), np.ones(size, dtype=np.int64)
+    # code -1, a missing answer, reads the NaN put last
     codes = np.append(keys[outcome].values.astype(np.float64), np.nan)[keys[outcome].codes]
     missing = np.isnan(codes)
     if not (missing | np.isin(codes, (-1.0, 0.0, 1.0))).all():
@@ -470,6 +476,7 @@ def read_patterns(
             f"{what} design='public', because the fit has to know who has which value: use it if "
             f"that is public, or cut numbers into declared levels."
         )
+    # a combination of levels is one number, whose digits are the places of the levels
     cell = np.zeros(len(first_named), dtype=np.int64)
     for name, levels in predictor.levels.items():
         remedy = "levels=: declare all that the questionnaire offers, with one for people who did "
@@ -482,6 +489,7 @@ def read_patterns(
     if person is not None:
         _check_constant(person, values, predictor.columns)
     if kind == "private":
+        # all cells, met or not: which ones occur is private
         cells = np.arange(facts.cells)
         none = np.zeros((facts.cells, 0), dtype=np.int64)
         return cell, replace(facts, cell=cells, position=none, first=np.zeros_like(cells))
@@ -504,6 +512,7 @@ def _position(key: frames.Key, column: str, low: float, high: float) -> IntArray
 
 def _check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) -> None:
     """Refuse covariates that change within a respondent; `values` has one row per group of rows."""
+    # rows of one respondent are neighbours after sorting
     order = np.argsort(person, kind="stable")
     same = person[order][1:] == person[order][:-1]
     if (values[order][1:] != values[order][:-1])[same].any():

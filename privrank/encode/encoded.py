@@ -24,15 +24,13 @@ from typing import NoReturn
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.plans.nullmodel import Missing
 from privrank.privacy.budget import Unit
 from privrank.release.survey import Design, Sample
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
-
-IntArray = NDArray[np.int64]
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -285,6 +283,7 @@ def units_of(
         return Units(int(size.sum()), max_rows)
     check_owned(respondent, column)
     most = max_rows if bounded else math.inf
+    # rows by respondent: the message does not say whose are too many, nor how many
     if np.bincount(respondent.codes, size).max(initial=0) > most:
         raise ValueError(
             f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "

@@ -17,10 +17,9 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from pandas.api.types import is_hashable
 
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import UNSTATED, check_items, check_present, undeclared
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 _ROWS = "privrank_rows"
@@ -310,6 +309,7 @@ def is_whole(counts: NDArray[np.float64]) -> bool:
 
     Floats add whole numbers exactly up to there, and never fall back below once beyond.
     """
+    # NaN fails the first comparison
     bounded = bool(((counts >= 0) & (counts < 2**53)).all())
     return bounded and bool((counts % 1 == 0).all()) and bool(counts.sum() < 2**53)
 

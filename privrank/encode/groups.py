@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.encode.encoded import (
@@ -34,11 +33,9 @@ from privrank.plans.nullmodel import (
     refuse_partial,
 )
 from privrank.release.survey import FEWEST_UNITS, Sample
-from privrank.util.arrays import orders_of
+from privrank.util.arrays import IntArray, orders_of
 from privrank.util.checks import check_items, undeclared
 from privrank.util.formula import parse
-
-IntArray = NDArray[np.int64]
 
 
 def encode_samples(
@@ -74,6 +71,7 @@ def encode_samples(
         return _joined(parts, names, secret, place)
     unit: dict[str, Any] = {"respondent": respondent, "max_rows": max_rows, "least": 0}
     unit |= {"ties": shared, "missing": gaps}
+    # the items of the first sample are those of the others
     first = encode_rankings(samples[0], items=items, **unit, purpose="closeness")
     columns = first.sample.items if not isinstance(samples[0], np.ndarray) or items else items
     rest = [
@@ -145,6 +143,7 @@ def groups_of_formula(
     frames.check_named(frame, wanted)
     if len(parsed.left) == 1 and options.get("categories") is None:
         options["categories"] = frames.declared_values(frame, parsed.left[0])
+    # which groups there are is declared, or public and a property of the column
     if levels is None:
         levels = frames.declared_values(frame, group, public=not secret)
     if levels is None:
@@ -226,6 +225,7 @@ def partners(samples: Sequence[object], respondent: str) -> IntArray:
                 f"{respondent!r} names at least one twice: keep the row that shall count."
             )
         names.append(pd.Index(key.values))
+    # as many in both and everyone found: the same respondents
     place = names[1].get_indexer(names[0])
     if len(names[0]) != len(names[1]) or (place < 0).any():
         raise ValueError(
@@ -261,6 +261,7 @@ def _joined(
                 f"{part.sample.nobs}: leave it out with its rows, or collect more answers."
             )
     total = enough(sum(part.sample.nobs for part in parts))
+    # sizes are public facts unless who is in which group is protected
     sizes = [None if secret else part.sample.nobs for part in parts]
     groups = tuple((str(name), size) for name, size in zip(names, sizes, strict=True))
     paired = place is not None

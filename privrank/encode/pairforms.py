@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.encode.roles import Columns, Names
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_items
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 Pair = tuple[Any, Any]
 
 CONVENTION = {"first": 1, "second": -1, "tie": 0}
@@ -60,6 +58,7 @@ def answered(
     """
     person = pd.RangeIndex(len(outcome)) if respondent is None else index
     given = ~np.isnan(outcome)
+    # a respondent without any answer keeps the first question, so that their number stays
     codes, _ = pd.factorize(person)
     some = np.bincount(codes, given.any(axis=1)) > 0
     given[np.unique(codes, return_index=True)[1][~some], 0] = True
@@ -89,6 +88,7 @@ def read_wide(
     place = {label: k for k, label in enumerate(labels)}
     first, second = np.array([[place[a], place[b]] for a, b in questions.values()]).T
     meaning = check_codes(codes)
+    # melted column by column: the answers of a column are about one pair
     outcome = [
         _outcomes(table[name], meaning, np.full(len(table), a), np.full(len(table), b), labels)
         for name, a, b in zip(questions, first, second, strict=True)
@@ -133,6 +133,7 @@ def read_decided(
     low, high, outcome = _in_order(*codes)
     if tied is not None:
         key = frames.key_of(table[tied])
+        # True and 1 are the same key, and so are False and 0
         flags = [{0: 1.0, 1: 0.0}.get(value, np.nan) for value in key.values.tolist()]
         decided = np.array([*flags, np.nan])[key.codes]
         if np.isnan(decided).any():
@@ -180,6 +181,7 @@ def read_counts(
 def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
     """Read a square matrix of how often the item of a row was preferred to that of a column."""
     wins, labels = _square(frame, items, "frame")
+    # stacked: for each pair one row with its wins, one with its losses, one with its ties
     low, high = np.triu_indices(len(labels), k=1)
     counts = {1.0: wins[low, high], -1.0: wins[high, low]}
     if ties is not False:
@@ -314,6 +316,7 @@ def check_codes(codes: object) -> dict[Any, float]:
         for word, value in given.items()
         for answer in (value if isinstance(value, list | tuple | set) else [value])
     ]
+    # x != x holds for NaN alone
     fit = all(isinstance(answer, str | bool | np.bool_ | Real) for answer, _ in answers)
     if not fit or len(dict(answers)) < len(answers) or any(x != x for x, _ in answers):
         raise ValueError(
@@ -334,6 +337,7 @@ def _outcomes(
 
     Where no code says which item was preferred, an answer may be the item's name.
     """
+    # each distinct answer is looked up once; a missing one, code -1, reads the NaN put last
     key = frames.key_of(values)
     outcomes = [meaning.get(answer, np.inf) for answer in key.values.tolist()]
     outcome = np.array([*outcomes, np.nan])[key.codes]
@@ -420,6 +424,7 @@ def _separated(others: Sequence[Any], declared: Names | None, sep: object) -> di
 
 def _split(column: str, declared: Names | None, sep: str) -> list[Pair]:
     """Return all ways to read the name of a column as two names with `sep` between them."""
+    # a separator may occur in a name, too: every cut that leaves two names counts
     cuts = [k for k in range(1, len(column) - len(sep)) if column.startswith(sep, k)]
     parts = [(column[:k], column[k + len(sep) :]) for k in cuts]
     if declared is None:

@@ -15,20 +15,17 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.encode.roles import Columns, Names, check_numeric, item_codes, only_for
 from privrank.privacy.noise import draw_orders
-from privrank.util.arrays import blocks
+from privrank.util.arrays import FloatArray, IntArray, blocks
 from privrank.util.checks import as_list, check_choice, check_items, check_name, check_rng
 
 Form = Literal["ranks", "orders", "long"]
 Ties = Literal["refuse", "random"]
 Missing = Literal["refuse", "bottom", "random"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 Ranked = tuple[FloatArray, Names, pd.Index]
 """Ranks by ranking and item, NaN where one is missing, the items, and whose rankings these are."""
@@ -209,10 +206,12 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
     m = ranks.shape[1]
     ranked = ~np.isnan(ranks)
     last = 2 * m + 1  # twice a rank is a whole number, at most 2m
+    # sorting by (twice the rank, place in the permutation) breaks ties by the permutation
     key = np.where(ranked, 2 * ranks, last).astype(np.int64) * m + order
     best_first = np.argsort(key, axis=1)
     places = np.broadcast_to(np.arange(1, m + 1), ranks.shape)
     if anywhere:
+        # the set of places that the permutation gives to the ranked items, in rising order
         places = np.sort(np.where(ranked, order, m), axis=1) + 1
     complete = np.empty(ranks.shape, dtype=np.int64)
     np.put_along_axis(complete, best_first, places, axis=1)
@@ -388,7 +387,9 @@ def _pivoted(
     row: IntArray, item: IntArray, rank: FloatArray, shape: tuple[int, int], fault: str
 ) -> FloatArray:
     """Return ranks by ranking and item, given one row for each rank; refuse an item named twice."""
-    if len(np.unique(row * shape[1] + item)) < len(row):
+    named = np.zeros(shape, dtype=bool)
+    named[row, item] = True
+    if np.count_nonzero(named) < len(row):
         raise ValueError(
             f"each item must be named at most once in a ranking, and at least one ranking repeats "
             f"an item in {fault}."
@@ -421,6 +422,7 @@ def _read_texts(columns: Columns, items: object, order: str) -> Ranked:
             f"columns that name one item each."
         )
     known = []
+    # each distinct text is read once; -1 stands for a name that no item has
     for text in key.values:
         groups = [group.split("=") for group in text.split(">")] if text.strip() else []
         places = [[names.get(name.strip(), -1) for name in group] for group in groups]

@@ -10,15 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from privrank.encode import frames
 from privrank.encode.encoded import check_owned
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_name, check_present
 
-IntArray = NDArray[np.int64]
 Names = tuple[Any, ...]
 
 OWNERS = ("respondent", "ranking")
@@ -109,6 +107,7 @@ class Columns:
             check_name(name, role)
         roles = {role: [name] for role, name in given.items()}
         self.require(roles, otherwise)
+        # items are declared before a cell is read
         labels = frames.declared_items(self.frame, list(named.values()), items)
         table = self.collect(roles).reset_index(drop=True)
         codes = [item_codes(table[name], labels) for name in named.values()]

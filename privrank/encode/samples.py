@@ -26,6 +26,7 @@ from privrank.plans.nullmodel import (
     refuse_partial,
 )
 from privrank.release.survey import FEWEST_UNITS, Sample, SampleKind
+from privrank.util.arrays import IntArray
 from privrank.util.checks import (
     as_array,
     as_list,
@@ -39,9 +40,6 @@ from privrank.util.checks import (
     undeclared,
 )
 from privrank.util.formula import parse
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 LARGEST_TOTAL = 10**12
 """Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
@@ -73,10 +71,8 @@ def encode_rankings(
     table = None
     array = frame if isinstance(frame, np.ndarray) and frame.ndim == 2 else None
     if array is not None and array.dtype.kind in "iuf" and respondent is None:
-        labels, given = (
-            _labels_of_array(array, declared),
-            array,
-        )  # numbers that need no table
+        # plain numbers need no table
+        labels, given = _labels_of_array(array, declared), array
         _check_labels(labels)
     else:
         if array is not None:
@@ -201,6 +197,7 @@ def encode_choices(
     codes = declared_codes(key, labels, column, "categories", remedy)
     units = _units(table, respondent, bound)
     rows, sizes = _by_respondent(codes, units)
+    # where a row is a unit of its own the counts by category say all there is
     if sizes is None:
         rows = np.bincount(codes, minlength=len(labels))
     return EncodedSample(_facts("choices", labels, units, least), rows.astype(np.int64), sizes)
@@ -365,6 +362,7 @@ def check_ranks(cells: NDArray[Any], purpose: Purpose) -> IntArray:
             f"among them: rank the {m} items anew, or name the item columns with items=[...]."
         )
     ranks = np.array(cells, dtype=np.int64, order="C")
+    # mark rank r of row i as seen at i m + r - 1: all are seen where no row has a tie
     place = ranks + np.arange(-1, n * m - 1, m)[:, None]
     seen = np.zeros(n * m, dtype=bool)
     seen[place.ravel()] = True
@@ -390,6 +388,7 @@ def check_partial(
             f"rankings must have no missing cell unless missing= says what one means: "
             f"{rank_remedy(purpose, 'gaps')}."
         )
+    # twice the ranks are whole numbers; what is infinite becomes -1 and is refused
     codes = np.nan_to_num(2 * cells, nan=2.0, posinf=-1.0, neginf=-1.0)
     if not ((codes >= 2) & (codes <= 2 * m) & (codes % 1 == 0)).all():
         raise ValueError(

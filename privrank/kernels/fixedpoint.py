@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.kernels import compiled
-
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray
 
 
 @compiled

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.kernels import compiled
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray, IntArray
 
 
 @compiled

@@ -17,7 +17,7 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.checks import is_number, quoted
+from privrank.util.checks import check_number
 from privrank.util.solvers import zero
 
 __all__ = [
@@ -99,12 +99,8 @@ class DetectableEffect:
 
 def check_power(power: object, alpha: float) -> float:
     """Return the power of a test at level `alpha`, and refuse what is none."""
-    if not is_number(power) or not alpha < power < 1:
-        raise ValueError(
-            f"power must be a probability between the level {alpha:g} and 1, such as 0.9, "
-            f"got {quoted(power)}."
-        )
-    return float(power)
+    rule = f"a probability between the level {alpha:g} and 1, such as 0.9"
+    return check_number("power", power, rule, lambda p: alpha < p < 1)
 
 
 def _mallows(sample: Sample, theta: float, rng: np.random.Generator) -> IntArray:

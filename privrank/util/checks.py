@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from numbers import Integral, Real
 from typing import Any, TypeGuard, get_args
 
@@ -72,10 +72,10 @@ def as_list(values: object) -> list[Any] | None:
 
 def as_numbers(values: object) -> NDArray[np.float64] | None:
     """Return a sequence of real numbers as an array; None for all else, texts of numbers too."""
-    found = as_list(values)
-    if found is None or not all(map(is_number, found)):
+    listed = as_list(values)
+    if listed is None or not all(map(is_number, listed)):
         return None
-    return np.array(found, dtype=np.float64)
+    return np.array(listed, dtype=np.float64)
 
 
 def as_array(values: object) -> NDArray[Any]:
@@ -141,14 +141,17 @@ def check_extra(name: str, what: str, extra: object, epsilon: float) -> float | 
     return float(extra)
 
 
+def check_number(name: str, value: object, rule: str, holds: Callable[[float], bool]) -> float:
+    """Return a number for which a rule holds as a float; given the rule in words, too."""
+    if not is_number(value) or not holds(value):
+        raise ValueError(f"{name} must be {rule}, got {quoted(value)}.")
+    return float(value)
+
+
 def check_alpha(alpha: object) -> float:
     """Return the significance level as a float in (0, 1)."""
-    if not is_number(alpha) or not 0 < alpha < 1:
-        raise ValueError(
-            f"alpha must be a significance level strictly between 0 and 1 such as 0.05, "
-            f"got {quoted(alpha)}."
-        )
-    return float(alpha)
+    level = "a significance level strictly between 0 and 1 such as 0.05"
+    return check_number("alpha", alpha, level, lambda a: 0 < a < 1)
 
 
 def check_count(name: str, value: object, *, low: int = 1, high: int | None = None) -> int:
@@ -188,11 +191,8 @@ def check_penalty(penalty: object) -> float | None:
     """Return the ridge as a number, or None for ``"auto"``."""
     if isinstance(penalty, str) and penalty == "auto":
         return None
-    if not is_number(penalty) or not 0 <= penalty < math.inf:
-        raise ValueError(
-            f"penalty must be 'auto' or a number of at least 0, got {quoted(penalty)}."
-        )
-    return float(penalty)
+    rule = "'auto' or a number of at least 0"
+    return check_number("penalty", penalty, rule, lambda ridge: 0 <= ridge < math.inf)
 
 
 def check_rng(rng: object) -> np.random.Generator | None:
@@ -258,13 +258,9 @@ def check_names(name: str, values: object) -> list[str]:
 
 def check_tolerance(tolerance: object) -> None:
     """Refuse what is neither None nor a total variation distance strictly between 0 and 1."""
-    if tolerance is None:
-        return
-    if not is_number(tolerance) or not 0 < tolerance < 1:
-        raise ValueError(
-            f"tolerance must be a total variation distance strictly between 0 and 1, "
-            f"got {quoted(tolerance)}."
-        )
+    if tolerance is not None:
+        rule = "a total variation distance strictly between 0 and 1"
+        check_number("tolerance", tolerance, rule, lambda distance: 0 < distance < 1)
 
 
 def check_name(name: object, role: str) -> None:

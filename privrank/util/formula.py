@@ -41,6 +41,7 @@ def parse(formula: object) -> Formula:
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
     text = _quoted(formula)
     plain = re.sub(_NAME, lambda match: "Q" * len(match[0]), text)  # a name may hold any character
+    # marks are looked for where quoted names cannot hold them
     left = plain.partition("~")[0]
     if left == plain or not left.strip():
         raise ValueError(
@@ -90,18 +91,11 @@ def _name(term: Any) -> str:
 
 def _column(code: str, formula: str) -> str:
     """Return the column a factor names: a bare name, or the text inside Q(...)."""
-    tree = ast.parse(code, mode="eval").body
-    if isinstance(tree, ast.Name):
-        return tree.id
-    if (
-        isinstance(tree, ast.Call)
-        and isinstance(tree.func, ast.Name)
-        and tree.func.id == "Q"
-        and len(tree.args) == 1
-        and isinstance(tree.args[0], ast.Constant)
-        and isinstance(tree.args[0].value, str)
-    ):
-        return tree.args[0].value
+    match ast.parse(code, mode="eval").body:
+        case ast.Name(id=name):
+            return name
+        case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str(name))]):
+            return name
     raise ValueError(
         f"formula must list plain columns on its left, got {formula!r}: transform columns in the "
         f"frame beforehand, and put names that are not Python names as Q('...')."
@@ -216,23 +210,17 @@ def _factor(code: str, right: str) -> Factor:
         tree = ast.parse(code, mode="eval").body
     except SyntaxError:
         raise ValueError(f"formula cannot be read: '~ {right}'.") from None
-    if (
-        isinstance(tree, ast.Call)
-        and isinstance(tree.func, ast.Name)
-        and tree.func.id == "C"
-        and tree.args
-    ):
-        named = {word.arg: word.value for word in tree.keywords}
-        levels = None
-        if "levels" in named:
+    match tree:
+        case ast.Call(func=ast.Name(id="C"), args=[column, *_], keywords=words):
+            levels = [word.value for word in words if word.arg == "levels"]
             try:
-                levels = tuple(ast.literal_eval(named["levels"]))
+                listed = tuple(ast.literal_eval(levels[0])) if levels else None
             except (ValueError, TypeError):
                 raise ValueError(
                     f"formula must list levels in C(..., levels=[...]) as plain values, got "
                     f"'~ {right}'."
                 ) from None
-        return Factor(_column(ast.unparse(tree.args[0]), right), True, levels)
+            return Factor(_column(ast.unparse(column), right), True, listed)
     try:
         return Factor(_column(code, right))
     except ValueError:

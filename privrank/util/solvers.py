@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray
+
 T = TypeVar("T")
 Value = TypeVar("Value", float, FloatArray)
 
@@ -182,6 +182,7 @@ def largest_ratio(above: FloatArray, below: FloatArray) -> float:
     """
     most = float(np.abs(above).max())
     scaled, size = _scaled(above / most)
+    # x'above x = |y|^2 for x = whitener y
     values, vectors = spectrum(scaled)
     floor = len(values) * ROUNDING
     whitener = vectors / np.sqrt(np.maximum(values, floor * values[-1])) / size[:, None]
