@@ -14,8 +14,7 @@ from privrank.consensus.statements import statements_of
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_rankings, sample_of_formula
 from privrank.local.estimates import release_consensus
-from privrank.local.releases import check_tally
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, check_tally
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import (
     LARGEST_SHARE,
@@ -64,9 +63,9 @@ class PrivateRankAggregation:
     Parameters
     ----------
     rankings : data frame or ndarray of shape (n, m)
-        A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m,
-        complete and without ties unless `ties` and `missing` say otherwise. `privrank.as_rankings`
-        makes one of other forms.
+        A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m.
+        They are complete and without ties unless `ties` and `missing` say otherwise.
+        `privrank.as_rankings` makes one of other forms.
     items : sequence of str, optional
         The item columns; by default every column but the respondent's.
     respondent : str, optional
@@ -80,7 +79,7 @@ class PrivateRankAggregation:
         What a missing cell means; public. ``"bottom"``: the item is below all that the ranking
         lists, and tied with the others it leaves out, as in a list of the five best. ``"half"``:
         nothing is known of the item, half a vote for each order of it and any other; an item that
-        many leave out then stays near one half against all. By default no cell may be missing.
+        many leave out then is at about one half against all. By default no cell may be missing.
 
     Raises
     ------
@@ -93,10 +92,10 @@ class PrivateRankAggregation:
     noisy pair counts, noisy Borda totals, or one order; see :mod:`privrank.mechanisms.aggregation`.
 
     **Statistic.** The default releases what is predicted to lose least at these numbers of items
-    and units and this epsilon and delta (:mod:`privrank.plans.excess`): the counts of all pairs,
-    of which it takes the order with the fewest disagreements (Kemeny's), after shrinking the counts
-    as far as noise explains them (:mod:`privrank.consensus.rules`); or Borda totals, whose noise is
-    less, for an order by mean rank.
+    and units and this epsilon and delta (:mod:`privrank.plans.excess`). That may be the counts of
+    all pairs, which are shrunken as far as noise explains them (:mod:`privrank.consensus.rules`);
+    the consensus is the order with the fewest disagreements (Kemeny's). Or it is Borda totals,
+    whose noise is less, for an order by mean rank.
 
     References
     ----------
@@ -215,8 +214,8 @@ class PrivateRankAggregation:
             ``"pairs"`` has ``"auto"`` release pair counts, for statements about pairs, also where
             Borda totals would lose less.
         score_share : float, default 0
-            Share of the budget for the Kemeny score of the consensus, which needs noise of its own:
-            the order fits the noise of the counts it was found in. 0, or 0.05 to 0.5.
+            Share of the budget for the Kemeny score of the consensus, 0 or 0.05 to 0.5. The score
+            needs noise of its own, as the order fits the noise of the counts it was found in.
         target : {"population", "sample"}
             What intervals are about: the population the units were drawn from, or these units.
         alpha : float, default 0.05
@@ -251,6 +250,7 @@ class PrivateRankAggregation:
             partial=self._encoded.partial,
             declared=_declared(self._encoded),
         )
+        # without noise a paper's method is an algorithm of ours: there is nothing to protect
         published = method in _PUBLISHED and math.isfinite(epsilon)
         mechanism = agkm22.release if published else release_aggregation
         release = mechanism(self._encoded, plan, budget=budget, rng=rng)

@@ -8,7 +8,7 @@ from typing import Any
 
 from privrank import aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
-from privrank.local.releases import check_protocol
+from privrank.local.tally import check_protocol
 from privrank.plans.calibration import check_perturbation
 from privrank.release.archived import read_archive
 from privrank.release.names import WORTHS

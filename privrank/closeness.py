@@ -311,6 +311,7 @@ class ClosenessTest:
             alpha=alpha,
             permutations=permutations,
         )
+        # quantiles of the statistic's noise, simulated before anything is spent
         public = public_quantiles(asked, sample, plan.number("scale"))
         release = release_comparison(
             self._encoded, asked, plan, public=public, budget=budget, rng=rng
@@ -342,13 +343,8 @@ def compare(method: str, sample: Sample, alpha: float) -> Comparison:
 
     Refuses, in one sentence, methods that do not apply.
     """
-    known = _known(sample)
-    if method not in known:
-        labels = " with labels='private'" if sample.private_labels else ""
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} for {sample.kind}{labels}, "
-            f"got {method!r}."
-        )
+    labels = " with labels='private'" if sample.private_labels else ""
+    check_choice("method", method, _known(sample), f" for {sample.kind}{labels}")
     if method in ("chi-square", "sigmoid"):
         return _chi_square(method, sample)
     if method != "kim-schrab":
@@ -366,12 +362,14 @@ def _chi_square(method: str, sample: Sample) -> Comparison:
         raise ValueError(
             "method='sigmoid' compares two samples of the same size: use method='auto'."
         )
+    # one bit, drawn with a probability that the statistic moves: it has no p-value and no level
     decision = asz18.closeness_bit(sizes[0], len(sample.items), found.sensitivity)
     return replace(found, name="sigmoid bit of chi-square", effect=None, decision=decision)
 
 
 def infer(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
     """Read the test from a release: nothing is spent."""
+    # a decision was made at a level of its own; a p-value is compared with any
     level = float(release.plan.settings.get("level", alpha))
     sample, method = release.sample, release.plan.method
     known = sample.groups and method in _known(sample)

@@ -62,7 +62,7 @@ class IdentityTest:
 
     This holds if respondents are independent of each other (else respondent= names their class),
     who answers does not depend on the answer and H0, taken as exact, is known without error (else
-    null_nobs=); ``docs/assumptions.md`` says what comes about otherwise.
+    null_nobs=). ``docs/assumptions.md`` says what comes about otherwise.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ class IdentityTest:
     respondent the rows used are independent if respondents are; how many rows one has must not
     depend on what they say.
 
-    **A null that was estimated** is not the truth: the shares of 500 answers, taken as exact, are
-    rejected by 500 others from the same distribution in .23 of the cases for four choices and .49
+    **A null that was estimated** is not the truth. The shares of 500 answers, taken as exact, are
+    rejected by 500 others from the same distribution: in .23 of the cases for four choices and .49
     for twelve (epsilon 2). With `null_nobs` the answers behind it, which are public, enter as the
     second sample of a :class:`privrank.ClosenessTest`, whose level is exact and whose result is
     returned. Give shares to enough digits to tell their counts. Shares from a private release have
@@ -379,11 +379,8 @@ class IdentityTest:
 def _check_two(method: str, sample: Sample, *others: object) -> None:
     """Refuse what a comparison with the answers behind a null does not take."""
     known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
-    if method not in known:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which compares "
-            f"two samples of {sample.kind}, got {method!r}."
-        )
+    where = f" with null_nobs=, which compares two samples of {sample.kind}"
+    check_choice("method", method, known, where)
     if others != ("two-sided", None, None):
         raise ValueError(
             "alternative=, tolerance= and draws= are for a null that is known exactly: leave them "
@@ -405,17 +402,13 @@ def ask(
     Refuses, in one sentence, methods that do not apply.
     """
     n = sample.nobs
-    table = _methods(null, sample)
-    if method not in table:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, table))} for {sample.kind} and this null, "
-            f"got {method!r}."
-        )
+    check_choice("method", method, _methods(null, sample), f" for {sample.kind} and this null")
     if alternative != "two-sided" and method != "binary":
         raise ValueError(
             f"alternative= is for method='binary', two categories: leave it out for "
             f"method={method!r}."
         )
+    # of two categories the count of one is all there is, and its test is exact
     p, k = null.probabilities, len(sample.items)
     if method == "auto" and len(p) == 2 and not null.rules_out:
         method = "binary"
@@ -436,6 +429,8 @@ def ask(
         return _of_mallows(method, n, null, xi)
     if not p:
         return statistic_or_bit(method, sample, xi, {})
+    # without noise an observation that H0 rules out rejects by itself; with noise it is counted in
+    # the omnibus statistic
     found, rankings = _of_counts(method, n, null, sample, xi), sample.kind == "rankings"
     if null.rules_out and math.isinf(xi):
         found = replace(found, impossible=partial(count_impossible, p=p))
@@ -455,6 +450,8 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) 
     """Return a statistic of counts by category, or by ranking."""
     p, rankings = null.probabilities, sample.kind == "rankings"
     if method == "goldreich":
+        # every choice is mapped at random into so many cells that H0 makes them all alike; the
+        # distance of the cells is none of the categories
         reduced = categories.total_variation(n, uniform(asz18.CELLS * len(p)))
         return replace(reduced, distance=False)
     if method == "max-count":

@@ -68,8 +68,8 @@ class PrivateTopK:
     -----
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
     reversal, a respondent by :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`, with
-    bounds in other norms beside it; noise calibrated to them
-    (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector, so the order, the set
+    bounds in other norms beside it. Noise calibrated to them
+    (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector. So the order, the set
     and every interval are post-processing, whatever k is.
 
     References
@@ -285,6 +285,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
     win_rate = 0.5 + score / degrees
     win_rate[alone] = np.nan
     rate = np.clip(win_rate, 0.0, 1.0)
+    # sampling errors: those of independent answers, times what dependence makes of them
     effects = _design_effects(facts, release, win_rate, degrees)
     effects[alone] = effects[:, alone] = 1.0
     varied = np.full(len(rate), 0.5) if facts.random_pairs else rate
@@ -306,8 +307,8 @@ def _design_effects(
     """Return the variances of win rates and of their differences over those of independent answers.
 
     Shape (m, m), win rates on the diagonal. Of answers that are cluster-robust these are the
-    variances of win rates about themselves, and of differences about 0, as the hypothesis has it
-    that two are equal: about the gap they would be smaller by gap^2 / n.
+    variances of win rates about themselves, and of differences about 0, as under the hypothesis
+    that two are equal. About the gap they would be smaller by gap^2 / n.
     """
     m, n = facts.items, release.design.nobs
     if MOMENTS[0] in release.parts:
@@ -315,11 +316,14 @@ def _design_effects(
         rate = np.clip(win_rate, 0.0, 1.0)
         alone = equal_variances(facts, degrees)
         np.fill_diagonal(alone, rate * (1.0 - rate) / degrees)
+        # second moments about 0 of n scores from their variance about the mean, gap
         gap = win_rate[:, None] - win_rate
         both = np.maximum(own_and_between(covariance), 0.0)
         about = (1.0 - 1.0 / n) * both + gap**2 / n
         np.fill_diagonal(about, np.diag(both))
     elif DEPENDENCE in release.parts:
+        # of released design effects: scores at the fit, as they are and as if answers were
+        # independent, both divided by the comparisons of their items
         b = estimate(facts, release).coefficients
         scale = np.outer(degrees, degrees)
         alone = own_and_between(independent_scores(facts, release, b) / scale)
@@ -345,6 +349,7 @@ def _cluster_covariance(
     yy, yn, nn = (
         release.parts[name].values.reshape(edges, edges).astype(np.float64) for name in MOMENTS
     )
+    # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
     place = np.arange(edges)
     wins, met = np.zeros((2, facts.items, edges))
     wins[pairs.first, place], wins[pairs.second, place] = 0.5, -0.5

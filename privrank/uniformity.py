@@ -103,8 +103,9 @@ class UniformityTest:
     ties : {"refuse", "complete"}
         Whether items may share a rank. In each fit a secret draw from H0 puts them in an order.
     missing : {"refuse", "bottom", "complete"}
-        Whether items may have no rank: as those of a list of the leading few, they are below the
-        ranked ones and tied, or they have a place that is not known, which is drawn from H0.
+        Whether items may have no rank. ``"bottom"``: as those of a list of the leading few, they
+        are below the ranked ones and tied. ``"complete"``: their place is not known, and drawn from
+        H0.
 
     Raises
     ------
@@ -250,7 +251,7 @@ class UniformityTest:
             Total variation distance at which ``"truncated"`` and ``"two-sample"`` shall have their
             published guarantee; by default the smallest at which they have it.
         draws : int, optional
-            Monte Carlo draws of the null distribution where it is not known exactly; by default
+            Monte Carlo draws of the null distribution where it is not known exactly. By default
             9,999, and 1,999 or 999 for so many rankings of so many items that one takes long. They
             are kept on disk; fewer draws give a coarser p-value, whose own error the summary
             states.
@@ -356,6 +357,7 @@ def ask(
     n, m = sample.nobs, len(sample.items)
     constants = {}
     if method == "truncated":
+        # a bit keeps its level, and how far its ramp or its buckets go: from these it is read again
         constants = {"level": alpha, "bias": samples.least_bias(n, m, xi, alpha, tolerance)}
     elif method == "bucket":
         buckets = bfz21.Buckets.design(n, m, xi, alpha)
@@ -398,6 +400,7 @@ def infer(
     if release.local:
         return uniformresult.infer(release, alpha=alpha, found=found)
     sample, plan = release.sample, release.plan
+    # the same public numbers give the same statistic; another name means another model
     xi = share_of_test(plan)
     known = xi and plan.method in _known(sample)
     asked = statistic_or_bit(plan.method, sample, xi, plan.settings) if known else None
@@ -429,12 +432,7 @@ def _known(sample: Sample) -> tuple[str, ...]:
 
 
 def _check(method: str, sample: Sample, nonprivate: bool) -> None:
-    known = _known(sample)
-    if method not in known:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} for {sample.kind}, "
-            f"got {method!r}."
-        )
+    check_choice("method", method, _known(sample), f" for {sample.kind}")
     if method in _BITS and nonprivate:
         raise ValueError(
             f"method={method!r} releases a random bit, which needs a finite epsilon: use "

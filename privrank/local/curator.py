@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -17,19 +16,17 @@ from privrank.consensus.rules import consensus_of
 from privrank.consensus.statements import statements_of
 from privrank.local.client import protocol_from_json
 from privrank.local.protocols_orders import AdaptiveKwikSort
-from privrank.local.releases import release_of
 from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
-from privrank.local.tally import Tally
+from privrank.local.tally import Tally, release_of
 from privrank.release.archived import archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult
 from privrank.util.arrays import own
 from privrank.util.checks import check_alpha, check_count
 
-__all__ = ["Curator", "RoundSort", "mean_comparisons"]
+__all__ = ["Curator", "comparisons_of", "divided", "mean_comparisons"]
 
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 UNASKED = "not asked for"
 """Why a report is rejected beside those of a tally: no open query has its id and its pair."""
@@ -49,51 +46,30 @@ def mean_comparisons(m: int) -> float:
     return 2 * (m + 1) * sum(1.0 / k for k in range(1, m + 1)) - 4 * m
 
 
-@dataclass(frozen=True, slots=True)
-class RoundSort:
-    """KwikSort in rounds: items in their present order, and the lists that are not divided yet.
+Groups = tuple[tuple[int, ...], ...]
+"""KwikSort in rounds: the items in their present order, in groups of which the order is known.
 
-    All lists of a round are divided at once, by one pivot each, so that its pairs can be asked in
-    any order and of many people at a time.
+Within a group items are in the order of the pivots, so that the first is the group's pivot; an item
+by itself has its final place. All groups of a round are divided at once, by one pivot each, so that
+its pairs can be asked in any order and of many people at a time.
+"""
 
-    Parameters
-    ----------
-    order : tuple of int
-        Items, best first. The members of a list are in the order of the pivots, so that the first
-        is the list's pivot.
-    lists : tuple of (start, end)
-        Places of the lists of two items or more; all others have their final place.
-    """
 
-    order: tuple[int, ...]
-    lists: tuple[tuple[int, int], ...]
+def comparisons_of(groups: Groups) -> IntArray:
+    """Return pairs (item, pivot) that divide the groups of a round, one row each."""
+    rows = [(item, pivot) for pivot, *others in groups for item in others]
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
-    @property
-    def comparisons(self) -> IntArray:
-        """Pairs (item, pivot) that divide the lists of this round, one row each."""
-        rows = [
-            (item, self.order[start])
-            for start, end in self.lists
-            for item in self.order[start + 1 : end]
-        ]
-        return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
-    @property
-    def expected(self) -> float:
-        """Mean number of comparisons from here to the end, those of this round included."""
-        return sum(mean_comparisons(end - start) for start, end in self.lists)
-
-    def divided(self, ahead: BoolArray) -> RoundSort:
-        """Return the next round, given which items of :attr:`comparisons` precede their pivots."""
-        order, lists, first = list(self.order), [], 0
-        for start, end in self.lists:
-            others = np.array(order[start + 1 : end])
-            before = ahead[first : first + len(others)]
-            place = start + int(before.sum())
-            order[start:end] = [*others[before].tolist(), order[start], *others[~before].tolist()]
-            lists += [(start, place), (place + 1, end)]
-            first += len(others)
-        return RoundSort(tuple(order), tuple(part for part in lists if part[1] - part[0] > 1))
+def divided(groups: Groups, ahead: Iterable[bool]) -> Groups:
+    """Return the next round, given which items of the comparisons precede their pivots."""
+    answers, parts = iter(ahead), []
+    for pivot, *others in groups:
+        precedes = dict(zip(others, answers, strict=False))
+        before = tuple(item for item in others if precedes[item])
+        after = tuple(item for item in others if not precedes[item])
+        parts += [before, (pivot,), after]
+    return tuple(part for part in parts if part)
 
 
 class Curator:
@@ -144,14 +120,13 @@ class Curator:
                 f"protocol must be an AdaptiveKwikSort, got {type(protocol).__name__}: the reports "
                 f"of other protocols are counted by their tally()."
             )
-        m = len(protocol.items)
         self.protocol = protocol
         self.respondents = check_count("respondents", respondents)
-        least = math.ceil(mean_comparisons(m))
+        least = math.ceil(mean_comparisons(self._items))
         if self.respondents < least:
             raise ValueError(
                 f"respondents must be at least {least}, one for each comparison of an average sort "
-                f"of {m} items, got {respondents}."
+                f"of {self._items} items, got {respondents}."
             )
         # by pair: how often it was handed out, answered, and answered with its first item
         self._asked, self._given, self._first = np.zeros((3, protocol.assignments), dtype=np.int64)
@@ -160,25 +135,30 @@ class Curator:
         # ids of open queries with their pairs, and ids of accepted answers, as 64 bits each
         self._waiting: dict[int, int] = {}
         self._used = np.zeros(0, dtype=np.uint64)
-        self._begin(RoundSort(tuple(protocol.pivots.tolist()), ((0, m),)))
+        self._begin((tuple(protocol.pivots.tolist()),))
 
     def __repr__(self) -> str:
         """Show how far the run is."""
         return (
-            f"<Curator: {len(self.protocol.items)} items, {self.answered} answers from "
+            f"<Curator: {self._items} items, {self.answered} answers from "
             f"{self.handed} of {self.respondents} respondents, {self.wanted} wanted>"
         )
 
-    def _begin(self, sort: RoundSort) -> None:
+    def _begin(self, groups: Groups) -> None:
         """Open the queries of a round, and fix how many answers each is to get."""
-        items, pivots = sort.comparisons.T
-        low, high, m = np.minimum(items, pivots), np.maximum(items, pivots), len(sort.order)
-        self._sort, self._forward = sort, items < pivots
+        items, pivots = comparisons_of(groups).T
+        low, high, m = np.minimum(items, pivots), np.maximum(items, pivots), self._items
+        self._groups, self._forward = groups, items < pivots
         self._open = low * (2 * m - low - 1) // 2 + high - low - 1
         # of those who are not asked yet as many are expected to answer as did so far
         coming = self.answered / self.handed if self.handed else 1.0
         left = coming * (self.respondents - self.handed)
-        self._quota = max(1, int(left / sort.expected)) if sort.lists else 0
+        expected = sum(mean_comparisons(len(group)) for group in groups)
+        self._quota = 0 if self.finished else max(1, int(left / expected))
+
+    @property
+    def _items(self) -> int:
+        return len(self.protocol.items)
 
     @property
     def answered(self) -> int:
@@ -193,7 +173,7 @@ class Curator:
     @property
     def finished(self) -> bool:
         """Whether every item has its final place."""
-        return not self._sort.lists
+        return len(self._groups) == self._items
 
     @property
     def _lacking(self) -> IntArray:
@@ -262,13 +242,14 @@ class Curator:
             they differ; the query is open then as before.
         """
         protocol = self.protocol
-        found = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        pairs, ids = found.assignment, found.identity
+        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
+        # accepted are those whose id is that of an open query for the pair that they are about
+        pairs, ids = read.assignment, read.identity
         clear = pairs != STRUCK
         repeated = clear & np.isin(ids, self._used)
         queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
         accepted = pairs == np.array(queried, dtype=np.int64)
-        outcome = Counter(dict(found.rejected))
+        outcome = Counter(dict(read.rejected))
         outcome[REPEATED] += int(repeated.sum())
         outcome[UNASKED] = int((clear & ~repeated & ~accepted).sum())
         self._rejected += outcome
@@ -276,27 +257,23 @@ class Curator:
             del self._waiting[token]
         self._used = np.union1d(self._used, ids[accepted])
         np.add.at(self._given, pairs[accepted], 1)
-        np.add.at(self._first, pairs[accepted], found.answer[accepted] == 0)
-        while self._sort.lists and not self._lacking.any():
-            self._begin(self._sort.divided(self._ahead()))
+        np.add.at(self._first, pairs[accepted], read.answer[accepted] == 0)
+        while not self.finished and not self._lacking.any():
+            self._begin(self._divided())
         counted = {"accepted": int(accepted.sum()), **outcome}
         return {name: number for name, number in counted.items() if number or name == "accepted"}
 
-    def _ahead(self) -> BoolArray:
-        """Return which items of this round's queries a majority of answers puts before the pivot.
+    def _divided(self) -> Groups:
+        """Return the groups as the answers of this round divide them; a tie puts the pivot first.
 
-        A tie puts the pivot first.
+        Those that are not complete are divided by the answers that are there.
         """
         net = (2 * self._first - self._given)[self._open]
-        return np.asarray(np.where(self._forward, net, -net) > 0)
+        return divided(self._groups, np.where(self._forward, net, -net) > 0)
 
-    def sorted_places(self) -> tuple[int, ...]:
-        """Return places of the items as the sort has left them, best first.
-
-        Lists that this round is dividing are divided by the answers that are there.
-        """
-        sort = self._sort.divided(self._ahead()) if self._sort.lists else self._sort
-        return sort.order
+    def sorted_places(self) -> list[int]:
+        """Return places of the items as the sort has left them, best first."""
+        return [item for group in self._divided() for item in group]
 
     def result(self, alpha: float = 0.05) -> AggregationResult:
         """Return the order that the answers make, at any time, with fractions of the pairs asked.
@@ -316,19 +293,19 @@ class Curator:
         **Statistic.** The sort uses each majority by itself, and an item that one of them puts on
         the wrong side stays there. The order is that of all answers together: fractions of the
         pairs that were asked, with variance 1 / (4 gain^2 answers), are shrunken towards scores,
-        searched from the order of the sort, and Kemeny's order is taken
+        searched from the order of the sort. Then Kemeny's order is taken
         (:func:`privrank.consensus.rules.consensus_of`). Pairs that were not asked are those of the
         scores. It loses less than the sort, about half where that is little.
 
         Which pairs are asked depends on answers about others. Intervals that hold at once are exact
         at alpha divided by the number of all pairs. The probability that a pair is asked and its
-        interval misses is at most that for each, so they hold at once with probability at least
+        interval misses is at most that for each. So they hold at once with probability at least
         1 - alpha, also for pairs that the order makes neighbours.
         """
         pairs, answers = np.nonzero(np.column_stack((self._first, self._given - self._first)))
         counts = np.where(answers == 0, self._first[pairs], (self._given - self._first)[pairs])
         tally = Tally(self.protocol, pairs, answers, counts, self.rejected, None, None)
-        unplaced = sum(end - start for start, end in self._sort.lists)
+        unplaced = sum(len(group) for group in self._groups if len(group) > 1)
         release = release_of(
             tally,
             {
@@ -350,18 +327,19 @@ class Curator:
 
     def _order(self) -> IntArray:
         """Return the order of all answers together, that of the sort where there are none."""
-        sort, given, m = self.sorted_places(), self._given, len(self.protocol.items)
+        sort, given, m = self.sorted_places(), self._given, self._items
         used, gain = given > 0, self.protocol.gain
         if not used.any():
             return np.array(sort)
+        # pairs that were not asked have no weight, and get their fraction from the scores
         trials = np.maximum(given, 1)
         fractions = np.where(used, 0.5 + (self._first / trials - 0.5) / gain, 0.5)
         variance = pair_table(np.where(used, 0.25 / (gain**2 * trials), math.inf))
         # the search for scores starts from the sort, neighbours 1/2 apart
         start = np.empty(m)
-        start[list(sort)] = 0.5 * np.arange(m)[::-1]
+        start[sort] = 0.5 * np.arange(m)[::-1]
         spread = variance + variance.T + np.eye(m)
-        return consensus_of("EB-Kemeny", pair_matrix(fractions), spread, sort, start).order
+        return consensus_of("EB-Kemeny", pair_matrix(fractions), spread, tuple(sort), start).order
 
     def to_json(self) -> str:
         """Return the state of the run as JSON text, from which :meth:`from_json` goes on.
@@ -376,8 +354,7 @@ class Curator:
                 "respondents": self.respondents,
                 "handed": self.handed,
                 "quota": self._quota,
-                "order": self._sort.order,
-                "lists": self._sort.lists,
+                "groups": self._groups,
                 "counts": [kind.tolist() for kind in (self._asked, self._given, self._first)],
                 "rejected": self.rejected,
                 "waiting": {f"{token:016x}": pair for token, pair in sorted(self._waiting.items())},
@@ -399,8 +376,7 @@ class Curator:
         """Return the curator of a record, which its check has shown to be as it was written."""
         protocol = protocol_from_json(record["protocol"])
         curator = cls(protocol, record["respondents"])  # type: ignore[arg-type]
-        lists = tuple((start, end) for start, end in record["lists"])
-        curator._begin(RoundSort(tuple(record["order"]), lists))
+        curator._begin(tuple(tuple(group) for group in record["groups"]))
         curator._quota, curator.handed = record["quota"], record["handed"]
         curator._asked, curator._given, curator._first = np.array(record["counts"], dtype=np.int64)
         curator._rejected = Counter(record["rejected"])

@@ -2,7 +2,7 @@
 
 Fractions of respondents are estimated alike in all of them. Let p be the probability that a
 respondent places item i before j, and f that a report which orders both does. A response of N
-values, one favoured, gives every value the smaller weight W and the favoured one V - W more; each
+values, one favoured, gives every value the smaller weight W and the favoured one V - W more. Each
 of two items is before the other in as many of the N orders. So f - 1/2 = gain (p - 1/2), with gain
 = (V - W) / total, and (f - 1/2) / gain + 1/2 is unbiased.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.local.protocols import LARGEST_CODE, Asking
-from privrank.local.publicdraws import permutation, words
+from privrank.local.publicdraws import permutation
 from privrank.local.responses import SubsetResponse
 from privrank.util.checks import check_choice, check_count, check_flag
 
@@ -85,7 +85,7 @@ class SubRanking(Asking):
     items, epsilon, partial
         As for all protocols.
     size : int, optional
-        How many items each respondent orders, 2 to 8; the best for Borda scores if left out: 2 up
+        How many items each respondent orders, 2 to 8. The best for Borda scores if left out: 2 up
         to an epsilon of 1.946, 3 up to 4.142, 4 up to 6.244, and so on, at most all.
 
     Notes
@@ -131,12 +131,12 @@ class SubRanking(Asking):
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the subsets, in ascending order of places: (respondents, 1, size)."""
         left = np.array(assignments, dtype=np.int64)
-        asked = np.empty((len(left), 1, self.width), dtype=np.int64)
+        subsets = np.empty((len(left), 1, self.width), dtype=np.int64)
         for j in reversed(range(self.width)):
             below_it = self._binomials[j]
-            asked[:, 0, j] = np.searchsorted(below_it, left, side="right") - 1
-            left -= below_it[asked[:, 0, j]]
-        return asked
+            subsets[:, 0, j] = np.searchsorted(below_it, left, side="right") - 1
+            left -= below_it[subsets[:, 0, j]]
+        return subsets
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class PairBits(Asking):
     """Everybody answers one bit about one pair out of a few, or a bit about each of many.
 
     To test uniformity. BFZ21 (their Algorithms 5 and 6) ask everybody about a whole matching of
-    the items, at epsilon / floor(m / 2) a pair, which leaves next to nothing of each; ``pairs=8``
+    the items, at epsilon / floor(m / 2) a pair, which leaves next to nothing of each. ``pairs=8``
     asks each respondent about one of 8 disjoint pairs, at the full epsilon.
 
     Parameters
@@ -241,21 +241,12 @@ class PairBits(Asking):
                     "pairs= is for public pairing: with pairing='private' everybody draws one pair "
                     "out of all."
                 )
-        elif self.pairs is None:
-            self._set(pairs=min(8, most))
-        elif isinstance(self.pairs, str):
-            if self.pairs != "all" or most > MOST_DIGITS:
-                raise ValueError(
-                    f"pairs must be a number from 1 to {most}, or 'all' with up to "
-                    f"{2 * MOST_DIGITS + 1} items."
-                )
+        elif self.pairs == "all":
+            if most > MOST_DIGITS:
+                raise ValueError(f"pairs='all' is with up to {2 * MOST_DIGITS + 1} items.")
         else:
-            self._set(pairs=check_count("pairs", self.pairs, low=1, high=most))
-
-    @property
-    def assignments(self) -> int:
-        """The pairs to draw from, or 1 if everybody is asked about all of them."""
-        return 1 if self.pairs == "all" else len(self._table)
+            pairs = min(8, most) if self.pairs is None else self.pairs
+            self._set(pairs=check_count("pairs", pairs, low=1, high=most))
 
     @property
     def digits(self) -> int:
@@ -263,19 +254,13 @@ class PairBits(Asking):
         return len(self.items) // 2 if self.pairs == "all" else 1
 
     @cached_property
-    def _table(self) -> IntArray:
-        """All pairs for private pairing, a public matching for public pairing."""
+    def table(self) -> IntArray:
+        """All pairs for private pairing, else those of a public matching, one by one or at once."""
         if self.pairing == "private":
-            return self.all_pairs
+            return self.all_pairs[:, None]
         most = len(self.items) // 2
         matched = permutation(_MATCHING, len(self.items))[: 2 * most].reshape(-1, 2)
-        return matched if isinstance(self.pairs, str) else matched[: self.pairs]
-
-    def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the pairs: (respondents, digits, 2)."""
-        if self.pairs == "all":
-            return np.broadcast_to(self._table, (len(assignments), *self._table.shape))
-        return np.asarray(self._table[np.asarray(assignments)][:, None])
+        return matched[None] if isinstance(self.pairs, str) else matched[: self.pairs, None]
 
 
 @dataclass(frozen=True)
@@ -395,11 +380,8 @@ class AdaptiveKwikSort(Asking):
     @property
     def pivots(self) -> IntArray:
         """All items in the order in which they become pivots, a public permutation."""
-        return self._order(0, len(self.items))
+        return permutation(self.shuffle, len(self.items))
 
     def handing(self, handed: int, size: int) -> IntArray:
         """Return the public order in which `size` queries are handed out after `handed` others."""
-        return self._order(len(self.items) + handed, size)
-
-    def _order(self, start: int, size: int) -> IntArray:
-        return np.argsort(words(np.array([self.shuffle]), start, size)[0], kind="stable")
+        return permutation(self.shuffle, size, len(self.items) + handed)

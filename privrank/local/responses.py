@@ -59,13 +59,13 @@ class SubsetResponse:
     **Privacy.** The unit is one report of one respondent; neighbours are any two rankings that the
     respondent might hold, so all pairs of rankings. Let N be the options, k the favoured ones, V
     and W <= V the weights. The set F of favoured values has exactly k of the N, whatever the
-    ranking, so a value a is reported with probability V / (k V + (N - k) W) if a is in F and
-    W / (k V + (N - k) W) if not: the total does not depend on the ranking. For two rankings the
+    ranking. So a value a is reported with probability V / (k V + (N - k) W) if a is in F and
+    W / (k V + (N - k) W) if not. The total does not depend on the ranking. For two rankings the
     probabilities of one value differ by a factor of at most V / W, and one that only the first
     favours is at that ratio. The digits of a report are drawn independently given the ranking, so
     the ratios multiply: a report of d digits at epsilon / d each is epsilon-private. What is asked
     is drawn before the ranking is looked at, so that it has the same probability for all rankings.
-    Nothing else about F enters: the claim holds for any map from rankings to sets of k values, so
+    Nothing else about F enters. The claim holds for any map from rankings to sets of k values, so
     also for one that was computed in floating point, and for a random one, over which both
     probabilities are averaged.
 
@@ -128,25 +128,25 @@ class SubsetResponse:
 
     def secure(self, favoured: Sequence[int]) -> int:
         """Draw one value for the sorted `favoured` ones, from the operating system's bits."""
-        number, inside = below(self.total), self.favoured * self.favoured_weight
-        kept = number < inside
-        place = number // self.favoured_weight if kept else (number - inside) // self.other_weight
-        # both are found in any case, so that the time it takes does not tell which one is reported
+        number, edge = below(self.total), self.favoured * self.favoured_weight
+        agrees = number < edge
+        place = number // self.favoured_weight if agrees else (number - edge) // self.other_weight
+        # both are found in any case, so that the time it takes does not show which one is reported
         other = place + sum(value - i <= place for i, value in enumerate(favoured))
         one = int(favoured[min(place, self.favoured - 1)])
-        return one if kept else other
+        return one if agrees else other
 
     def simulated(self, favoured: NDArray[Any], rng: np.random.Generator) -> IntArray:
         """Draw values for many sorted sets of favoured ones along the last axis, by a generator."""
-        kept = rng.random(favoured.shape[:-1]) < self.favoured_probability
-        place = rng.integers(0, np.where(kept, self.favoured, self.options - self.favoured))
+        agrees = rng.random(favoured.shape[:-1]) < self.favoured_probability
+        place = rng.integers(0, np.where(agrees, self.favoured, self.options - self.favoured))
         if self.favoured == 1:
             value = favoured[..., 0]
-            return np.where(kept, value, place + (value <= place))
+            return np.where(agrees, value, place + (value <= place))
         # the place-th of the values that are not favoured: each favoured one before it moves it on
         before = favoured - np.arange(self.favoured) <= place[..., None]
         inside = np.take_along_axis(favoured, np.minimum(place, self.favoured - 1)[..., None], -1)
-        return np.where(kept, inside[..., 0], place + before.sum(axis=-1))
+        return np.where(agrees, inside[..., 0], place + before.sum(axis=-1))
 
 
 def read_ranking(
@@ -220,6 +220,7 @@ def _check_levels(levels: Sequence[int], complete: bool) -> None:
 def _ranks(levels: Mapping[int, int], size: int, *, keep: bool, random: bool) -> NDArray[np.int64]:
     """Return ranks from levels; what has none comes last."""
     last = max(levels.values(), default=0) + 1
+    # of equal levels, or of none, the lots decide
     lots = shuffled(size) if random else list(range(size))
     keys = [
         (levels.get(place, last), 0 if keep and place in levels else lots[place])

@@ -21,7 +21,7 @@ from privrank.hypotheses.nulls import Null, Order, public_generator
 from privrank.hypotheses.statistic import Statistic
 from privrank.local.protocols import Asking, Protocol
 from privrank.local.tally import Tally
-from privrank.local.uniformtest import STEP, Asked, Sent, counted
+from privrank.local.uniformtest import STEP, Asked, counted
 from privrank.util.arrays import own
 
 __all__ = ["Collection"]
@@ -122,7 +122,7 @@ class Collection:
         """Return the statistic of one survey."""
         return self.survey(theta, rng).statistic
 
-    def survey(self, theta: float, rng: np.random.Generator) -> Asked | Sent:
+    def survey(self, theta: float, rng: np.random.Generator) -> Asked:
         """Simulate a survey whose rankings are of a Mallows model with this -log phi."""
         place = rng.permutation(len(self.protocol.items))
         return self._counts(theta, place, rng) if self.bits else self._reports(theta, place, rng)
@@ -143,15 +143,15 @@ class Collection:
         net = np.bincount(first, more, m) - np.bincount(second, more, m)
         return Asked(protocol, asked, count.astype(np.int64), net.astype(np.float64))
 
-    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked | Sent:
+    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
         """Simulate respondents one by one, and scale their net wins to the size of the survey."""
         protocol, n, m = self.protocol, self.nobs, len(place)
-        some = min(n, _PEOPLE) if isinstance(protocol, Asking) else n
+        some = min(n, _PEOPLE)
         ranks = Mallows.from_theta(m, theta).rvs(some, rng)[:, place]
         reports = protocol.simulate(ranks, rng)
         once, what = np.ones(some, dtype=np.int64), (reports["assignment"], reports["answer"])
         facts = counted(Tally(protocol, *what, once, {}, None, None))
-        if some == n or isinstance(facts, Sent):
+        if some == n:
             return facts
         spot = place[facts.items]
         lead = _lead(spot[..., :, None], spot[..., None, :], m, theta).sum(axis=-1)

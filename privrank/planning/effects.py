@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
@@ -270,23 +269,6 @@ class PowerStudy:
         if effect is None:
             return None
         return (*curve.at(effect, replicates), alternative(m, effect, null)[0].phi)
-
-    def power_curve(self, points: int, replicates: int) -> pd.DataFrame:
-        """Return the power from no effect to what is detected 99 times in 100."""
-        sample = self.release.sample
-        curve, start, most = self._curve()
-        widest = simulation.detectable(curve, 0.99, 40, start=start, most=most)
-        effects = np.linspace(0.0, most if widest is None else widest[0], points)
-        rows = [curve.at(float(effect), replicates) for effect in effects]
-        frame = pd.DataFrame(rows, columns=["power", "std err"])
-        if sample.kind == "rankings":
-            m = len(sample.items)
-            models = [alternative(m, float(effect), self.null) for effect in effects]
-            frame.insert(0, "phi", [model.phi for model, _ in models])
-            frame.insert(1, "total_variation", [distance for _, distance in models])
-        else:
-            frame.insert(0, "total_variation", effects)
-        return frame
 
 
 def detectable_between(

@@ -21,7 +21,7 @@ from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.estimates import Votes, release_consensus
 from privrank.local.protocols import Asking, Protocol
-from privrank.local.releases import public_order
+from privrank.local.tally import public_order
 from privrank.mechanisms.aggregation import consensus_in, pair_counts
 from privrank.plans.aggregation import AggregationMethod, Releases
 from privrank.release.names import ORDER

@@ -1,9 +1,9 @@
 """Archives: JSON texts with a check, and releases among them that no fit can have made.
 
 Two things are refused. A text that was changed does not fit its check (`read_archive`). Numbers
-that do not belong together, in a text with a new check, are no release (`verify`): its public facts
-must be of their types and ranges, its noise must have the scale that sensitivity and epsilon ask
-for, and its values must be of the number and the kind of their part.
+that do not belong together, in a text with a new check, are no release (`verify`). Public facts
+must be of their types and ranges. Noise must have the scale that sensitivity and epsilon ask for.
+Values must be of the number and the kind of their part.
 """
 
 from __future__ import annotations
@@ -302,6 +302,7 @@ def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
     """Return how far one unit moves a part, as its noise counts it."""
     if name == QUERIES:
         return part.sensitivity * int(plan.number("cap"))
+    # pair counts with noise in l1: a ranking may move all of them
     every = name == _FALLBACK or (name == PAIRS and isinstance(part.noise, DiscreteLaplace))
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
 
@@ -334,6 +335,8 @@ def _loss_per_step(noise: Noise) -> float:
 
 def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
     """Check the rate of the exponential mechanism, whose order is the part."""
+    # an order's score moves by the pairs times the steps of a ranking, and counts twice: once in
+    # the probability, once in what it is divided by
     moved = plan.number("rate") * m * (m - 1) * plan.number("steps")
     _require(_close(moved, part.epsilon), "the rate that its epsilon asks for")
 
@@ -344,6 +347,7 @@ def _check_gaussian(noise: DiscreteGaussian, part: PartPlan, plan: Plan) -> None
     rho = -1.0 if plan.rho is None else plan.rho - others
     _require(rho > 0, "Gaussian noise with its rho")
     # the delta of this noise for the l2 distance that rho and its scale imply
+    # rho = distance^2 / (2 scale^2) of Gaussian noise
     moved = math.sqrt(2.0 * rho) * noise.scale
     most = gaussian_delta(noise.scale, part.epsilon, moved)
     least = gaussian_delta(noise.scale, part.epsilon * (1 + 1e-3), moved)

@@ -21,9 +21,6 @@ MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 """Names of the parts of a release; the moments, and the count of impossible observations, exist in
 non-private runs only, and scores, their covariance and reports about items in the local model."""
 
-RIVAL = "difference variance of CapBorda"
-"""In the local model, a setting: the variance that as many reports of CapBorda would have."""
-
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
 

@@ -146,8 +146,8 @@ class Release:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        kept = {name: own(values, np.int64) for name, values in self.values.items()}
-        object.__setattr__(self, "values", kept)
+        copies = {name: own(values, np.int64) for name, values in self.values.items()}
+        object.__setattr__(self, "values", copies)
 
     @property
     def local(self) -> bool:
@@ -237,6 +237,7 @@ class Release:
         """Rebuild from :meth:`to_record`; `link` is one of the user's own that the record names."""
         if not isinstance(record, Mapping) or record.get("schema") != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
+        # who spent is the ledger's matter; all else of the plan is in the record
         plan = Plan(
             by="an archive",
             mechanism=record["mechanism"],
@@ -323,6 +324,7 @@ def distribution_name(noise: Noise | None) -> str:
 
 def _whole(record: object) -> IntArray:
     """Return archived values, which are whole numbers, though other software may write 1.0."""
+    # beyond 2^53 floats skip whole numbers, and what other software wrote may be another one
     values = np.asarray(record)
     if values.dtype.kind not in "if" or not (values == np.rint(values)).all():
         raise ValueError("values must be whole numbers")

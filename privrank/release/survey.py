@@ -14,7 +14,7 @@ into *parts*. A difference of worths is identified within a part. Nothing but th
 distribution of its noise decides.
 
 Where nobody compared the two sides of a cut it is detected unless the noise of the sum exceeds
-`FEW` standard deviations, which has a probability of at most .002 for one pair, .0015 for two and
+`FEW` standard deviations. The probability of that is at most .002 for one pair, .0015 for two and
 .001 for more (``tests/release/test_connected.py``). As the noise is symmetric, a cut with at least
 twice as many comparisons is taken for one without any as rarely.
 """
@@ -176,6 +176,7 @@ class Covariates:
     @property
     def basis(self) -> IntArray:
         """Weight of each pattern in each row of the statistic, in lattice steps, shape (S, R)."""
+        # a pattern has the monomials of its values in the rows of its own cell, 0 in all others
         table = np.zeros((self.patterns, self.cells, len(self.monomials)), dtype=np.int64)
         here = np.arange(self.patterns)
         table[here, self.cell] = powers_of(self.position, self.monomials)
@@ -214,6 +215,7 @@ class Covariates:
 
 def scaled_position(values: FloatArray, low: float, high: float) -> IntArray:
     """Return numbers within bounds, scaled to [-1, 1], in lattice steps."""
+    # as a difference of differences, which is exactly -1 and 1 at the bounds
     scaled = ((values - low) - (high - values)) / (high - low)
     return np.rint(FINENESS * np.clip(scaled, -1.0, 1.0)).astype(np.int64)
 
@@ -228,6 +230,7 @@ def powers_of(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntAr
     for column, exponents in enumerate(monomials):
         for name, exponent in enumerate(exponents):
             if exponent:
+                # both are at most 2^20 in size, so that the product is exact
                 exact = table[:, column] * position[:, name]
                 table[:, column] = np.rint(exact / FINENESS)
     return table
@@ -528,6 +531,7 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
     queue, parts = [np.arange(items)], list[IntArray]()
     while queue:
         inside = queue.pop()
+        # split by the weakest cut until all cuts of what is left exceed their noise
         within = table[np.ix_(inside, inside)]
         if len(inside) > _MOST_ORDERED:
             alone = within.sum(axis=1) <= FEW * np.sqrt(variance * (len(inside) - 1))
@@ -552,6 +556,7 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
 def _weakest(table: FloatArray, variance: float) -> NDArray[np.bool_] | None:
     """Return one side of the cut whose counts exceed their noise least; None if all exceed it."""
     sides = _sides(table)
+    # the released comparisons across a cut, and the noise of their sum over its k (m - k) pairs
     crossing = np.einsum("ci,ci->c", sides @ table, ~sides)
     size = sides.sum(axis=1)
     noise = np.sqrt(variance * size * (len(table) - size))
@@ -563,7 +568,7 @@ def _weakest(table: FloatArray, variance: float) -> NDArray[np.bool_] | None:
 def _sides(table: FloatArray) -> NDArray[np.bool_]:
     """Return the sides of the cuts that are tried, one by row."""
     m = len(table)
-    if m <= _MOST_EVERY:
+    if m <= _MOST_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side
         return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
     # a part that is hardly compared with the rest is nearly constant along a low eigenvector
     _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)

@@ -20,13 +20,14 @@ from privrank.bradley_terry.linear import display, groups_at, names_shown, worth
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import LOGIT, Link
-from privrank.results import loglikelihood, tables
+from privrank.results import loglikelihood
 from privrank.results.base import Result, once
 from privrank.results.guarantee import caption, column_heads, format_pvalue
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
+from privrank.results.tables import Table
 from privrank.results.worthtable import fit_table
-from privrank.util.checks import check_alpha, check_flag
+from privrank.util.checks import check_flag
 from privrank.util.formula import constraint
 
 if TYPE_CHECKING:
@@ -122,9 +123,6 @@ class BTLResult(Result):
 
     def _errors(self, covariance: FloatArray, name: str) -> pd.Series[float]:
         return self._named(standard_errors(self._display(), covariance), name)
-
-    def _level(self, alpha: float | None) -> float:
-        return self.alpha if alpha is None else check_alpha(alpha)
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
@@ -358,10 +356,12 @@ class BTLResult(Result):
         With ties each is the probability of being preferred plus half that of a tie.
         """
         worths, names = self._values(at), list(self.items)
-        away = worths[:, None] - worths
+        difference = worths[:, None] - worths
         if (facts := self._equations()).member is not None:
-            away = np.where(facts.together | np.eye(len(names), dtype=bool), away, np.nan)
-        return pd.DataFrame(self.link.probability(away), names, names)
+            difference = np.where(
+                facts.together | np.eye(len(names), dtype=bool), difference, np.nan
+            )
+        return pd.DataFrame(self.link.probability(difference), names, names)
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, from which readers compute the error of any difference.
@@ -464,7 +464,7 @@ class BTLResult(Result):
         inside = [frame.iloc[part].sort_values("rank") for part in parts]
         return pd.concat(inside) if len(parts) > 1 else inside[0]
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
         size = f"{self.penalty:.4g}" if self._plain else f"{self.requested}"
         return fit_table(

@@ -138,13 +138,13 @@ def t_test(
     constants, effect = constants.ravel(), weights @ params.to_numpy()
     variance = np.einsum("rp,pq,rq->r", weights, covariance.to_numpy(), weights, optimize=True)
     sd = np.sqrt(np.maximum(variance, 0.0))
-    away = effect - constants
+    deviation = effect - constants
     return ContrastTests(
         tuple(_contrast_name(*row, known) for row in zip(weights, constants, strict=True)),
         effect,
         sd,
-        np.divide(away, sd, np.full_like(away, np.nan), where=sd > 0),
-        np.squeeze(errors.pvalues(weights, away)),
+        np.divide(deviation, sd, np.full_like(deviation, np.nan), where=sd > 0),
+        np.squeeze(errors.pvalues(weights, deviation)),
         weights,
         errors,
     )

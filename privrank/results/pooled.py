@@ -16,7 +16,6 @@ from scipy.linalg import helmert
 from privrank import __version__
 from privrank.bradley_terry.contrasts import rank_sets
 from privrank.release.archived import archive
-from privrank.results import broom
 from privrank.results.aggregation import AggregationResult
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
@@ -124,8 +123,8 @@ class PooledResult:
 
     model: ClassVar[str] = "PooledResult"
     noisy_errors: ClassVar[bool] = True
-    tidy = broom.tidy
-    glance = broom.glance
+    tidy = Result.tidy
+    glance = Result.glance
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""

@@ -17,20 +17,12 @@ from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.planning.effects import DetectableEffect, PowerStudy, check_power
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Part, Release
-from privrank.results import tables, testwords
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
-from privrank.results.guarantee import (
-    caption,
-    format_pvalue,
-    noise_source,
-    promise,
-    seed_notes,
-    spent,
-    title,
-    units,
-)
-from privrank.util.checks import check_alpha, check_count, check_flag, is_number
+from privrank.results.tables import Table
+from privrank.results.testnotes import facts, findings
+from privrank.util.checks import check_count, check_flag, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +86,7 @@ class RankTestResult(Result):
         return self.test
 
     def _shape(self) -> tuple[str, ...]:
-        shown = () if self.pvalue is None else (format_pvalue(self.pvalue),)
+        shown = () if self.pvalue is None else (guarantee.format_pvalue(self.pvalue),)
         return *super(RankTestResult, self)._shape(), *shown
 
     @property
@@ -184,7 +176,7 @@ class RankTestResult(Result):
         ValueError
             Unless that distance was released, by ``"tv"`` or with an `effect_epsilon`.
         """
-        level, part = self.alpha if alpha is None else check_alpha(alpha), self._distance
+        level, part = self._level(alpha), self._distance
         if part is None or self.pvalue is None:
             raise ValueError(
                 f"no distance was released by method={self.method!r}: fit a sample of choices with "
@@ -232,25 +224,6 @@ class RankTestResult(Result):
         check_count("replicates", replicates, low=20)
         return self._study().detectable_effect(power, replicates)
 
-    def power_curve(self, *, points: int = 9, replicates: int = 200) -> pd.DataFrame:
-        """Return the power of this design over a range of effects, by simulation.
-
-        Parameters
-        ----------
-        points : int, default 9
-            Number of effects.
-        replicates : int, default 200
-            Simulated data sets per effect.
-
-        Returns
-        -------
-        DataFrame
-            One row per effect, with the power and its standard error.
-        """
-        check_count("points", points, low=2)
-        check_count("replicates", replicates, low=20)
-        return self._study().power_curve(points, replicates)
-
     def _study(self) -> PowerStudy:
         if self.method == _MAPPED:
             raise ValueError(
@@ -288,56 +261,38 @@ class RankTestResult(Result):
             index=pd.Index([f"{self.test}, {self.method}"], name="test"),
         )
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the table a paper can print: design, noise, statistic, p-value, decision, power.
 
         With `details` it has the scale of the noise.
         """
         check_flag("details", details)
-        sample, alpha = self.release.sample, self.alpha
-        what = "ranking" if sample.kind == "rankings" else "choice"
-        word = "Items:" if sample.kind == "rankings" else "Categories:"
-        decision = "reject H0" if self.reject else "do not reject"
-        if self.pvalue is None:
-            columns: tuple[str, ...] = ("", "decision")
-            rows: tuple[tuple[str, ...], ...] = ((self.release.mechanism, decision),)
-        else:
+        release, decision = self.release, "reject H0" if self.reject else "do not reject"
+        rankings = release.sample.kind == "rankings"
+        columns, cells = [""], [release.mechanism]
+        if self.pvalue is not None:
+            columns += ["statistic", "threshold", "p-value"]
             threshold = "none" if self.threshold is None else f"{self.threshold:.4f}"
-            columns = ("", "statistic", "threshold", "p-value", "decision")
-            rows = (
-                (
-                    self.release.mechanism,
-                    f"{self.statistic:.4f}",
-                    threshold,
-                    _number(self.pvalue),
-                    decision,
-                ),
-            )
-        return tables.Table(
-            title=title(_TITLES[self.test], self.release),
+            pvalue = "<0.0001" if self.pvalue < 0.0001 else f"{self.pvalue:.4f}"
+            cells += [f"{self.statistic:.4f}", threshold, pvalue]
+        known_null = ["null"] if self.test == "IdentityTest" else []
+        return Table(
+            title=guarantee.title(_TITLES[self.test], release),
             header=(
-                (word, str(len(sample.items))),
-                *units(self.release),
+                ("Items:" if rankings else "Categories:", str(len(release.sample.items))),
+                *guarantee.units(release),
                 ("Method:", self.method),
-                ("Null:", testwords.null(self)),
-                ("Level:", f"{alpha:g}"),
-                ("Mechanism:", testwords.mechanism(self.release)),
-                *([("Noise scale:", testwords.scale(self.release))] if details else []),
-                ("Noise source:", noise_source(self.release)),
-                *spent(self.release),
+                *facts(self, details),
+                ("Noise source:", guarantee.noise_source(release)),
+                *guarantee.spent(release),
             ),
-            columns=columns,
-            rows=rows,
+            columns=(*columns, "decision"),
+            rows=((*cells, decision),),
             notes=(
-                f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
-                testwords.verdict(self),
-                *testwords.power(self),
-                *testwords.distance(self, self._interval()),
-                *self.notes,
-                *testwords.completion(self.release),
-                holds_if(assumptions(self.release, *["null"] * (self.test == "IdentityTest"))),
-                promise(self.release, f"the {what}s"),
-                *(seed_notes([self.release]) if details else []),
+                *findings(self, self._interval()),
+                holds_if(assumptions(release, *known_null)),
+                guarantee.promise(release, f"the {release.sample.kind}"),
+                *(guarantee.seed_notes([release]) if details else []),
             ),
         )
 
@@ -358,26 +313,16 @@ class RankTestResult(Result):
         null = self.null()
         assert self._part is not None and self.statistic is not None
         edges, mass = null.bins(self._part.laplace)
-        words = f"{_TITLES[self.test]}, {caption(self.release)}"
+        words = f"{_TITLES[self.test]}, {guarantee.caption(self.release)}"
         return plots.null_distribution(
             np.asarray(edges * self._part.step, dtype=np.float64),
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
             label=f"{self.release.mechanism}, privacy noise included",
-            caption=f"{words}: {format_pvalue(self.pvalue or 0.0)}",
+            caption=f"{words}: {guarantee.format_pvalue(self.pvalue or 0.0)}",
             ax=ax,
         )
-
-    def plot_power(
-        self, ax: Axes | None = None, *, points: int = 9, replicates: int = 200
-    ) -> Figure:
-        """Draw the power of this design over a range of effects, from :meth:`power_curve`."""
-        from privrank.results import plots
-
-        frame = self.power_curve(points=points, replicates=replicates)
-        words = f"{_TITLES[self.test]}, n = {self.nobs}, {caption(self.release)}"
-        return plots.power(frame, self.alpha, words, ax=ax)
 
     def _settings(self) -> dict[str, Any]:
         found = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
@@ -402,10 +347,6 @@ _TITLES: dict[str, str] = {
     "IdentityTest": "Test of Identity",
     "UniformityTest": "Test of Uniformity",
 }
-
-
-def _number(pvalue: float) -> str:
-    return "<0.0001" if pvalue < 0.0001 else f"{pvalue:.4f}"
 
 
 def impossible(release: Release) -> int:

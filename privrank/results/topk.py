@@ -16,24 +16,13 @@ from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.score import ScoreEquations, score_equations
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import NET
-from privrank.results import tables
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result, once
 from privrank.results.fitwarnings import part_notes
-from privrank.results.guarantee import (
-    UNIDENTIFIED,
-    allowance,
-    caption,
-    count_notes,
-    format_pvalue,
-    guarantee,
-    privacy_notes,
-    rank_range,
-    reading,
-    title,
-)
+from privrank.results.tables import Table, interval_heads
 from privrank.util.arrays import own
-from privrank.util.checks import check_alpha, check_flag
+from privrank.util.checks import check_flag
 from privrank.util.solvers import bracket
 
 if TYPE_CHECKING:
@@ -48,9 +37,9 @@ IntArray = NDArray[np.int64]
 
 def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
     """Return the variances of win rates of independent answers, shape (m,), at these rates."""
-    away = np.abs(rate - 0.5)
-    each = rate * (1.0 - rate) + _responses(facts).sum(axis=1) / degrees
-    return np.asarray(np.maximum(each, away * (0.5 - away)) / degrees)
+    deviation = np.abs(rate - 0.5)
+    single = rate * (1.0 - rate) + _responses(facts).sum(axis=1) / degrees
+    return np.asarray(np.maximum(single, deviation * (0.5 - deviation)) / degrees)
 
 
 def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
@@ -272,7 +261,7 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        level = self.alpha if alpha is None else check_alpha(alpha)
+        level = self._level(alpha)
         centre = np.clip(self.win_rate, 0.0, 1.0)
         ends = []
         for bound in (0.0, 1.0):
@@ -297,7 +286,7 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
-        level, m = self.alpha if alpha is None else check_alpha(alpha), int(self._known().sum())
+        level, m = self._level(alpha), int(self._known().sum())
         certain = self._all_gap_pvalues() <= level / max(m * (m - 1) / 2, 1)
         low, high = rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
         high -= len(self.items) - m
@@ -316,7 +305,7 @@ class TopKResult(Result):
         frame["selected"] = frame["rank"] <= self.k
         return frame.sort_values("rank")
 
-    def summary(self, details: bool = False) -> tables.Table:
+    def summary(self, details: bool = False) -> Table:
         """Return the selection as a table in the style of statsmodels.
 
         Parameters
@@ -333,17 +322,17 @@ class TopKResult(Result):
         frame, rows, known = self.to_frame(), [], int(self._known().sum())
         among = f" of {known}" * (known < len(self.items))
         for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
-            cells, place = [UNIDENTIFIED, "", "", ""], UNIDENTIFIED
+            cells, place = [guarantee.UNIDENTIFIED, "", "", ""], guarantee.UNIDENTIFIED
             if not np.isnan(row["win_rate"]):
                 cells = [f"{row[name]:.4f}" for name in ("win_rate", "std_err")]
                 cells += [f"{row[name]:.3f}" for name in ("lower", "upper")]
-                place = rank_range(int(row["rank_lower"]), int(row["rank_upper"])) + among
+                place = guarantee.rank_range(int(row["rank_lower"]), int(row["rank_upper"])) + among
             chosen = "*" if row["selected"] else ""
             rows.append((str(item), chosen, *cells, f"{row['net_wins']:.0f}", place))
-        limits = (f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]")
-        return tables.Table(
-            title=title(f"Top-{self.k} Results", self.release),
-            header=guarantee(self.release, self.design_effect, details),
+        limits = interval_heads(self.alpha)
+        return Table(
+            title=guarantee.title(f"Top-{self.k} Results", self.release),
+            header=guarantee.comparison_header(self.release, self.design_effect, details),
             columns=("", f"top {self.k}", "win rate", "std err", *limits, "net wins", "rank"),
             rows=tuple(rows),
             notes=tuple(self._notes(details)),
@@ -355,21 +344,21 @@ class TopKResult(Result):
         parts = part_notes(self.items, self._facts().components)
         separated = (
             f"The set {verdict} separated at level {self.alpha:g}: gap {self.statistic:.4f} to "
-            f"rank {self.k + 1}, {format_pvalue(self.pvalue)} under H0, that one left out has at "
-            f"least the win rate of one selected.{other}"
+            f"rank {self.k + 1}, {guarantee.format_pvalue(self.pvalue)} under H0, that one left "
+            f"out has at least the win rate of one selected.{other}"
         )
         if math.isnan(self.pvalue):
             separated = f"Nothing is left out: the release identifies at most {self.k} items."
         return [
             separated,
-            f"{reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself covers "
-            f"the win rate against the opponents met, {allowance(self.release)}; rank sets hold "
-            f"jointly.",
+            f"{guarantee.reading(self.release)}Each {100 * (1 - self.alpha):g}% interval by itself "
+            f"covers the win rate against the opponents met, {guarantee.allowance(self.release)}; "
+            f"rank sets hold jointly.",
             *parts,
             *self._opponent_words(),
-            *count_notes(self.release, "win rates towards one half"),
+            *guarantee.count_notes(self.release, "win rates towards one half"),
             holds_if(assumptions(self.release)),
-            *privacy_notes(self.release, details),
+            *guarantee.privacy_notes(self.release, details),
         ]
 
     def _opponent_words(self) -> list[str]:
@@ -400,7 +389,7 @@ class TopKResult(Result):
         """Draw the win rates with intervals, the selected items marked."""
         from privrank.results import plots
 
-        return plots.win_rates(self.to_frame(), self.alpha, caption(self.release), ax=ax)
+        return plots.win_rates(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
 
     def _settings(self) -> dict[str, Any]:
         return {"k": self.k}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,23 +10,9 @@ import pandas as pd
 from privrank.bradley_terry.contrasts import HomogeneityResult
 from privrank.bradley_terry.score import score_equations
 from privrank.release.release import Release
+from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
-from privrank.results.guarantee import (
-    UNCERTAIN,
-    UNIDENTIFIED,
-    allowance,
-    column_heads,
-    count_notes,
-    format_pvalue,
-    guarantee,
-    loss_notes,
-    privacy_notes,
-    pvalue_cell,
-    rank_range,
-    reading,
-    title,
-)
-from privrank.results.tables import Table
+from privrank.results.tables import Table, interval_heads
 from privrank.util.checks import check_flag
 
 __all__ = ["fit_table"]
@@ -63,7 +48,10 @@ def fit_table(
     """
     check_flag("details", details)
     link, design = release.link, release.design
-    notes, counts = [_tests_note(tests, parts)], count_notes(release, "worths towards zero")
+    notes, counts = (
+        [_tests_note(tests, parts)],
+        guarantee.count_notes(release, "worths towards zero"),
+    )
     if design.covariates is None:
         known = design.pairs is not None and design.pairs.origin != "equal"
         total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
@@ -72,29 +60,38 @@ def fit_table(
     else:
         kind, second = "Regression Results", ("Formula:", f"~ {design.covariates.formula}")
         notes += fit_of_items + _zero_notes(release) + counts + _group_notes(release)
-    limits = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]")
     ranks = ("rank",) if "rank" in frame else ()
-    heads = column_heads(release)
+    heads, estimated = guarantee.column_heads(release), frame[frame.columns[0]].notna()
+    certain = np.isfinite(frame["std_err"][estimated].to_numpy(dtype=np.float64)).all()
     return Table(
-        title=title(f"{link.model} {kind}", release),
+        title=guarantee.title(f"{link.model} {kind}", release),
         header=(
             ("Model:", f"{link.model} ({link.name})"),
             second,
-            *guarantee(release, effect, details),
+            *guarantee.comparison_header(release, effect, details),
             ("Penalty:", penalty),
             *likelihood,
         ),
-        columns=("", "coef", "std err", "sampling", "privacy", *heads, *limits, *ranks),
+        columns=(
+            "",
+            "coef",
+            "std err",
+            "sampling",
+            "privacy",
+            *heads,
+            *interval_heads(alpha),
+            *ranks,
+        ),
         rows=_rows(frame, {item: len(part) for part in parts for item in part}),
         notes=(
-            reading(release) + _coverage_note(release, alpha),
+            guarantee.reading(release) + _coverage_note(release, alpha),
             *notes,
-            *loss_notes(release, estimator),
+            *guarantee.loss_notes(release, estimator),
             *([_LIKELIHOOD] if likelihood else []),
-            holds_if(assumptions(release, "model", *["linear"] * _by_items(release))),
-            *privacy_notes(release, details),
+            holds_if(assumptions(release, "model", *(["linear"] if _by_items(release) else []))),
+            *guarantee.privacy_notes(release, details),
             *warnings,
-            *([] if np.isfinite(frame.loc[_known(frame), "std_err"]).all() else [UNCERTAIN]),
+            *([] if certain else [guarantee.UNCERTAIN]),
             *([_ENDLESS] if np.isinf(frame[["lower", "upper"]]).any(axis=None) else []),
         ),
     )
@@ -109,9 +106,9 @@ def _by_items(release: Release) -> bool:
 def _tests_note(tests: HomogeneityResult | pd.DataFrame, parts: tuple[tuple[str, ...], ...]) -> str:
     if isinstance(tests, pd.DataFrame):
         terms = "; ".join(
-            f"{name}: {row['statistic']:.2f}, {format_pvalue(row['pvalue'])}"
+            f"{name}: {row['statistic']:.2f}, {guarantee.format_pvalue(row['pvalue'])}"
             if row["df"]
-            else f"{name}: {UNIDENTIFIED}"
+            else f"{name}: {guarantee.UNIDENTIFIED}"
             for name, row in tests.to_dict("index").items()
         )
         return f"Wald tests of terms (Monte Carlo): {terms}."
@@ -122,13 +119,8 @@ def _tests_note(tests: HomogeneityResult | pd.DataFrame, parts: tuple[tuple[str,
     among = ", within each component" if len(several) > 1 else among
     return (
         f"Test of equal worths{among}: statistic {tests.statistic:.2f}, "
-        f"{format_pvalue(tests.pvalue)} (Monte Carlo)."
+        f"{guarantee.format_pvalue(tests.pvalue)} (Monte Carlo)."
     )
-
-
-def _known(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return which rows have an estimate."""
-    return frame["worth" if "rank_lower" in frame else "coef"].notna()
 
 
 def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
@@ -138,21 +130,17 @@ def _rows(frame: pd.DataFrame, sizes: Mapping[str, int]) -> tuple[tuple[str, ...
     """
     before = [name for name in ("std_err", "sampling", "privacy", "z") if name in frame]
     ranked, rows = "rank_lower" in frame, []
-    known = dict(zip(frame.index, _known(frame), strict=True))
+    estimate = "worth" if ranked else "coef"
     for name, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        if not known[name]:
-            blank = ("",) * (len(before) + 3)
-            rows.append((str(name), UNIDENTIFIED, *blank, *(UNIDENTIFIED,) * ranked))
-            continue
-        place = ""
-        if ranked:
-            place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-            place += f" of {sizes[name]}" * (sizes[name] < len(frame))
-        cells = [f"{row['worth' if ranked else 'coef']:.4f}"]
-        cells += [f"{row[number]:.3f}" for number in before]
-        cells += [pvalue_cell(row["pvalue"])]
-        cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
-        rows.append((str(name), *cells, *(place,) * ranked))
+        cells, place = [guarantee.UNIDENTIFIED, *[""] * (len(before) + 3)], guarantee.UNIDENTIFIED
+        if not np.isnan(row[estimate]):
+            cells = [f"{row[estimate]:.4f}", *(f"{row[number]:.3f}" for number in before)]
+            cells.append(guarantee.pvalue_cell(row["pvalue"]))
+            cells += [f"{row[limit]:.3f}" for limit in ("lower", "upper")]
+            if ranked:
+                place = guarantee.rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
+                place += f" of {sizes[name]}" if sizes[name] < len(frame) else ""
+        rows.append((str(name), *cells, *([place] if ranked else [])))
     return tuple(rows)
 
 
@@ -162,7 +150,7 @@ def _coverage_note(release: Release, alpha: float) -> str:
     if covariates is None:
         return (
             f"Each {level} interval by itself covers the centred worth (best-fitting for the pairs "
-            f"compared), {allowance(release)}; rank sets hold jointly."
+            f"compared), {guarantee.allowance(release)}; rank sets hold jointly."
         )
     scale = (
         "Item covariates are centred."
@@ -170,7 +158,7 @@ def _coverage_note(release: Release, alpha: float) -> str:
         else "Coefficients of one column add up to zero over the items."
     )
     covered = f"Each {level} interval by itself covers its coefficient"
-    return f"{covered}, {allowance(release)}. {scale}"
+    return f"{covered}, {guarantee.allowance(release)}. {scale}"
 
 
 def _zero_notes(release: Release) -> list[str]:
@@ -188,9 +176,16 @@ def _group_notes(release: Release) -> list[str]:
     if facts is None or release.source == "none":
         return []
     if release.design.kind == "public":
-        who = "Who has which covariates is taken as public, as is who compared which pairs."
-        order = "Which item was named first is taken as public, so no answer may have decided it."
-        return [who] * bool(facts.names) + [order] * facts.ordered
+        notes = []
+        if facts.names:
+            notes.append(
+                "Who has which covariates is taken as public, as is who compared which pairs."
+            )
+        if facts.ordered:
+            notes.append(
+                "Which item was named first is taken as public, so no answer may have decided it."
+            )
+        return notes
     if facts.cells == 1:
         return []
     released = score_equations(release).group_answers

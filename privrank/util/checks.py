@@ -178,12 +178,15 @@ def warn_few(name: str, draws: int, alpha: float, stacklevel: int = 3) -> None:
         )
 
 
-def check_choice(name: str, value: object, literal: Any) -> Any:
-    """Return `value` if it is one of the words of a ``Literal`` alias."""
-    words = get_args(literal)
-    if not isinstance(value, str) or value not in words:
-        known = ", ".join(repr(word) for word in words)
-        raise ValueError(f"{name} must be one of {known}, got {quoted(value)}.")
+def check_choice(name: str, value: object, words: Any, where: str = "") -> Any:
+    """Return `value` if it is one of the words of a tuple or a ``Literal`` alias.
+
+    What else decides on the words, such as the kind of data, is said by `where`.
+    """
+    known = words if isinstance(words, tuple) else get_args(words)
+    if not isinstance(value, str) or value not in known:
+        listed = ", ".join(map(repr, known)) + where
+        raise ValueError(f"{name} must be one of {listed}, got {quoted(value)}.")
     return value
 
 

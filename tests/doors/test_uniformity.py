@@ -231,9 +231,6 @@ def test_detectable_effects_are_detected():
     assert np.mean(hits) == pytest.approx(0.8, abs=0.1)
     with pytest.raises(ValueError, match=re.escape("between the level 0.05 and 1")):
         result.detectable_effect(0.01)
-    curve = result.power_curve(points=4, replicates=60)
-    assert curve["power"].is_monotonic_increasing and curve["power"].iloc[0] < 0.12
-    assert curve["power"].iloc[-1] > 0.9
 
 
 def test_the_detectable_effect_of_choices_is_a_distance():
@@ -249,12 +246,8 @@ def test_an_effect_beyond_reach_is_said_to_be():
 
 def test_figures_are_drawn(tmp_path):
     result = pr.UniformityTest(consensus(100, 4)).fit(1.0, rng=seeded())
-    for name, figure in (
-        ("null", result.plot()),
-        ("power", result.plot_power(points=3, replicates=20)),
-    ):
-        figure.savefig(tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+    result.plot().savefig(tmp_path / "null.png")
+    assert (tmp_path / "null.png").stat().st_size > 5000
 
 
 REFUSED = {

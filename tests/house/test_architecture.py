@@ -191,9 +191,8 @@ def test_no_circle_of_imports():
 # Circles that run-time imports at the top of modules do not show, and why each is there.
 _CLASS = "a module for the length of another: what it writes of a result is given the result"
 CIRCLES = {
-    frozenset({"results.aggregation", "results.consensustable"}): _CLASS,
     frozenset({"results.btl", "results.loglikelihood"}): _CLASS,
-    frozenset({"results.ranktest", "results.testwords"}): _CLASS,
+    frozenset({"results.ranktest", "results.testnotes"}): _CLASS,
     frozenset({"power.comparisons", "power.selection", "power.surveys"}): (
         "the survey of a plan is made of what the plan's class was asked"
     ),

@@ -289,8 +289,7 @@ def assert_same_or_missing(case, fault, plain, other):
         assert not isinstance(found, str), (case, fault, name, found)
         assert found.shape == expected.shape, (case, fault, name)
         here = ~np.isnan(found)
-        scale = 1e-6 * (1 + np.abs(expected[here]))
-        off = np.abs(found[here] - expected[here]) > scale
+        off = ~np.isclose(found[here], expected[here], rtol=1e-6, atol=1e-6)
         assert not off.any(), (case, fault, name, found[here][off], expected[here][off])
 
 

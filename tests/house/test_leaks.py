@@ -44,15 +44,13 @@ FITS = {
     "public": ({"design": "public"}, {}),
     "counts": ({}, {"method": "counts"}),
     "objective": ({}, {"method": "objective"}),
-    "released counts": ({"pair_counts": "release"}, {"method": "counts"}),
     "win matrix": ({"pair_counts": "release"}, {"method": "counts"}),
-    "objective, released counts": ({"pair_counts": "release"}, {"method": "objective"}),
     "declared": ({"pair_counts": dict.fromkeys(PAIRS, PEOPLE)}, {}),
     "asserted equal": ({"pair_counts": "equal"}, {"method": "counts"}),
     "non-private": ({"design": "public"}, {"epsilon": np.inf}),
     "non-private, private design": ({}, {"epsilon": np.inf, "dependence": "cluster"}),
 }
-TOP_FITS = {name: FITS[name] for name in ("public", "counts", "released counts", "non-private")}
+TOP_FITS = {name: FITS[name] for name in ("public", "counts", "non-private")}
 CASES = [("btl", name) for name in FITS] + [("topk", name) for name in TOP_FITS]
 
 

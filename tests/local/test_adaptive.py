@@ -24,7 +24,7 @@ from privrank.local import (
     protocol_from_json,
     protocols,
 )
-from privrank.local.curator import RoundSort, mean_comparisons
+from privrank.local.curator import comparisons_of, divided, mean_comparisons
 from privrank.release.names import UNEVEN, UNPLACED
 
 ABC = ("a", "b", "c")
@@ -138,15 +138,16 @@ def test_rounds_make_the_order_that_kwiksort_makes():
         for _ in range(20):
             pairs = rng.random((m, m))  # with cycles
             pivots = rng.permutation(m)
-            sort = RoundSort(tuple(pivots.tolist()), ((0, m),))
-            seen = []
-            while sort.lists:
-                rows = sort.comparisons
+            groups, seen = (tuple(pivots.tolist()),), []
+            while len(groups) < m:
+                rows = comparisons_of(groups)
                 seen += [tuple(sorted(row)) for row in rows.tolist()]
-                sort = sort.divided(pairs[rows[:, 0], rows[:, 1]] > pairs[rows[:, 1], rows[:, 0]])
-            assert sort.order == tuple(kwiksort(pairs, pivots))
+                item, pivot = rows.T
+                groups = divided(groups, pairs[item, pivot] > pairs[pivot, item])
+            order = [item for group in groups for item in group]
+            assert order == kwiksort(pairs, pivots).tolist()
             assert len(seen) == len(set(seen))  # no pair is compared twice
-            assert {tuple(sorted(pair)) for pair in pairwise(sort.order)} <= set(seen)
+            assert {tuple(sorted(pair)) for pair in pairwise(order)} <= set(seen)
 
 
 def test_mean_comparisons_is_that_of_random_pivots():
@@ -405,7 +406,7 @@ def test_arguments():
     with pytest.raises(ValueError, match="people who were not asked before"):
         few.answer(Curator(protocol, 20).next_queries())
     good = json.loads(Curator(protocol, 20).to_json())
-    for spoilt in ({"order": [0, 0, 1]}, {"handed": 5}, {"counts": [[9] * 3] * 3}):
+    for spoilt in ({"groups": [[0, 0, 1]]}, {"handed": 5}, {"counts": [[9] * 3] * 3}):
         with pytest.raises(ValueError, match="this one was changed"):
             Curator.from_json(json.dumps({**good, **spoilt}))
     with pytest.raises(ValueError, match="text must be JSON written by a curator"):
