@@ -18,15 +18,15 @@ SLOW = {
     ),
     "encode": "completion conversion encode fixed",
     "house": "examples failures leaks packaging public_facts releases sample_leaks taint visible",
-    "hypotheses": "nulls tails",
+    "hypotheses": "effects nulls solving tails",
     "local": "adaptive comparisons protocols uniformtest",
     "mechanisms": (
         "aggregation_mechanism aggregation_partial capped dependence every_sensitivity impossible "
         "mechanisms objective permutation row_order smoothing statistics_categories "
         "statistics_fit statistics_mallowsnull"
     ),
-    "planning": "choices excess",
-    "power": "localplans onesample severalsamples",
+    "plans": "choices excess",
+    "power": "fits localplans modelplans onesample severalsamples",
     "privacy": "knorm ledger_kills ledgertable netnoise sensitivity",
     "release": "kept",
     "reporting": "report vignettes",

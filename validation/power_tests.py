@@ -13,7 +13,7 @@ from study import asked, mean_and_error, table
 
 import privrank as pr
 from privrank.local.protocols_orders import PairBits, RandomPairs, SubRanking
-from privrank.power.stated import TestPower
+from privrank.power.testing import TestPower
 
 POWER = pr.power.UniformityPower, pr.power.IdentityPower, pr.power.ClosenessPower
 

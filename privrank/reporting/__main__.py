@@ -24,11 +24,11 @@ from privrank.util.checks import PrivrankWarning
 
 __all__ = ["investigate", "main"]
 
+# Size of the top set; fixed before any release was seen, as its p-value needs.
 TOP = 2
-"""Size of the top set; fixed before any release was seen, as its p-value needs."""
 
+# Each survey is fitted at these multiples of the main epsilon.
 MULTIPLES = (0.5, 1.0, 2.0)
-"""Each survey is fitted at these multiples of the main epsilon."""
 
 Fit = Callable[[datasets.Survey, float, Budget], BTLResult | AggregationResult]
 
@@ -104,6 +104,7 @@ def investigate(
     results = []
     for what, fit, share in wanted:
         path = store / f"{survey.name}-{what}-epsilon-{repr(share).removesuffix('.0')}.json"
+        # paid for first, written whole, then read back: what is shown is what is archived
         if fresh or not path.exists():
             print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {share:g} ...")
             with warnings.catch_warnings():

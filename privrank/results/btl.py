@@ -22,7 +22,7 @@ from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import LOGIT, Link
 from privrank.results import loglikelihood
 from privrank.results.base import Result, once
-from privrank.results.guarantee import caption, column_heads, format_pvalue
+from privrank.results.guarantee import caption, column_heads
 from privrank.results.hypotheses import ContrastTests, t_test, wald_test
 from privrank.results.pairs import pair_table, predictions, predictors_of, quasi_table, worth_table
 from privrank.results.tables import Table
@@ -108,10 +108,11 @@ class BTLResult(Result):
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
         """Return numbers by shown coefficient, missing where these are not identified."""
         index = pd.Index(self._names, name="item" if self._plain else "term")
-        found = pd.Series(np.array(values), index=index, name=name)
+        series = pd.Series(np.array(values), index=index, name=name)
         if self._equations().member is not None:
-            found = found.where(np.asarray(self._display().any(axis=1)), np.nan)
-        return found
+            # a row of zeros shows a coefficient that the released comparisons do not identify
+            series = series.where(np.asarray(self._display().any(axis=1)), np.nan)
+        return series
 
     @property
     def components(self) -> tuple[tuple[str, ...], ...]:
@@ -238,6 +239,7 @@ class BTLResult(Result):
             Cover all estimates at once (Bonferroni).
         """
         shown = self._display()
+        # Bonferroni: each of p intervals at level alpha / p
         level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
         limits = inversion.intervals(self._inference(), shown, level)
         return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
@@ -271,17 +273,19 @@ class BTLResult(Result):
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
         worths = self._values(at)
-        found = np.full(len(worths), np.nan)
+        shares = np.full(len(worths), np.nan)
         for part in self._several(worths):
+            # less the largest, so that no exponential overflows
             weight = np.exp(worths[part] - worths[part].max())
-            found[part] = weight / weight.sum()
-        return self._series(found, "worth")
+            shares[part] = weight / weight.sum()
+        return self._series(shares, "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths are ordered by the release's coin.
 
         Where comparisons do not connect all items, ranks are those in one of :attr:`components`.
         """
+        # the place of each item in the released permutation orders equal worths
         coin, worths = np.argsort(self.release.tie_break), self._values(at)
         ranks = np.full(len(worths), np.nan)
         for part in self._several(worths):
@@ -460,41 +464,14 @@ class BTLResult(Result):
         if not self._plain:
             return frame
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
+        # ranks hold within a component: the largest comes first, each in the order of its ranks
         parts = sorted(self._equations().components, key=len, reverse=True)
         inside = [frame.iloc[part].sort_values("rank") for part in parts]
         return pd.concat(inside) if len(parts) > 1 else inside[0]
 
     def summary(self, details: bool = False) -> Table:
         """Return the fit as a table; `details` add the choice of noise and shares of epsilon."""
-        size = f"{self.penalty:.4g}" if self._plain else f"{self.requested}"
-        return fit_table(
-            self.release,
-            self.to_frame(),
-            self.test_homogeneity() if self._plain else self.wald_test_terms(),
-            alpha=self.alpha,
-            parts=self.components,
-            estimator=self.estimator,
-            effect=self.design_effect,
-            fit_of_items=self._fit_of_items(),
-            likelihood=loglikelihood.likelihood_lines(self),
-            penalty=size + (", bias-corrected" if self.corrected else ""),
-            warnings=self.warnings,
-            details=details,
-        )
-
-    def _fit_of_items(self) -> list[str]:
-        """Return what is said of how far items are from where their covariates put them."""
-        facts = self.release.design.covariates
-        if facts is None or (free := self._inference().free) is None:
-            return []
-        found = np.sqrt(free.scatter)
-        each = ", ".join(f"{name} {sd:.2f}" for name, sd in zip(facts.columns, found, strict=True))
-        return [
-            f"Lack of fit of the item covariates (Monte Carlo): "
-            f"{format_pvalue(self.test_lack_of_fit()['pvalue'])}; estimated scatter of the items "
-            f"about them: {each}. It is part of the standard errors, and t quantiles have the "
-            f"{self.release.design.item_freedom} degrees of freedom that items leave for it."
-        ]
+        return fit_table(self, details)
 
     def plot_worth(self, ax: Axes | None = None) -> Figure:
         """Draw worths with sampling-only and full intervals; with covariates, of every group."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
 from privrank.hypotheses.statistic import Comparison
-from privrank.planning.effects import DetectableEffect, check_power, detectable_between
 from privrank.plans.distances import DISTANCES
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Part
@@ -45,8 +45,8 @@ _IDEAL_ARITHMETIC = (
     "but for a rounding that alters the p-value with a probability below 2e-10."
 )
 
+# What is released, by the form of a decision.
 _MECHANISMS = {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}
-"""What is released, by the form of a decision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -167,6 +167,7 @@ class ClosenessResult(Result):
             )
         level = self._level(alpha)
         rejects = self._rejects(level)
+        # the second number bounds what sampling adds, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
         low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)

@@ -23,9 +23,9 @@ __all__ = [
     "df_model",
     "df_resid",
     "glance",
-    "likelihood_lines",
     "llf",
     "llnull",
+    "maximised",
 ]
 
 
@@ -105,20 +105,18 @@ def glance(self: BTLResult) -> dict[str, Any]:
 
     With covariates there is a test for each term instead, in :meth:`wald_test_terms`.
     """
-    found: dict[str, Any] = {"formula": None, "statistic": None, "df": None, "p_value": None}
+    facts: dict[str, Any] = {"formula": None, "statistic": None, "df": None, "p_value": None}
     if (covariates := self.release.design.covariates) is None:
         test = self.test_homogeneity()
-        found |= {"statistic": test.statistic, "df": test.df, "p_value": test.pvalue}
+        facts |= {"statistic": test.statistic, "df": test.df, "p_value": test.pvalue}
     else:
-        found["formula"] = covariates.formula
-    found |= {"design_effect": self.design_effect, "log_likelihood": None, "aic": None}
-    if likelihood_lines(self):
-        found |= {"log_likelihood": llf(self), "aic": aic(self)}
-    return found
+        facts["formula"] = covariates.formula
+    facts |= {"design_effect": self.design_effect, "log_likelihood": None, "aic": None}
+    if maximised(self):
+        facts |= {"log_likelihood": llf(self), "aic": aic(self)}
+    return facts
 
 
-def likelihood_lines(result: BTLResult) -> tuple[tuple[str, str], ...]:
-    """Return the header lines of a summary on the likelihood, none if there is none."""
-    if why_none(result.release) or not (likelihood := _of(result)).maximised:
-        return ()
-    return ("Log-Likelihood:", f"{likelihood.llf:.2f}"), ("AIC:", f"{aic(result):.2f}")
+def maximised(result: BTLResult) -> bool:
+    """Return whether there is a likelihood, and the estimates maximise it."""
+    return not why_none(result.release) and _of(result).maximised

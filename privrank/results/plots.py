@@ -101,6 +101,7 @@ def _finish(
 def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
     """Draw intervals; one that has no end on a side has an arrow there, beyond all that have."""
     sides = np.array(frame[["lower", "upper"]], dtype=np.float64)
+    # arrows stand a tenth of the range beyond all finite ends and estimates
     known = np.append(sides[np.isfinite(sides)], frame[estimate])
     known = known[np.isfinite(known)] if np.isfinite(known).any() else np.zeros(1)
     room = 0.1 * (float(np.ptp(known)) or 1.0)

@@ -982,7 +982,7 @@ def test_winners_and_losers_need_a_unit_too():
     call = lambda **unit: pr.PrivateBTL.from_formula(  # noqa: E731
         "winner + loser ~ 1", WORDS.assign(who=[1, 2]), items=ITEMS, **unit
     )
-    check_refusal(call, TypeError, ["respondent= must be stated", "'who'"])
+    check_refusal(call, TypeError, ["respondent= must be stated"])
     assert repr(call(respondent=None)) == "<PrivateBTL: 3 items, 2 rows>"
     assert repr(call(respondent="who")) == "<PrivateBTL: 3 items, 2 respondents>"
 

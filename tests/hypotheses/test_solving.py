@@ -9,8 +9,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import privrank as pr
-from privrank.planning.simulation import Curve, mean_of
-from privrank.planning.solving import Search, Solved, solve
+from privrank.hypotheses.simulation import Curve, mean_of
+from privrank.hypotheses.solving import Search, Solved, solve
 from privrank.power import base
 from privrank.util import workers
 from privrank.util.workers import Workers
@@ -65,8 +65,8 @@ def test_where_a_curve_levels_off_the_error_is_larger():
         solve(Search(simulated(turn, probability), 0.4, 2, 1e6, 400, whole=True), 200.0)
         for turn in range(60)
     ]
-    away = np.array([(one.at - truth) / one.error for one in found])
-    assert np.sqrt(np.square(away).mean()) < 1.6
+    scores = np.array([(one.at - truth) / one.error for one in found])
+    assert np.sqrt(np.square(scores).mean()) < 1.6
 
 
 @pytest.mark.parametrize("critical", [1.645, 6.0])
@@ -92,9 +92,9 @@ def uniform(number):
 
 def test_any_number_of_processes_finds_the_same(monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.0)
+    assert mean_of(uniform, 45, 2, "test") == mean_of(uniform, 45, 1, "test")
+    assert mean_of(uniform, 45, 2, "test")[0] == np.mean([uniform(k) for k in range(45)])
     two = Workers(2)
-    assert mean_of(uniform, 45, two, "test") == mean_of(uniform, 45, Workers(1), "test")
-    assert mean_of(uniform, 45, two, "test")[0] == np.mean([uniform(k) for k in range(45)])
     assert two.map(abs, [-3, 1, -2, 0], "test") == [3, 1, 2, 0]
     assert len(set(two.map(process, range(20), "test"))) > 1
 
@@ -116,8 +116,8 @@ def failing(number):
 
 
 def test_what_replicates_agree_on_is_not_exact():
-    assert mean_of(lambda number: 1.0, 20, Workers(1), "test") == (1.0, 1 / 21)
-    rounded = mean_of(lambda number: 0.1 + 1e-17 * number, 20, Workers(1), "test", step=0.5)
+    assert mean_of(lambda number: 1.0, 20, 1, "test") == (1.0, 1 / 21)
+    rounded = mean_of(lambda number: 0.1 + 1e-17 * number, 20, 1, "test", step=0.5)
     assert rounded == (pytest.approx(0.1), 0.5 / 21)
 
 
@@ -131,12 +131,12 @@ def drawn(effect, rng):
 
 def test_replicates_of_a_curve_are_the_same_in_any_process(monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.0)
-    curve = Curve(accepted, drawn, 3, "test")
-    assert curve.at(0.8, 45, Workers(2)) == curve.at(0.8, 45)
+    one, two = (Curve(accepted, drawn, 3, "test", n_jobs) for n_jobs in (1, 2))
+    assert two.at(0.8, 45) == one.at(0.8, 45)
 
 
 def test_the_error_of_an_effect_is_on_the_scale_on_which_it_is_stated(monkeypatch):
-    monkeypatch.setattr(base, "solve", lambda search, start: Solved(0.5, 0.1, 0.8))
+    monkeypatch.setattr(base, "solve", lambda search, start: Solved(0.5, 0.1))
     found = pr.power.UniformityPower(4).solve_power(nobs=50, epsilon=1.0, power=0.8)
     # Mallows models are looked for by theta, and stated by phi
     assert (float(found), found.error) == pytest.approx(
@@ -160,7 +160,7 @@ def test_exact_values_among_simulated_ones():
 
 def test_effects_at_the_end_of_their_range_have_an_error():
     null = pr.Mallows(list("abcde"), phi=0.86)
-    found = pr.power.IdentityPower(null).solve_power(nobs=150, epsilon=1.0, power=0.9)
+    found = pr.power.IdentityPower(null).solve_power(nobs=150, epsilon=1.0, power=0.85)
     assert 0.98 < found <= 1.0 and found.error > 0.0
 
 
