@@ -277,9 +277,7 @@ class PrivateRankAggregation:
         -------
         AggregationResult
         """
-        check_release(release)
-        check_choice("target", target, Target)
-        return infer(release, alpha=check_alpha(alpha), target=target)
+        return infer(release, alpha=alpha, target=target)
 
     @staticmethod
     def from_reports(
@@ -312,16 +310,16 @@ class PrivateRankAggregation:
         the order of these.
         """
         check_tally(tally)
-        check_choice("target", target, Target)
         release = release_consensus(tally)
         _caution(release)
-        return infer(release, alpha=check_alpha(alpha), target=target)
+        return infer(release, alpha=alpha, target=target)
 
 
 def infer(
     release: Release, *, alpha: float = 0.05, target: Target = "population"
 ) -> AggregationResult:
     """Read a consensus from a release: post-processing, nothing is spent."""
+    check_release(release)
     check_choice("target", target, Target)
     stated = statements_of(release)
     if ORDER not in release.parts:
@@ -331,7 +329,7 @@ def infer(
         )
     return AggregationResult(
         release=release,
-        alpha=alpha,
+        alpha=check_alpha(alpha),
         target=target,
         places=own(release.parts[ORDER].values, np.int64),
         stated=stated,

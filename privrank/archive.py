@@ -15,7 +15,7 @@ from privrank.release.names import WORTHS
 from privrank.release.release import Release, archived_link
 from privrank.results.base import Result
 from privrank.results.pooled import PooledResult
-from privrank.util.checks import check_alpha, is_number
+from privrank.util.checks import is_number
 
 __all__ = ["from_json"]
 
@@ -66,7 +66,6 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult:
     release.verify()
     try:
         result: Result = rebuild(release, **settings)  # type: ignore[operator]
-        check_alpha(result.alpha)
         if WORTHS in release.values:
             check_perturbation(release)
         if release.local:

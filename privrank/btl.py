@@ -349,8 +349,7 @@ class PrivateBTL:
         """
         check_solver(solver, link := find(link))
         release = with_link(release_wins(tally, "PrivateBTL"), link)
-        level = check_alpha(alpha)
-        return infer(release, penalty=penalty, solver=solver, alpha=level, warn=True)
+        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
     def from_release(
@@ -381,7 +380,7 @@ class PrivateBTL:
         if link is not None:
             release = with_link(release, find(link))
         check_solver(solver, release.link)
-        return infer(release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True)
+        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
 
 def check_solver(solver: object, link: Link) -> None:
@@ -427,7 +426,7 @@ def infer(
         warn_of(messages)
     return BTLResult(
         release=release,
-        alpha=alpha,
+        alpha=check_alpha(alpha),
         requested="auto" if requested is None else requested,
         solver=solver,
         estimate=fitted,

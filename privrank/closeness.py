@@ -334,8 +334,7 @@ class ClosenessTest:
         -------
         ClosenessResult
         """
-        check_release(release)
-        return infer(release, alpha=check_alpha(alpha))
+        return infer(release, alpha=alpha)
 
 
 def compare(method: str, sample: Sample, alpha: float) -> Comparison:
@@ -369,8 +368,9 @@ def _chi_square(method: str, sample: Sample) -> Comparison:
 
 def infer(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
     """Read the test from a release: nothing is spent."""
+    check_release(release)
     # a decision was made at a level of its own; a p-value is compared with any
-    level = float(release.plan.settings.get("level", alpha))
+    level = float(release.plan.settings.get("level", check_alpha(alpha)))
     sample, method = release.sample, release.plan.method
     known = sample.groups and method in _known(sample)
     asked = compare(method, sample, level) if known else None

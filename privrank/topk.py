@@ -230,8 +230,7 @@ class PrivateTopK:
         TopKResult
         """
         release = release_wins(tally, "PrivateTopK")
-        size = _check_k(k, len(release.design.items))
-        return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
+        return infer(release, k=k, alpha=alpha, warn=True)
 
     @staticmethod
     def from_release(release: Release, k: int, *, alpha: float = 0.05) -> TopKResult:
@@ -250,9 +249,7 @@ class PrivateTopK:
         -------
         TopKResult
         """
-        check_release(release)
-        size = _check_k(k, len(release.design.items))
-        return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
+        return infer(release, k=k, alpha=alpha, warn=True)
 
 
 def _check_k(k: object, items: int) -> int:
@@ -264,6 +261,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
 
     Given whether to warn of items that the released comparisons do not connect.
     """
+    check_release(release)
     if WORTHS in release.parts:
         raise ValueError(
             "release must hold net wins or a win matrix, but objective perturbation releases "
@@ -273,7 +271,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
         raise ValueError(
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
-    _check_k(k, len(release.survey.items))
+    k, alpha = _check_k(k, len(release.survey.items)), check_alpha(alpha)
     facts = score_equations(release)
     if warn:
         warn_of(part_notes(release.design.items, facts.components))

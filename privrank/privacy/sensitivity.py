@@ -98,7 +98,7 @@ class UnitSensitivity:
     so. They are compared with all neighbours of small surveys of 3 to 5 items: in
     ``tests/privacy/test_sensitivity.py``, those of permutohedra and win matrices in
     ``tests/privacy/test_netnoise.py``, second moments in ``tests/mechanisms/test_dependence.py``,
-    those of groups and of naming order in ``tests/doors/test_covariates.py``.
+    those of groups and of naming order in ``tests/models/test_covariates.py``.
     """
 
     items: int
