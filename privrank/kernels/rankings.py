@@ -256,18 +256,6 @@ def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Int
 
 
 @compiled
-def differing_pairs(words: NDArray[np.uint64]) -> IntArray:
-    """Return in how many bits each row differs from each later row, one after the other."""
-    n, place = len(words), 0
-    out = np.empty(n * (n - 1) // 2, np.int64)
-    for a in range(n):
-        for b in range(a + 1, n):
-            out[place] = _differing(words[a], words[b])
-            place += 1
-    return out
-
-
-@compiled
 def discordance_counts(
     words: NDArray[np.uint64], weights: IntArray, most: int
 ) -> NDArray[np.int64]:

@@ -345,7 +345,8 @@ def _each_distance(ranks: IntArray) -> IntArray:
     n, m = ranks.shape
     if 8 * n * math.log2(m) < m:
         return kernels.pairwise_distances(ranks)
-    return kernels.differing_pairs(kernels.packed_pairs(ranks))
+    words = kernels.packed_pairs(ranks)
+    return kernels.differing_bits(words, words)[np.triu_indices(n, 1)]
 
 
 @lru_cache(maxsize=MOST_ITEMS)

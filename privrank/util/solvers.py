@@ -48,15 +48,10 @@ def spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     if not np.isfinite(matrix).all():
         return np.full(len(matrix), np.nan), np.full(matrix.shape, np.nan)
-    result = attempt(lambda: _lapack(matrix), lambda: None)
+    result = attempt(lambda: np.linalg.eigh(matrix), lambda: None)
     if result is not None and all(np.isfinite(part).all() for part in result):
         return result
     return _rotated(matrix)
-
-
-def _lapack(matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(values), np.asarray(vectors)
 
 
 def _rotated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
