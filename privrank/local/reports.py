@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.encode import counting
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "COLUMNS",
@@ -34,7 +35,6 @@ __all__ = [
     "read_reports",
 ]
 
-IntArray = NDArray[np.int64]
 Identities = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
 
@@ -215,8 +215,15 @@ def _whole_number(entry: Any) -> int | None:
 
 def _identities(values: pd.Series[Any]) -> tuple[Identities, BoolArray]:
     """Return 64 bits for each id, and whether it is missing; a number is its digits."""
-    names = np.array([_name(entry) for entry in values.astype(object)], dtype=object)
-    return hashed(names), np.asarray(names == "", dtype=np.bool_)
+    names = values.astype(object).to_numpy()
+    if pd.api.types.infer_dtype(names, skipna=False) != "string":
+        names = np.array([_name(entry) for entry in names], dtype=object)
+    try:
+        numbers = hashed(names)
+    except UnicodeEncodeError:  # a text has half a character
+        names = np.array([_name(entry) for entry in names], dtype=object)
+        numbers = hashed(names)
+    return numbers, np.asarray(names == "", dtype=np.bool_)
 
 
 def hashed(names: NDArray[Any]) -> Identities:

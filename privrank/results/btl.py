@@ -11,14 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.bradley_terry import contrasts, inversion
-from privrank.bradley_terry.contrasts import HomogeneityResult
+from privrank.bradley_terry.contrasts import HomogeneityResult, Worths, standard_errors
 from privrank.bradley_terry.errors import NoisyErrors
 from privrank.bradley_terry.estimate import Covariance, Estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.score import ScoreEquations, score_equations
-from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import LOGIT, Link
 from privrank.results import loglikelihood
 from privrank.results.base import Result, once
@@ -171,7 +170,6 @@ class BTLResult(Result):
     df_resid = property(loglikelihood.df_resid)
     aic = property(loglikelihood.aic)
     bic = property(loglikelihood.bic)
-    compare_lr_test = loglikelihood.compare_lr_test
     _glance = loglikelihood.glance
 
     @property

@@ -48,7 +48,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     facts = equations.covariates
     by_items = facts is not None and bool(facts.item_columns)
     whole = len(equations.components) == 1
-    if whole and by_items and pair_counts(release).member is not None:
+    if whole and by_items and pair_counts(release).get("member") is not None:
         messages.append(BY_COVARIATES)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *delta_notes(release))

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.bradley_terry.contrasts import quasi_variances
+from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.inversion import intervals
 from privrank.bradley_terry.linear import pair_predictors
-from privrank.bradley_terry.worths import Worths, standard_errors
 from privrank.distributions.links import Link
 from privrank.release.release import Release
 from privrank.release.survey import Design
