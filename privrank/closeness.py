@@ -12,11 +12,11 @@ import pandas as pd
 from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import public_quantiles, release_comparison
+from privrank.mechanisms.closeness import kim_schrab, public_quantiles, release_comparison
 from privrank.plans.closeness import FEWEST, MOST, check_scale, detail_items, plan_comparison
 from privrank.plans.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.plans.nullmodel import Gaps, Ties
-from privrank.published import asz18, ks23
+from privrank.published import asz18
 from privrank.release.kept import kept
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -349,7 +349,7 @@ def compare(method: str, sample: Sample, alpha: float) -> Comparison:
     if method != "kim-schrab":
         return of_pairs(distance_of(cast(Method, method), sample), sample)
     found = of_pairs(distance_of("pairs", sample), sample)
-    decision = ks23.decision(found.sensitivity, alpha)
+    decision = kim_schrab(found.sensitivity, alpha)
     return replace(found, name=f"{found.name}, decision", decision=decision)
 
 

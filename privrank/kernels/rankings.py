@@ -11,7 +11,6 @@ from privrank.kernels import compiled
 
 __all__ = [
     "differing_bits",
-    "differing_pairs",
     "discordance_counts",
     "distance_pmf",
     "insertion_codes",
@@ -273,18 +272,6 @@ def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Int
     for a in range(len(first)):
         for b in range(len(second)):
             out[a, b] = _differing(first[a], second[b])
-    return out
-
-
-@compiled
-def differing_pairs(words: NDArray[np.uint64]) -> IntArray:
-    """Return in how many bits each row differs from each later row, one after the other."""
-    n, place = len(words), 0
-    out = np.empty(n * (n - 1) // 2, np.int64)
-    for a in range(n):
-        for b in range(a + 1, n):
-            out[place] = _differing(words[a], words[b])
-            place += 1
     return out
 
 
