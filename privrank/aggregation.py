@@ -321,6 +321,7 @@ def infer(
     """Read a consensus from a release: post-processing, nothing is spent."""
     check_release(release)
     check_choice("target", target, Target)
+    # what is stated of pairs and scores, by whichever release; without an order it is none of ours
     stated = statements_of(release)
     if ORDER not in release.parts:
         raise ValueError(
@@ -365,6 +366,7 @@ def planned(
             f"method={method!r} releases no pairs: leave out releases='pairs', or use "
             f"method='auto'."
         )
+    # a paper's method releases an order alone, with a plan of its own
     if method not in _PUBLISHED or math.isinf(epsilon):
         given: dict[str, Any] = {"partial": partial, "declared": declared}
         return plan_aggregation(sample, epsilon, delta, method, share, releases=releases, **given)

@@ -19,7 +19,7 @@ from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms import categories, mallows
 from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation
-from privrank.mechanisms.omnibus import impossible as count_impossible
+from privrank.mechanisms.categories import impossible as count_impossible
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of

@@ -3,7 +3,7 @@
 A contrast of the coefficients moves, to first order, by the sum over respondents of half their net
 wins, weighted by item. Its *design effect* is the variance of that over the variance that
 independent answers would give it. What is released about it, in
-:mod:`privrank.mechanisms.dependence`, is of contrasts found in the first stage of the same release;
+:mod:`privrank.mechanisms.tallies`, is of contrasts found in the first stage of the same release;
 with it comes the covariance of the scores over respondents. Sees no data.
 """
 

@@ -93,7 +93,7 @@ def investigate(
     """Return results of a survey by heading: what the archive lacks is spent, and written there.
 
     **Privacy.** The ledger is on disk: what a release costs is in the file before its noise is
-    drawn, so that the ledger may overstate what was released when a run is cut short but never
+    drawn. When a run is cut short the ledger may overstate what was released, but never
     understates it.
     """
     name, budget = survey.name.capitalize(), _ledger(store / f"{survey.name}.ledger", survey)

@@ -223,7 +223,7 @@ class AggregationResult(Result):
         DataFrame
             Best first: score, standard error, interval and mean rank, which is m minus the score.
             For the population the standard error is a bound: its sampling part is the largest that
-            such a mean can have, so that intervals are wide, too; in the local model it is that of
+            such a mean can have, so that intervals are wide, too. In the local model it is that of
             the reports, and intervals are approximate as those of :meth:`rank_conf_int` are. A
             score of reports is unbiased and may lie outside of 0 to m - 1; its interval does not.
         """

@@ -44,7 +44,7 @@ class BTLResult(Result):
     """A private Bradley-Terry fit: worths or coefficients, errors, ranks, tables and plots.
 
     With covariates, methods about items (:meth:`ranks`, :meth:`pairwise`, ...) take ``at=``, levels
-    and values of the covariates; without it they are asked at the reference profile: the first
+    and values of the covariates. Without it they are about the reference profile: the first
     level of each factor, numeric covariates in the middle of their bounds.
 
     Parameters
@@ -383,7 +383,7 @@ class BTLResult(Result):
 
         Without covariates by the score form of the Wald test, whose errors are those under the
         hypothesis. :meth:`wald_test` has those at the fit, which grow faster than worths that noise
-        drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969): it
+        drives apart (Hauck and Donner, 1977, https://doi.org/10.1080/01621459.1977.10479969). It
         keeps its level, and sees less. With covariates it is the Wald test of the worths.
         """
         return contrasts.homogeneity(self._inference(), self._map(at))

@@ -42,7 +42,7 @@ class ContrastTests:
     tvalue : ndarray, shape (rows,)
         Distances of the estimates from the hypotheses, over their standard errors.
     pvalue : ndarray, shape (rows,), or a number where there is one row
-        How probable so large a distance is, by the distribution of the errors: under noise this is
+        How probable so large a distance is, by the distribution of the errors. Under noise this is
         not the p-value of a normal `tvalue`, which is then not printed.
     weights : ndarray, shape (rows, p)
         The contrasts as weights of the coefficients.

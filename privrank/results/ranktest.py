@@ -408,7 +408,7 @@ def _simulated(
     """Return what an archive says of a simulated null distribution; refuse what none can give.
 
     No p-value is below 1 / (draws + 1), so that there is a threshold if and only if that is at most
-    alpha; and the statistic reaches it if and only if the p-value is at most alpha.
+    alpha. The statistic reaches it if and only if the p-value is at most alpha.
     """
     part = release.parts[STATISTIC]
     # room for the rounding of numbers that went through text

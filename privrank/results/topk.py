@@ -45,7 +45,7 @@ def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) 
 def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
     """Return the variances of differences of win rates of independent answers, shape (m, m).
 
-    With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij; the
+    With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij. The
     head-to-head term makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
     """
     inverse, added = 1.0 / degrees, _responses(facts)
@@ -241,7 +241,7 @@ class TopKResult(Result):
 
         **Null.** At least one selected item is no better than one left out. The gaps between their
         noisy counts are compared with the two-sided distributions of differences of two noisy
-        counts of equally good items, and the largest p-value counts: gaps of items that divide the
+        counts of equally good items, and the largest p-value counts. Gaps of items that divide the
         respondents vary more, so that it need not be that of the k-th item and the next. k must
         have been fixed in advance.
         """

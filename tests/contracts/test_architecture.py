@@ -66,7 +66,6 @@ OPENED = {
     "encode.encoded": COMPARISONS | DRAWN | GROUPS | PAIRED | SAMPLES,
     "mechanisms.aggregation": SAMPLES,
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
-    "mechanisms.dependence": {"_answers", "_pairs"},
     "mechanisms.samples": SAMPLES | GROUPS | PAIRED,
     "mechanisms.tallies": COMPARISONS | DRAWN,
 }
