@@ -299,6 +299,7 @@ class PrivateBTL:
         check_choice("noise", noise, Noise)
         check_solver(solver, self._link)
         design = self._encoded.design
+        # from public numbers: what to release, its noise and its shares
         choice = plan_fit(
             design,
             epsilon,
@@ -349,8 +350,7 @@ class PrivateBTL:
         """
         check_solver(solver, link := find(link))
         release = with_link(release_wins(tally, "PrivateBTL"), link)
-        level = check_alpha(alpha)
-        return infer(release, penalty=penalty, solver=solver, alpha=level, warn=True)
+        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
     @staticmethod
     def from_release(
@@ -381,7 +381,7 @@ class PrivateBTL:
         if link is not None:
             release = with_link(release, find(link))
         check_solver(solver, release.link)
-        return infer(release, penalty=penalty, solver=solver, alpha=check_alpha(alpha), warn=True)
+        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
 
 
 def check_solver(solver: object, link: Link) -> None:
@@ -396,6 +396,7 @@ def check_solver(solver: object, link: Link) -> None:
 
 def with_link(release: Release, link: Link) -> Release:
     """Return a release of counts to be read under another link."""
+    # counts are the same under every link; perturbed worths minimise the loss of one
     if WORTHS in release.parts and link != release.link:
         raise ValueError(
             f"link must stay {release.link.name!r} for a release of objective perturbation, whose "
@@ -427,7 +428,7 @@ def infer(
         warn_of(messages)
     return BTLResult(
         release=release,
-        alpha=alpha,
+        alpha=check_alpha(alpha),
         requested="auto" if requested is None else requested,
         solver=solver,
         estimate=fitted,

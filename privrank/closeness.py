@@ -12,11 +12,11 @@ import pandas as pd
 from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms.closeness import public_quantiles, release_comparison
+from privrank.mechanisms.closeness import kim_schrab, public_quantiles, release_comparison
 from privrank.plans.closeness import FEWEST, MOST, check_scale, detail_items, plan_comparison
 from privrank.plans.distances import Method, chi_square_of, distance_of, of_pairs
 from privrank.plans.nullmodel import Gaps, Ties
-from privrank.published import asz18, ks23
+from privrank.published import asz18
 from privrank.release.kept import kept
 from privrank.release.release import Release, check_release
 from privrank.release.survey import Sample
@@ -334,8 +334,7 @@ class ClosenessTest:
         -------
         ClosenessResult
         """
-        check_release(release)
-        return infer(release, alpha=check_alpha(alpha))
+        return infer(release, alpha=alpha)
 
 
 def compare(method: str, sample: Sample, alpha: float) -> Comparison:
@@ -350,7 +349,7 @@ def compare(method: str, sample: Sample, alpha: float) -> Comparison:
     if method != "kim-schrab":
         return of_pairs(distance_of(cast(Method, method), sample), sample)
     found = of_pairs(distance_of("pairs", sample), sample)
-    decision = ks23.decision(found.sensitivity, alpha)
+    decision = kim_schrab(found.sensitivity, alpha)
     return replace(found, name=f"{found.name}, decision", decision=decision)
 
 
@@ -369,8 +368,9 @@ def _chi_square(method: str, sample: Sample) -> Comparison:
 
 def infer(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
     """Read the test from a release: nothing is spent."""
+    check_release(release)
     # a decision was made at a level of its own; a p-value is compared with any
-    level = float(release.plan.settings.get("level", alpha))
+    level = float(release.plan.settings.get("level", check_alpha(alpha)))
     sample, method = release.sample, release.plan.method
     known = sample.groups and method in _known(sample)
     asked = compare(method, sample, level) if known else None
@@ -394,20 +394,12 @@ def _check_effect(
     if effect_epsilon is None:
         return None
     extra = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
-    if sample.paired:
+    # one distance, of two groups whose noise is calibrated to their public sizes
+    if sample.paired or sample.private_labels or len(sample.groups) > 2:
         raise ValueError(
-            "effect_epsilon= is for samples of different respondents: leave it out with "
-            "paired=True."
-        )
-    if sample.private_labels:
-        raise ValueError(
-            "labels='private' releases the p-value alone: leave effect_epsilon= out, or use "
-            "labels='public' where who is in which group is known."
-        )
-    if len(sample.groups) > 2:
-        raise ValueError(
-            "effect_epsilon= is for the distance of two groups, and of more there is no single "
-            "one: leave it out, or compare two of them."
+            "effect_epsilon= is for the distance of two groups of different respondents, whose "
+            "sizes are public: leave it out with paired=True, with labels='private' and for more "
+            "groups, of which two may be compared."
         )
     if asked.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")

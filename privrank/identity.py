@@ -15,11 +15,11 @@ from privrank.encode.encoded import EncodedSample
 from privrank.encode.groups import against_answers
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
 from privrank.hypotheses.nullmodel import NullModel, is_uniform, uniform
-from privrank.hypotheses.nulls import FULL, Null, wanted_draws
+from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.mechanisms import categories, mallows
 from privrank.mechanisms.categories import MOST_ITEMS, Alternative, total_variation
-from privrank.mechanisms.omnibus import impossible as count_impossible
+from privrank.mechanisms.categories import impossible as count_impossible
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import effect_beside, plan_sample, share_of_test, shares_of
@@ -371,9 +371,8 @@ class IdentityTest:
         RankTestResult
         """
         check_release(release)
-        draws = wanted_draws(draws, release.sample)
         record = read_null(null, release.sample).to_record()
-        return infer(release, null=record, alpha=check_alpha(alpha), draws=draws)
+        return infer(release, null=record, alpha=alpha, draws=draws)
 
 
 def _check_two(method: str, sample: Sample, *others: object) -> None:
@@ -481,7 +480,7 @@ def infer(
     *,
     null: Mapping[str, Any],
     alpha: float = 0.05,
-    draws: int = FULL,
+    draws: int | None = None,
     found: Mapping[str, Any] | None = None,
     distribution: Null | None = None,
 ) -> RankTestResult:
@@ -502,9 +501,9 @@ def infer(
         release=release,
         test="IdentityTest",
         method=plan.method,
-        alpha=alpha,
+        alpha=check_alpha(alpha),
         hypotheses=(model.words, _against(model, str(settings.get("alternative", "two-sided")))),
-        draws=draws,
+        draws=wanted_draws(draws, sample),
         found=found,
         notes=against_null(plan.method, model, release),
         asked=asked,

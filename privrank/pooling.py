@@ -52,8 +52,8 @@ def pool(
         be mixed if surveys are different.
     survey : {"same", "different"}
         Whether all results are of the same respondents. A release does not show it, and the errors
-        depend on it: with ``"same"`` releases are weighted by the inverse of their noise variance
-        and the sampling error is counted once, with ``"different"`` all errors are independent. One
+        depend on it. With ``"same"`` releases are weighted by the inverse of their noise variance
+        and the sampling error is counted once. With ``"different"`` all errors are independent. One
         survey declared ``"different"`` gives standard errors that are too small and an epsilon that
         is too low. A warning names releases whose public facts are equal; nothing else in the
         releases would show it.
@@ -87,7 +87,7 @@ def pool(
     bias of their ridge is corrected.
 
     The pooled standard error is at most that of every release alone with the same estimates of
-    sampling error and information (``best_single``). What a release prints by itself may be less,
+    sampling error and information (``bse_single``). What a release prints by itself may be less,
     as it has its own estimates of both. Intervals are Wald's with Student's t, whose degrees of
     freedom allow for noise that is not normal. Intervals of Borda scores take the largest sampling
     variance of such a mean, and so cover more often than they say.
@@ -119,6 +119,7 @@ def pool(
     called = () if names is None else tuple(map(str, check_items(names, "names")))
     if called and len(called) != len(results):
         raise ValueError(f"names must hold one for each of the {len(results)} results.")
+    # what is refused, and warned of, is known from the releases alone
     _check_kinds(results)
     if isinstance(results[0], BTLResult):
         _check_worths(results, survey)
@@ -149,6 +150,7 @@ def _check_kinds(results: Sequence[Any]) -> None:
         raise ValueError(
             "results must be private, and one has epsilon=inf: fit it with a finite epsilon."
         )
+    # by what it says of the data a release is known again, whoever has read it
     records = [result.release.to_record() for result in results]
     drawn = {json.dumps([record["parts"], record["design"]]) for record in records}
     if len(drawn) < len(results):
@@ -156,23 +158,27 @@ def _check_kinds(results: Sequence[Any]) -> None:
             "results must be of different releases, and one is there twice: leave one of them out, "
             "as the same noise would count as independent."
         )
-    if any(result.items != results[0].items for result in results):
-        raise ValueError("results must have the same items, in the same order.")
+    _check_equal([result.items for result in results], "have the same items, in the same order")
+
+
+def _check_equal(values: Sequence[Any], rule: str) -> None:
+    """Refuse values that differ."""
+    if any(value != values[0] for value in values):
+        raise ValueError(f"results must {rule}.")
 
 
 def _check_worths(results: Sequence[Any], survey: Survey) -> None:
     """Refuse fits of other numbers, and weights that the noise of pair counts would choose."""
     if any(result.release.design.covariates is not None for result in results):
         raise ValueError("results must have no covariates: pool fits to each group instead.")
-    if len({result.release.link for result in results}) > 1:
-        raise ValueError("results must have one link: read them with from_release(link=...).")
+    links = [result.release.link for result in results]
+    _check_equal(links, "have one link: read them with from_release(link=...)")
     equations = [result._inference().equations for result in results]
-    if survey == "same" and len({each.function for each in equations}) > 1:
-        raise ValueError(
-            "results of one survey must have the same score equations, and with this link those of "
-            "method='objective' are others: fit all with one method=."
-        )
+    if survey == "same":
+        rule = "have the same score equations if survey='same': fit all with one method="
+        _check_equal([each.function for each in equations], rule)
     for result, facts in zip(results, equations, strict=True):
+        # weights are taken from the counts, so that these must be more than their noise
         design, noise = result.release.design, math.sqrt(facts.count_variance)
         expected = design.nominal_total / design.sensitivity.pairs
         if survey == "different" and noise > expected:
@@ -197,16 +203,13 @@ def _check_votes(results: Sequence[Any], survey: Survey) -> None:
                 f"results of reports must have at least {_LEAST_REPORTS} about each item to be "
                 f"pooled, as the variance that they show is their weight: leave smaller ones out."
             )
-    if len({result.target for result in results}) > 1:
-        raise ValueError("results must have one target: fit all with target='population'.")
-    read = {
-        frozenset(
-            name for name in result.release.plan.settings if name.startswith(("ties", "missing"))
-        )
-        for result in results
-    }
-    if len(read) > 1:
-        raise ValueError("results must read ties and missing items alike: fit with one missing=.")
+    targets = [result.target for result in results]
+    _check_equal(targets, "have one target: fit all with target='population'")
+    settings = [result.release.plan.settings for result in results]
+    readings = [
+        {name for name in each if name.startswith(("ties", "missing"))} for each in settings
+    ]
+    _check_equal(readings, "read ties and missing items alike: fit with one missing=")
     if survey == "different" and results[0].target == "sample":
         raise ValueError(
             "results of different surveys must be about a population, and target='sample' is "
@@ -227,15 +230,16 @@ def _check_one_survey(releases: Sequence[Release]) -> None:
             "results of one survey must be of the same rows, and with excess='sample' every fit "
             "draws its own: fit once, with the whole epsilon."
         )
-    if any(each.to_record() != surveys[0].to_record() for each in surveys):
-        raise ValueError(
-            "results of one survey must have the same public facts (number of units, design, "
-            "max_rows, ...), and these differ: use survey='different' if respondents are others."
-        )
+    rule = (
+        "have the same public facts (number of units, design, max_rows, ...) if survey='same': use "
+        "survey='different' if respondents are others"
+    )
+    _check_equal([each.to_record() for each in surveys], rule)
 
 
 def _warn_of_one_survey(results: Sequence[Poolable], names: Sequence[str]) -> None:
     """Warn of different surveys whose public facts are equal, once for all that have the same."""
+    # equal public facts are no proof of one survey, so that this is a warning
     groups: dict[str, list[str]] = {}
     for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
         groups.setdefault(json.dumps(result.release.survey.to_record()), []).append(name)

@@ -189,12 +189,6 @@ class PrivateTopK:
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
         epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        asked: object = noise
-        if isinstance(asked, str) and asked == "gumbel":
-            raise ValueError(
-                "noise='gumbel' would name items and leave no win rates, intervals or p-value: use "
-                "noise='auto', whose vector holds the set at every k."
-            )
         check_choice("noise", noise, Noise)
         design = self._encoded.design
         choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
@@ -230,8 +224,7 @@ class PrivateTopK:
         TopKResult
         """
         release = release_wins(tally, "PrivateTopK")
-        size = _check_k(k, len(release.design.items))
-        return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
+        return infer(release, k=k, alpha=alpha, warn=True)
 
     @staticmethod
     def from_release(release: Release, k: int, *, alpha: float = 0.05) -> TopKResult:
@@ -250,9 +243,7 @@ class PrivateTopK:
         -------
         TopKResult
         """
-        check_release(release)
-        size = _check_k(k, len(release.design.items))
-        return infer(release, k=size, alpha=check_alpha(alpha), warn=True)
+        return infer(release, k=k, alpha=alpha, warn=True)
 
 
 def _check_k(k: object, items: int) -> int:
@@ -264,6 +255,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
 
     Given whether to warn of items that the released comparisons do not connect.
     """
+    check_release(release)
     if WORTHS in release.parts:
         raise ValueError(
             "release must hold net wins or a win matrix, but objective perturbation releases "
@@ -273,10 +265,11 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
         raise ValueError(
             "release must be of a model without covariates: fit one with '~ 1' on the right."
         )
-    _check_k(k, len(release.survey.items))
+    k, alpha = _check_k(k, len(release.survey.items)), check_alpha(alpha)
     facts = score_equations(release)
     if warn:
         warn_of(part_notes(release.design.items, facts.components))
+    # an item that is connected with no other has no win rate
     alone = [part[0] for part in facts.components if len(part) == 1]
     # counts that were themselves released can be zero or negative in places
     degrees = np.maximum(facts.degrees, 1.0)

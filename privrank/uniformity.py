@@ -12,7 +12,7 @@ import numpy as np
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
 from privrank.hypotheses.nullmodel import NullModel, uniform
-from privrank.hypotheses.nulls import FULL, Null, wanted_draws
+from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
 from privrank.local import uniformresult, uniformtest
 from privrank.mechanisms import ranknorms
@@ -283,6 +283,7 @@ class UniformityTest:
         draws = wanted_draws(draws, sample)
         # what is asked, its noise and its null distribution are public, and known before spending
         xi = shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        # a bit is drawn at the level, a statistic is compared with any
         asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
         null = null_of(sample)
         distance = partial(total_variation, sample.nobs, null.probabilities)
@@ -314,7 +315,7 @@ class UniformityTest:
         """
         if draws is not None:
             check_count("draws", draws, low=19)
-        return infer(uniformtest.release_test(tally, draws), alpha=check_alpha(alpha))
+        return infer(uniformtest.release_test(tally, draws), alpha=alpha)
 
     @staticmethod
     def from_release(
@@ -335,9 +336,7 @@ class UniformityTest:
         -------
         RankTestResult
         """
-        check_release(release)
-        draws = wanted_draws(draws, release.sample)
-        return infer(release, alpha=check_alpha(alpha), draws=draws)
+        return infer(release, alpha=alpha, draws=draws)
 
 
 def ask(
@@ -388,7 +387,7 @@ def infer(
     release: Release,
     *,
     alpha: float = 0.05,
-    draws: int = FULL,
+    draws: int | None = None,
     found: Mapping[str, Any] | None = None,
     distribution: Null | None = None,
 ) -> RankTestResult:
@@ -397,6 +396,8 @@ def infer(
     Given what was `found` from this release before, or the null distribution `distribution` of its
     statistic, does not compute them again.
     """
+    check_release(release)
+    alpha = check_alpha(alpha)
     if release.local:
         return uniformresult.infer(release, alpha=alpha, found=found)
     sample, plan = release.sample, release.plan
@@ -413,7 +414,7 @@ def infer(
         method=plan.method,
         alpha=plan.number("level") if isinstance(asked, RandomBit) else alpha,
         hypotheses=hypotheses_of_uniformity(sample),
-        draws=draws,
+        draws=wanted_draws(draws, sample),
         found=found,
         notes=against_uniformity(plan.method, sample),
         asked=asked,

@@ -12,12 +12,14 @@ SLOW = {
     "bradley_terry": "errors fit inversion likelihood",
     "consensus": "intervals kemeny",
     "distributions": "links mallows",
-    "doors": (
+    "models": (
         "aggregation btl calibration closeness covariates identity item_numbers models "
         "topk topk_cluster uniformity"
     ),
     "encode": "completion conversion encode fixed",
-    "house": "examples failures leaks packaging public_facts releases sample_leaks taint visible",
+    "contracts": (
+        "examples failures leaks packaging public_facts releases sample_leaks taint visible"
+    ),
     "hypotheses": "effects nulls solving tails",
     "local": "adaptive comparisons protocols uniformtest",
     "mechanisms": (
@@ -35,7 +37,7 @@ SLOW = {
 }
 FILES = {(room, f"test_{name}.py") for room, names in SLOW.items() for name in names.split()}
 # Of the guards of the data among them `make quick` runs every twelfth case of each test.
-GUARDS = {("house", "test_leaks.py"), ("house", "test_visible.py")}
+GUARDS = {("contracts", "test_leaks.py"), ("contracts", "test_visible.py")}
 EVERY = 12
 
 

@@ -5,7 +5,8 @@ lists and arrays that it is written into, and through compiled loops and the lin
 where noise is added, in `privrank.mechanisms.spend.draw`. A tracer sees which functions of the
 package are given a marked array: as an argument, within one (a tuple, a dataclass, a partial
 function, what a function closes over), or as what a method belongs to. The encoders' own classes
-are closed boxes, which the public classes carry; `house/test_architecture.py` says who opens them.
+are closed boxes, which the public classes carry; `contracts/test_architecture.py` says who opens
+them.
 
 What is not followed: plain numbers (a count that was taken out of an array, a scalar of NumPy) and
 arrays that are made of them, what generators and libraries beside NumPy return, other processes.

@@ -75,7 +75,7 @@ CELLS = [
     Cell("Borda totals", "same", (0.3, 0.5), (200, 200), 0.8, share=0.8),
     Cell("Borda totals", "different", (0.5,) * 5, VOTERS, 0.8, share=0.8),
     Cell("Borda totals, polarised", "same", (1.0, 2.0), (200, 200), 0.0),
-    Cell("private rows", "different", (1.0,) * 5, (100,) * 5, 2.0, share=0.4),
+    Cell("private rows", "different", (1.0,) * 5, (200,) * 5, 2.0, share=0.4),
     Cell("Borda, cap reports", "different", (2.0,) * 5, (200,) * 5, 0.8),
     Cell("Borda, Duchi reports", "different", (2.0,) * 5, (200,) * 5, 0.8),
     Cell("Borda, reports", "different", (2.0,) * 5, (500,) * 5, 0.8),

@@ -2,7 +2,7 @@
 
 Levels and bounds are declarations, and the model matrix is worked out from them alone: nothing here
 sees data. A frame is asked afterwards which level, or which value within its bounds, each unit has
-(:mod:`privrank.encode.predictor`).
+(:mod:`privrank.encode.comparisons`).
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ def declare(
     ValueError, TypeError
         One sentence, if this declares no model.
     """
+    # `first` is the order effect, unless the data has a column of that name
     factors = factors_of(right)
     ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
     if ordered:
@@ -118,6 +119,7 @@ def declare(
         raise ValueError(
             f"formula must keep an intercept or a covariate on its right, got '~ {right}'."
         )
+    # columns of unit length are collinear where the least eigenvalue of their products is 0
     size = np.sqrt(np.maximum((weights**2).sum(axis=0), 1e-300))
     if np.linalg.eigvalsh((weights / size).T @ (weights / size))[0] < 1e-12:
         raise ValueError(
@@ -163,6 +165,7 @@ def _declarations(
     factors: Sequence[Factor], schema: Schema, levels: object, bounds: object
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
     """Return the declared levels of the categorical covariates and the bounds of the numeric."""
+    # a column with levels, declared or by its type, is categorical; else it is a number in bounds
     used = {factor.column for factor in factors}
     declared = _mapping("levels", levels, "a column to its levels")
     limits = _mapping("bounds", bounds, "a numeric column to its lowest and highest value")
@@ -259,6 +262,7 @@ def _weights(
     differences between the middle (u = 0) and the upper bound (u = 1) are the coefficients of the
     monomials.
     """
+    # one row for every combination of levels and of middles and upper bounds
     corners = list(product((0, 1), repeat=len(ranges)))
     cells = list(product(*(range(len(levels)) for levels in choices.values())))
     rows = [(cell, corner) for cell in cells for corner in corners]
@@ -277,6 +281,7 @@ def _weights(
         grid[without] = 1.0
     columns = columns_of(right, grid, without)
     weights = columns.matrix.reshape(len(cells), *(2,) * len(ranges), len(columns.names))
+    # along each numeric covariate: the value in the middle, and the slope to the upper bound
     for axis in range(1, 1 + len(ranges)):
         weights = np.concatenate(
             (np.take(weights, [0], axis), np.diff(weights, axis=axis)), axis=axis
@@ -312,18 +317,19 @@ def _item_matrix(
         if table[factor.column].isna().any():
             raise ValueError(f"item_data must have {factor.column!r} for every item.")
     columns = columns_of(formula, table)
-    kept = [k for k, name in enumerate(columns.names) if name != "Intercept"]
-    matrix = columns.matrix[:, kept]
+    # worths are centred, so that an intercept and the means of covariates have no meaning
+    used = [k for k, name in enumerate(columns.names) if name != "Intercept"]
+    matrix = columns.matrix[:, used]
     if not np.isfinite(matrix).all():
         raise ValueError("item_data must hold finite numbers.")
     matrix = matrix - matrix.mean(axis=0)
     lengths = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
-    if not kept or np.linalg.matrix_rank(matrix / lengths, tol=1e-9) < len(kept):
+    if not used or np.linalg.matrix_rank(matrix / lengths, tol=1e-9) < len(used):
         raise ValueError(
             f"item_formula must have columns that differ between items and do not repeat each "
             f"other, got {formula!r}: leave some out."
         )
-    return tuple(columns.names[k] for k in kept), matrix
+    return tuple(columns.names[k] for k in used), matrix
 
 
 def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) -> FloatArray:

@@ -27,6 +27,7 @@ from privrank.hypotheses.tails import (
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import bracket
 
 __all__ = [
@@ -38,7 +39,6 @@ __all__ = [
     "score_interval",
 ]
 
-FloatArray = NDArray[np.float64]
 
 Target = Literal["population", "sample"]
 

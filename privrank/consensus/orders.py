@@ -24,6 +24,7 @@ from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import attempt
 
 __all__ = [
@@ -41,8 +42,6 @@ __all__ = [
     "pair_table",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SUBSET_LIMIT = 14
 """Items up to which a component is solved over all its subsets; beyond, programming is faster."""
@@ -179,6 +178,13 @@ class KemenyOrder:
     def proven(self) -> bool:
         """Whether the order is shown to be optimal."""
         return self.gap == 0
+
+    def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
+        """Return the better of this and another order of the same pair matrix."""
+        score = kemeny_score(order, pairs)
+        if score >= self.score:
+            return self
+        return KemenyOrder(order, score, min(self.bound, score))
 
 
 def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:

@@ -28,11 +28,11 @@ from privrank.consensus.orders import (
     local_search,
     order_of,
 )
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import solve
 
 __all__ = ["Rule", "Shrunk", "consensus_of", "fit_scores", "prior_of", "shrink"]
 
-FloatArray = NDArray[np.float64]
 
 Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
 
@@ -260,10 +260,7 @@ def consensus_of(
         if best.proven:
             return best
         # programming ran out of time: the better of what it found and of a local search
-        other = local_search(order_of(shrunk.scores), shrunk.pairs)
-        score = kemeny_score(other, shrunk.pairs)
-        better = KemenyOrder(other, score, min(best.bound, score))
-        return better if score < best.score else best
+        return best.improved(local_search(order_of(shrunk.scores), shrunk.pairs), shrunk.pairs)
     if rule == "Kemeny":
         return kemeny(pairs, time_limit=TIME_LIMIT)
     pivots = np.array(tie_break, dtype=np.int64)

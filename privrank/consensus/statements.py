@@ -38,16 +38,9 @@ from privrank.release.names import (
     TOTALS,
 )
 from privrank.release.release import Release
+from privrank.util.arrays import FloatArray
 
-__all__ = [
-    "NoisyVotes",
-    "PairVotes",
-    "RandomReports",
-    "Statements",
-    "statements_of",
-]
-
-FloatArray = NDArray[np.float64]
+__all__ = ["NoisyVotes", "PairVotes", "RandomReports", "Statements", "statements_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

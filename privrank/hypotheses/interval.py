@@ -156,6 +156,7 @@ def tv_interval(
             return False
         return _mass(_two_level(k, tau, size), noisy, n, distribution, upper=False) > alpha / 2
 
+    # both conditions are monotone in tau; brackets are rounded outwards
     low, _ = _boundary(lambda tau: not above(tau), 0.0, most)
     _, high = _boundary(lambda tau: below(tau, least_mean(n, k, tau)[0]), 0.0, most)
     centre = least_mean(n, k, high)[0]
@@ -223,6 +224,7 @@ def interval_from(
     edges = np.arange(-reach, reach + width + 1, width)
     # the noise of a bin is taken as its largest, which makes the bound larger
     weights, noise = -np.diff(distribution.tail(edges)), edges[1:] - 1
+    # McDiarmid: P(S - E S >= t) <= exp(-(t / spread)^2), t in lattice steps
     spread = math.sqrt(n / 2) * sensitivity
 
     def unlikely(u: float) -> bool:
@@ -322,6 +324,7 @@ def _mass(
     tail = (
         distribution.tail(noisy - values) if upper else 1.0 - distribution.tail(noisy + 1 - values)
     )
+    # two standard errors more, so that simulation widens the interval
     error = float(tail.std()) / math.sqrt(samples)
     return (1.0 + float(tail.sum())) / (1.0 + samples) + 2.0 * error
 

@@ -190,8 +190,10 @@ def uniform_excess(n: int, k: int) -> Null | None:
     if len(big) * points > _LARGEST:
         return None
     above = np.arange(len(cell)) > cut
+    # transforms of one count above n / k, and of one up to it, given which of them it is
     many, few = rfft(cell * above / over, points), rfft(cell * ~above / (1 - over), points)
     values, weights = [], []
+    # b categories above, with s choices together: the statistic is k s - n b
     for b, weight in zip(big.tolist(), probability.tolist(), strict=True):
         s = np.arange(max(b * (cut + 1), n - (k - b) * cut), (n if b else 0) + 1)
         joint = weight * irfft(many**b, points)[s] * irfft(few ** (k - b), points)[n - s]
@@ -227,6 +229,7 @@ def largest_count(n: int, k: int) -> Null | None:
         return np.exp(-2j * math.pi / points * (np.multiply.outer(j, frequency) % points))
 
     smaller = np.bincount(np.arange(least) % points, cell[:least], minlength=points)
+    # counts up to c, one more at a time; `back` reads the coefficient at n off the k-th power
     transform, back = rfft(smaller), np.conj(turned(n)) * both
     below = []
     for c in range(least, len(cell)):

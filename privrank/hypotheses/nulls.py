@@ -49,7 +49,7 @@ FULL = 9_999
 """Draws of a full table; at level .05 its own level then lies in [.046, .054]."""
 
 TABLE_VERSION = 1
-"""Raise when the distribution of a table changes, so that old and new draws are told apart."""
+"""Raise when the distribution of a table changes, so that old draws are not taken for new ones."""
 
 FORM = 2
 """Raise when what is kept under a name changes, so that files of before are not read."""

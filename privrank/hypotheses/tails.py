@@ -121,6 +121,7 @@ def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     p = np.arange(1, m)
     log = gammaln(m + 1) - gammaln(p + 1) - gammaln(m - p + 1)
     log += gammaln(m - 1) - gammaln(p) - gammaln(m - p)
+    # how many are positive, which of them, and a uniform point of a pair of simplices
     share = np.cumsum(np.exp(log - log.max()))
     positives = 1 + np.searchsorted(share, rng.random(draws) * share[-1])
     rank = np.argsort(rng.random((draws, m)), axis=1)
@@ -141,6 +142,7 @@ def half_width(
     """
     if isinstance(distribution, CubeNoise):
         return cube_half_width(distribution, alpha, coordinates)
+    # coordinates are independent: each may miss with 1 - (1 - alpha)^(1 / coordinates)
     each = -math.expm1(math.log1p(-alpha) / coordinates)
     if isinstance(distribution, DiscreteGaussian):
         return float(max(math.ceil(-distribution.scale * ndtri(0.5 * each) - 0.5), 0))
@@ -223,7 +225,7 @@ _SPAN = 1e-4
 """Least relative half distance of two squared scales in a divided difference."""
 
 _PAIRS, _RATIOS = 2**16, 128
-"""Pairs of entries of points of a body, and ratios of two weights that are told apart."""
+"""Pairs of entries of points of a body, and ratios of two weights that are distinguished."""
 
 _FINE, _OCTAVES, _GRID = 16, 50, 128
 """Sizes that stand for noise: so many until the probability beyond has halved, so many times; and
@@ -250,8 +252,8 @@ _CELLS, _FEWEST, _MOST = 2**21, 20, 20_000
 """Cells of the points of a permutohedron that are drawn; the fewest points, and the most."""
 
 _SIZES, _RADII, _REACH = 200, 29, 7.0
-"""Sizes of a difference of their entries and values of the radius that are told apart, and standard
-deviations out to which a normal variable is integrated; half of one at a step."""
+"""Sizes of a difference of their entries and values of the radius that are distinguished, and the
+standard deviations out to which a normal variable is integrated; half of one at a step."""
 
 
 def mixture_tail(x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatArray) -> FloatArray:
@@ -282,16 +284,16 @@ def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> Float
     z = x / sd
     shift = sd / scale
     density = np.exp(-0.5 * z * z)
-    far = 0.25 * density * erfcx((z + shift) / np.sqrt(2.0))
-    near_argument = (shift - z) / np.sqrt(2.0)
+    right = 0.25 * density * erfcx((z + shift) / np.sqrt(2.0))
+    left_argument = (shift - z) / np.sqrt(2.0)
     # e^{s - x/b} P(Z < x - sd^2/b); for a positive argument through erfcx, else directly
     with np.errstate(over="ignore", invalid="ignore"):
-        near = np.where(
-            near_argument > 0,
-            0.25 * density * erfcx(np.maximum(near_argument, 0.0)),
+        left = np.where(
+            left_argument > 0,
+            0.25 * density * erfcx(np.maximum(left_argument, 0.0)),
             0.5 * np.exp(np.minimum(0.5 * shift * shift - x / scale, 0.0)) * ndtr(z - shift),
         )
-    return np.asarray(ndtr(-z) + near - far)
+    return np.asarray(ndtr(-z) + left - right)
 
 
 def normal_laplace_tail(
@@ -386,7 +388,7 @@ def noisy_tail(
 
 
 def _told_apart(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the ratios of two weights that are told apart, and which of them each ratio is.
+    """Return the ratios of two weights that are distinguished, and which of them each ratio is.
 
     Items compared equally often have the ratio 1. Where there are many ratios each takes the
     nearest of some that are spread evenly over their logarithms, about a hundredth apart.
@@ -423,6 +425,7 @@ def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, Fl
     starts = np.unique(len(sizes) - left.astype(np.int64))
     count = np.diff(starts, append=len(sizes))
     scale = body_scale(distribution) * np.sqrt(np.add.reduceat(sizes**2, starts) / count)
+    # the tail at a grid of sizes, read backwards: at which size it has a given probability
     t = np.linspace(0.0, scale.max() * gammainccinv(m, 1e-16), _GRID)
     tail = gammaincc(m, t[:, None] / scale) @ (count / len(sizes))
     log_tail = np.log(np.maximum(tail, 1e-300))

@@ -8,28 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.kernels import compiled
-
-__all__ = [
-    "differing_bits",
-    "differing_pairs",
-    "discordance_counts",
-    "distance_pmf",
-    "insertion_codes",
-    "insertion_ranks",
-    "inversion_scores",
-    "inversion_sums",
-    "kendall_distance",
-    "kendall_to_center",
-    "packed_pairs",
-    "pair_counts",
-    "pairwise_distances",
-    "places_of",
-    "shuffled_ranks",
-    "shuffles",
-]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray, IntArray
 
 
 @compiled
@@ -273,18 +252,6 @@ def differing_bits(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Int
     for a in range(len(first)):
         for b in range(len(second)):
             out[a, b] = _differing(first[a], second[b])
-    return out
-
-
-@compiled
-def differing_pairs(words: NDArray[np.uint64]) -> IntArray:
-    """Return in how many bits each row differs from each later row, one after the other."""
-    n, place = len(words), 0
-    out = np.empty(n * (n - 1) // 2, np.int64)
-    for a in range(n):
-        for b in range(a + 1, n):
-            out[place] = _differing(words[a], words[b])
-            place += 1
     return out
 
 

@@ -44,6 +44,7 @@ def protocol_from_json(text: str) -> Protocol:
     if str(content.get("kind")) not in KINDS:
         known = ", ".join(repr(kind) for kind in KINDS)
         raise ValueError(f"text must be a protocol of one of the kinds {known}.")
+    # the id is a hash of all settings, so that a text with another epsilon is found out
     kind = KINDS[content["kind"]]
     settings = {k: v for k, v in content.items() if k not in ("privrank", "version", "kind", "id")}
     if settings.keys() != {part.name for part in fields(kind)}:

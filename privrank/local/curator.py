@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.consensus.orders import pair_matrix, pair_table
 from privrank.consensus.rules import consensus_of
@@ -21,12 +20,11 @@ from privrank.local.tally import Tally, release_of
 from privrank.release.archived import archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult
-from privrank.util.arrays import own
+from privrank.util.arrays import IntArray, own
 from privrank.util.checks import check_alpha, check_count
 
 __all__ = ["Curator", "comparisons_of", "divided", "mean_comparisons"]
 
-IntArray = NDArray[np.int64]
 
 UNASKED = "not asked for"
 """Why a report is rejected beside those of a tally: no open query has its id and its pair."""

@@ -49,11 +49,10 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, check_connected
+from privrank.util.arrays import FloatArray, IntArray
 
 __all__ = ["FEWEST", "Votes", "release_consensus", "release_wins"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 FEWEST = 2
 """Reports below which nothing has a standard error."""

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.local.responses import Partial, SubsetResponse, below, identifier, read_ranking
+from privrank.util.arrays import IntArray
 from privrank.util.checks import (
     SMALLEST_EPSILON,
     as_array,
@@ -33,16 +34,8 @@ from privrank.util.checks import (
     quoted,
 )
 
-__all__ = [
-    "LARGEST_CODE",
-    "VERSION",
-    "Asking",
-    "Protocol",
-    "check_generator",
-    "check_rankings",
-]
+__all__ = ["LARGEST_CODE", "VERSION", "Asking", "Protocol", "check_generator", "check_rankings"]
 
-IntArray = NDArray[np.int64]
 
 VERSION = 1
 """Of the form of a protocol's JSON; it is part of the id."""
@@ -219,6 +212,7 @@ class Protocol(ABC):
             ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
         )
         favoured = self.favoured_answers(ranks[None], np.array([code]))[0]
+        # digits as one number, the first of them the highest
         answer = 0
         for digit in favoured.tolist():
             answer = answer * self.options + self.response.secure(digit)
@@ -263,6 +257,7 @@ class Protocol(ABC):
         n = len(rankings)
         codes = self.assign(n, rng) if assignments is None else self._given(assignments, n)
         values = self.response.simulated(self.favoured_answers(rankings, codes), rng)
+        # 32 hexadecimal digits for each report, as devices draw them
         drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
         return {
             "protocol_id": np.full(n, self.id),
@@ -363,6 +358,7 @@ def _order_index(ranks: NDArray[Any]) -> IntArray:
         return (ranks[..., 0] > ranks[..., 1]).astype(np.int64)
     order = np.argsort(ranks, axis=-1)
     index = np.zeros(order.shape[:-1], dtype=np.int64)
+    # the Lehmer code: of each item, how many later ones come before it in the list of items
     for place in range(size - 1):
         later = order[..., place + 1 :] < order[..., place, None]
         index += later.sum(axis=-1) * math.factorial(size - 1 - place)

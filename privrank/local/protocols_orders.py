@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from privrank.local.protocols import LARGEST_CODE, Asking
 from privrank.local.publicdraws import permutation
 from privrank.local.responses import SubsetResponse
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_choice, check_count, check_flag
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
     "pair_factor",
 ]
 
-IntArray = NDArray[np.int64]
 
 LARGEST_SIZE = 8
 """Items of a sub-ranking; the table of all orders grows with the factorial."""
@@ -130,6 +130,7 @@ class SubRanking(Asking):
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
         """Return the subsets, in ascending order of places: (respondents, 1, size)."""
+        # from the largest place down: the greatest c with C(c, j) at most what is left
         left = np.array(assignments, dtype=np.int64)
         subsets = np.empty((len(left), 1, self.width), dtype=np.int64)
         for j in reversed(range(self.width)):

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from privrank.local import publicdraws
 from privrank.local.protocols import Protocol
+from privrank.util.arrays import IntArray
 from privrank.util.checks import check_count
 
 __all__ = ["SEEDS", "CapBorda", "DuchiBall", "best_cap"]
 
-IntArray = NDArray[np.int64]
 
 SEEDS = 2**32
 """How many seeds there are."""

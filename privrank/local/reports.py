@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode import counting
+from privrank.encode import frames
+from privrank.util.arrays import IntArray
 
 __all__ = [
     "COLUMNS",
@@ -34,7 +35,6 @@ __all__ = [
     "read_reports",
 ]
 
-IntArray = NDArray[np.int64]
 Identities = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
 
@@ -147,14 +147,14 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
         spoilt = {"protocol_id": protocol_id}
         rows = [row if isinstance(row, Mapping) else spoilt for row in reports]
         return {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
-    view = counting.open_frame(reports, "reports")
-    missing = [name for name in COLUMNS if name not in counting.column_names(view)]
+    view = frames.open_frame(reports, "reports")
+    missing = [name for name in COLUMNS if name not in frames.column_names(view)]
     if missing:
         raise ValueError(
             f"reports must have the columns {', '.join(COLUMNS)}, as randomize() names them, and "
             f"has no {missing[0]!r}: rename the one meant."
         )
-    return counting.series_of(view, COLUMNS, {"protocol_id": protocol_id})
+    return frames.series_of(view, COLUMNS, {"protocol_id": protocol_id})
 
 
 def _is_column(value: object) -> bool:
@@ -215,8 +215,15 @@ def _whole_number(entry: Any) -> int | None:
 
 def _identities(values: pd.Series[Any]) -> tuple[Identities, BoolArray]:
     """Return 64 bits for each id, and whether it is missing; a number is its digits."""
-    names = np.array([_name(entry) for entry in values.astype(object)], dtype=object)
-    return hashed(names), np.asarray(names == "", dtype=np.bool_)
+    names = values.astype(object).to_numpy()
+    if pd.api.types.infer_dtype(names, skipna=False) != "string":
+        names = np.array([_name(entry) for entry in names], dtype=object)
+    try:
+        numbers = hashed(names)
+    except UnicodeEncodeError:  # a text has half a character
+        names = np.array([_name(entry) for entry in names], dtype=object)
+        numbers = hashed(names)
+    return numbers, np.asarray(names == "", dtype=np.bool_)
 
 
 def hashed(names: NDArray[Any]) -> Identities:

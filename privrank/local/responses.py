@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.privacy.samplers import digits
+from privrank.util.arrays import IntArray
 
 __all__ = ["Partial", "SubsetResponse", "below", "identifier", "read_ranking"]
 
-IntArray = NDArray[np.int64]
 
 Partial = Literal["refuse", "complete"]
 

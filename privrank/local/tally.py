@@ -29,7 +29,7 @@ from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design, Sample
 from privrank.results.tables import Table
-from privrank.util.arrays import own
+from privrank.util.arrays import FloatArray, IntArray, own
 from privrank.util.checks import check_flag
 
 __all__ = [
@@ -42,8 +42,6 @@ __all__ = [
     "release_of",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: whole numbers, and the size of their step."""
 
@@ -241,6 +239,7 @@ class Tally:
         first = np.flatnonzero(np.diff(self.assignment, prepend=-1))
         reports = np.add.reduceat(self.count, first)
         most, assignments = int(reports.max()), self.protocol.assignments
+        # P(binomial >= most) is an incomplete beta function of the probability
         tail = float(betainc(most, self.n - most + 1, 1.0 / assignments))
         return int(self.assignment[first[reports.argmax()]]), most, min(1.0, assignments * tail)
 

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from privrank.hypotheses.nulls import FULL, fingerprint, public_generator
@@ -37,21 +36,12 @@ from privrank.local.protocols_orders import RandomPairs
 from privrank.local.tally import Tally, check_tally, release_of
 from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import spectrum
 from privrank.util.workers import Progress
 
-__all__ = [
-    "NULL",
-    "STEP",
-    "Asked",
-    "check_reported",
-    "counted",
-    "release_test",
-    "usual_draws",
-]
+__all__ = ["NULL", "STEP", "Asked", "check_reported", "counted", "release_test"]
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 NULL = "statistic under H0"
 """The part of a release that holds the draws of the null distribution."""

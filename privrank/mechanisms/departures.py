@@ -103,8 +103,8 @@ def share_departures(tables: TableArray) -> FloatArray:
     for rows in _batches(tables):
         pooled = _pooled(tables[rows])
         for g, size in enumerate(sizes):
-            away = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
-            found[rows, g] = away.sum(axis=1) / (2.0 * total**2)
+            deviation = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
+            found[rows, g] = deviation.sum(axis=1) / (2.0 * total**2)
     return found
 
 
@@ -185,10 +185,10 @@ def cell_parts(tables: TableArray) -> FloatArray:
     for rows in _batches(tables):
         pooled = _pooled(tables[rows])
         for g in range(1 if two else len(sizes)):
-            away = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
+            deviation = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
             expected = _expected(pooled, int(sizes[g]), total).sum(axis=1)
-            sums[rows, g] = away.sum(axis=1) / total - expected
-            largest[rows, g] = (away / total - _spread(pooled, share[g])).max(axis=1)
+            sums[rows, g] = deviation.sum(axis=1) / total - expected
+            largest[rows, g] = (deviation / total - _spread(pooled, share[g])).max(axis=1)
     each, cells = sums / (2.0 * most + both), largest / (9.0 / 8.0 * most)
     if two:
         return np.stack((each[:, 0], cells[:, 0]), axis=1)
@@ -245,6 +245,7 @@ def _expected_table(size: int, total: int) -> FloatArray:
     log_p = chosen + j * np.log(share) + (count - j) * np.log1p(-share)
     deviation = 2.0 * j * (1.0 - share) * np.exp(log_p)
     deviation[0] = 0.0
+    # e(c) = min over j <= c of d(j) + (c - j) w (1 - w): a running minimum of what is over a line
     rise = share * (1.0 - share) * count
     limited = np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise
     limited.setflags(write=False)

@@ -24,11 +24,11 @@ from privrank.util.checks import PrivrankWarning
 
 __all__ = ["investigate", "main"]
 
+# Size of the top set; fixed before any release was seen, as its p-value needs.
 TOP = 2
-"""Size of the top set; fixed before any release was seen, as its p-value needs."""
 
+# Each survey is fitted at these multiples of the main epsilon.
 MULTIPLES = (0.5, 1.0, 2.0)
-"""Each survey is fitted at these multiples of the main epsilon."""
 
 Fit = Callable[[datasets.Survey, float, Budget], BTLResult | AggregationResult]
 
@@ -93,7 +93,7 @@ def investigate(
     """Return results of a survey by heading: what the archive lacks is spent, and written there.
 
     **Privacy.** The ledger is on disk: what a release costs is in the file before its noise is
-    drawn, so that the ledger may overstate what was released when a run is cut short but never
+    drawn. When a run is cut short the ledger may overstate what was released, but never
     understates it.
     """
     name, budget = survey.name.capitalize(), _ledger(store / f"{survey.name}.ledger", survey)
@@ -104,6 +104,7 @@ def investigate(
     results = []
     for what, fit, share in wanted:
         path = store / f"{survey.name}-{what}-epsilon-{repr(share).removesuffix('.0')}.json"
+        # paid for first, written whole, then read back: what is shown is what is archived
         if fresh or not path.exists():
             print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {share:g} ...")
             with warnings.catch_warnings():

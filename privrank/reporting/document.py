@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from privrank import __version__
 from privrank.privacy.budget import Ledger
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
 from privrank.results.columns import label_all
 from privrank.results.guarantee import column_heads, pvalue_cell
-from privrank.results.tables import Table, interval_heads, render
+from privrank.results.tables import Table, interval_heads, printed, render
 from privrank.util.checks import check_names
 
 if TYPE_CHECKING:
@@ -24,11 +26,11 @@ __all__ = ["pair_table", "report", "write"]
 
 _PLOTS = ("plot", "plot_pairwise", "plot_details")
 
+# Pairs of items of which a page has a table.
 _MOST_PAIRS = 300
-"""Pairs of items of which a page has a table."""
 
+# Bytes of a file's name, of which systems allow 255; writing takes five more.
 _LONGEST = 250
-"""Bytes of a file's name, of which systems allow 255; writing takes five more."""
 
 
 def report(
@@ -118,6 +120,7 @@ def report(
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all, so that a run that was cut short leaves no half of one."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # a rename is atomic, on one file system
     partial = path.with_name(path.name + ".part")
     partial.write_text(text, encoding="utf-8", newline="\n")
     os.replace(partial, path)
@@ -126,9 +129,9 @@ def write(path: Path, text: str) -> None:
 def pair_table(fit: BTLResult) -> Table:
     """Return every pair's difference of worths, probability, interval and p-value."""
     frame = fit.pairwise()
-    names = frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str)
-    frame["pvalue"] = frame["pvalue"].map(pvalue_cell)
-    cells = frame.map(lambda cell: cell if isinstance(cell, str) else f"{cell:.3f}").to_numpy()
+    frame.index = pd.Index(frame.pop("item1").astype(str) + " : " + frame.pop("item2").astype(str))
+    formats: dict[str, Any] = dict.fromkeys(frame.columns, "{:.3f}")
+    formats["pvalue"] = pvalue_cell
     probability = "P(first)"
     note = "The interval is that of P(first), the probability that the first is preferred."
     if fit.release.design.ties:
@@ -142,7 +145,7 @@ def pair_table(fit: BTLResult) -> Table:
         title="Pairwise comparisons",
         header=(),
         columns=("first : second", *heads, column_heads(fit.release)[-1]),
-        rows=tuple((name, *row) for name, row in zip(names, cells, strict=True)),
+        rows=printed(frame, formats),
         notes=tuple(notes),
     )
 
@@ -155,6 +158,7 @@ def _entries(results: Any) -> dict[str, Any]:
             raise ValueError("results must have different headings: the same one is there twice.")
         entries = dict(zip(headings, results.values(), strict=True))
     else:
+        # headings of tables may repeat: the second gets a number
         several = isinstance(results, Sequence) and not isinstance(results, str)
         entries = {}
         for entry in results if several else [results]:

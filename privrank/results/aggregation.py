@@ -22,7 +22,7 @@ from privrank.release.release import Part, Release
 from privrank.results import guarantee
 from privrank.results.assumptions import assumptions, holds_if
 from privrank.results.base import Result
-from privrank.results.tables import RANK_OF, Table, interval_heads
+from privrank.results.tables import RANK_OF, Table, interval_heads, printed
 from privrank.util.arrays import own
 from privrank.util.checks import check_flag
 
@@ -43,12 +43,12 @@ _DISTRIBUTIONS: dict[type, str] = {
 }
 
 
+# How ties and missing items were declared to be read, by the constant that says so.
 _READINGS = {
     "ties": "A shared rank counts as half a vote for each order of the two items.",
     "missing bottom": "An item left out counts as below all listed ones, and tied with others.",
     "missing half": "An item left out counts as half a vote for each order of a pair.",
 }
-"""How ties and missing items were declared to be read, by the constant that says so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -223,7 +223,7 @@ class AggregationResult(Result):
         DataFrame
             Best first: score, standard error, interval and mean rank, which is m minus the score.
             For the population the standard error is a bound: its sampling part is the largest that
-            such a mean can have, so that intervals are wide, too; in the local model it is that of
+            such a mean can have, so that intervals are wide, too. In the local model it is that of
             the reports, and intervals are approximate as those of :meth:`rank_conf_int` are. A
             score of reports is unbiased and may lie outside of 0 to m - 1; its interval does not.
         """
@@ -313,6 +313,7 @@ class AggregationResult(Result):
         """
         check_flag("details", details)
         release, frame = self.release, self.to_frame()
+        # how far the order may be from the best one of the released numbers; None of other rules
         gap, rule = release.found.get("gap"), release.plan.method
         if gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
@@ -394,17 +395,14 @@ def _rows(frame: pd.DataFrame, alpha: float) -> tuple[tuple[str, ...], tuple[tup
     """Return the headings and cells of the summary, given ``to_frame()``."""
     low, high = interval_heads(alpha)
     heads = {"rank": "place", "borda": "Borda", "std_err": "std err", "lower": low, "upper": high}
-    cells = pd.DataFrame({"rank": frame["rank"].astype(str)})
-    for name in list(heads)[1:]:
-        if name in frame:
-            cells[name] = frame[name].map("{:.3f}".format)
+    heads |= {"ranks": "ranks", "over_next": "over next"}
     if "rank_lower" in frame:
         limits = zip(frame["rank_lower"], frame["rank_upper"], strict=True)
-        cells["ranks"] = [guarantee.rank_range(int(first), int(last)) for first, last in limits]
-    if "over_next" in frame:
-        cells["over next"] = frame["over_next"].map("{:.3f}".format).replace("nan", "")
-    rows = tuple((str(name), *row) for name, row in zip(frame.index, cells.to_numpy(), strict=True))
-    return ("", *(heads.get(str(name), str(name)) for name in cells)), rows
+        ranges = [guarantee.rank_range(int(first), int(last)) for first, last in limits]
+        frame = frame.assign(ranks=ranges)
+    whole = {"rank": "{}", "ranks": "{}"}
+    formats = {name: whole.get(name, "{:.3f}") for name in heads if name in frame}
+    return ("", *(heads[name] for name in formats)), printed(frame, formats)
 
 
 def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:

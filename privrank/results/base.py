@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "check_labels", "once"]
 
+# The words of ``tidy()`` for the columns of frames.
 _WORDS = {
     **dict.fromkeys(("worth", "coef", "win_rate", "borda", "effect"), "estimate"),
     "std_err": "std_error",
@@ -33,13 +34,12 @@ _WORDS = {
     "lower": "conf_low",
     "upper": "conf_high",
 }
-"""The words of ``tidy()`` for the columns of frames."""
 
+# The column of a model matrix whose coefficients bear the names of the items alone.
 _REST = "Intercept"
-"""The column of a model matrix whose coefficients bear the names of the items alone."""
 
+# What ``glance()`` says of a result that has it.
 _HEADLINES = ("k", "statistic", "threshold", "pvalue", "reject", "effect", "proven")
-"""What ``glance()`` says of a result that has it."""
 
 Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
@@ -50,13 +50,14 @@ def once(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
     name = compute.__qualname__
 
     @wraps(compute)
-    def kept(result: Kind) -> Value:
+    def stored(result: Kind) -> Value:
+        # results are frozen, but for this store of what they compute from their release
         if name not in result._kept:
             result._kept[name] = compute(result)
         value: Value = result._kept[name]
         return value
 
-    return kept
+    return stored
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -102,6 +103,11 @@ class Result(ABC):
     def model(self) -> str:
         """Name by which an archive is rebuilt."""
         return type(self).__name__
+
+    def __dir__(self) -> list[str]:
+        """Name what a reader of results uses; what the constructor alone needs is left out."""
+        internal = {part.name for part in fields(self) if not part.repr}
+        return [name for name in object.__dir__(self) if name not in internal]
 
     def __repr__(self) -> str:
         """Show the shape and the guarantee."""
@@ -172,6 +178,7 @@ class Result(ABC):
             ``epsilon``, ``delta``, ``mechanism``, ``noise_source`` and ``alpha``; of tests, and of
             results with one, ``statistic``, ``p_value`` and what else they have.
         """
+        # as a table of several results states them: of pooled ones, of all releases together
         public = dict(self._public())
         facts = {
             "model": self.model,
@@ -295,6 +302,7 @@ def _labelled(release: Release, labels: object) -> Release:
         names = named([name for name, _ in survey.groups])
         groups = tuple(zip(names, (size for _, size in survey.groups), strict=True))
         return replace(release, survey=replace(survey, items=named(survey.items), groups=groups))
+    # a coefficient is named by its column and its item, so that these are all names there are
     facts = survey.covariates
     if facts is not None:
         item_columns, columns = named(facts.item_columns), named(facts.columns)

@@ -45,8 +45,8 @@ _IDEAL_ARITHMETIC = (
     "but for a rounding that alters the p-value with a probability below 2e-10."
 )
 
+# What is released, by the form of a decision.
 _MECHANISMS = {None: "smoothed p-value", "decision": "noisy decision", "bit": "sigmoid bit"}
-"""What is released, by the form of a decision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -167,6 +167,7 @@ class ClosenessResult(Result):
             )
         level = self._level(alpha)
         rejects = self._rejects(level)
+        # the second number bounds what sampling adds, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
         low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)

@@ -82,6 +82,7 @@ def summary_col(
     terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
     if rows is not None:
         terms = _chosen(terms, [_label(row, labels or {}) for row in check_names("rows", rows)])
+    # ranks are facts, too: below the rule, under the estimates of the same terms
     estimates = _estimate_rows(columns, terms, digits)
     families = {result.family for result in results}
     notes = []
@@ -115,6 +116,7 @@ def label_all(
     known = check_labels(labels, list(dict.fromkeys(chain.from_iterable(own))))
     labelled = []
     for result, theirs in zip(results, own, strict=True):
+        # a code that another result has is no error here
         given = {code: known[code] for code in theirs if code in known}
         labelled.append(result.with_labels(given) if given else result)
     return labelled

@@ -30,8 +30,8 @@ __all__ = [
 
 REST = "the others"
 
+# Clear differences that a summary spells out.
 _MOST_WORDS = 4
-"""Clear differences that a summary spells out."""
 
 
 def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
@@ -52,6 +52,7 @@ def detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     sizes = np.array(sample.sizes, dtype=np.float64)
     compared = contrasts(len(sizes))
     difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
+    # no difference of mean scores is beyond 1, so that neither are the ends of an interval
     widths = half_widths(totals, sizes, distribution, step, alpha)
     low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
     names = [name for name, _ in sample.groups]
@@ -95,6 +96,7 @@ def detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> 
     clear = frame[frame["clear"]]
     if clear.empty:
         return (f"{head}: no difference is clear.",)
+    # the clearest first: the largest in units of the half width of its interval
     half = 0.5 * (clear["upper"] - clear["lower"])
     order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
     column = release.sample.group_column or "group"

@@ -25,20 +25,20 @@ BEYOND = (
     "Warning: noise has carried the counts beyond what any answers can give, so the most extreme "
     "worths and their errors are driven by noise: use a larger epsilon or more comparisons."
 )
+# In the local model unanimous answers to a pair are at the limit at every epsilon.
 UNANIMOUS = (
     "Warning: the answers, or the noise of the responses, have carried the counts as far as any "
     "answers can, so the most extreme worths and their errors rest on the penalty: use more "
     "comparisons, and a larger epsilon if it is small."
 )
-"""In the local model unanimous answers to a pair are at the limit at every epsilon."""
 
 BY_COVARIATES = (
     "Warning: the released comparisons do not connect all items, so that some worths and ranks "
     "rest on the item covariates alone."
 )
 
+# Standard error of a group's released answers, over these, beyond which they are too rough.
 ROUGH = 1 / 4
-"""Standard error of a group's released answers, over these, beyond which they are too rough."""
 
 
 def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
     facts = equations.covariates
     by_items = facts is not None and bool(facts.item_columns)
     whole = len(equations.components) == 1
-    if whole and by_items and pair_counts(release).member is not None:
+    if whole and by_items and pair_counts(release).get("member") is not None:
         messages.append(BY_COVARIATES)
     if len(equations.components) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *delta_notes(release))
@@ -71,6 +71,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
         # what is not identified is not shown
         known = equations.linear.identity if equations.known is None else equations.known
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
+        # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
         if most > 1.0:
             amount = "exceeds" if math.isinf(most) else f"is {most:.2g} times"
@@ -80,6 +81,7 @@ def fit_warnings(release: Release, equations: ScoreEquations, fitted: Estimate) 
                 f"a larger epsilon, fewer covariates or more respondents."
             )
         return tuple(messages)
+    # of worths the ridge is one number, and so is the information at equal worths and counts
     nominal = nominal_information(equations.items, equations.total, equations.fitted)
     if ridge > nominal:
         messages.append(

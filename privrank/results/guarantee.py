@@ -55,8 +55,8 @@ UNCERTAIN = (
     "they, the intervals and the p-values are missing: use a larger penalty or a larger epsilon."
 )
 
+# What is printed in place of a number that a release does not identify.
 UNIDENTIFIED = "not identified"
-"""What is printed in place of a number that a release does not identify."""
 
 SEEDED = "Seeded noise: for studies, examples and tests, not for publication."
 
@@ -170,6 +170,7 @@ def _choice_notes(release: Release) -> list[str]:
         return []
     m, total = len(release.design.items), math.fsum(p.epsilon for p in release.parts.values())
     share = part.epsilon / total
+    # the distributions that a fit chooses from at these shares, and what they would have done
     noises = noise_choices(release.design.sensitivity, release.epsilon, release.delta, share)
     others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
     name = distribution_name(part.distribution)

@@ -2,7 +2,7 @@
 
 Released numbers only. Every function is given a table or numbers of a result (`frame` is that of
 its ``to_frame()`` unless it says otherwise), the significance level `alpha` of its bars, and a
-`caption`, the guarantee, which becomes the title; it draws into ``ax=`` and returns the figure.
+`caption`, the guarantee, which becomes the title. It draws into ``ax=`` and returns the figure.
 Titles and labels are broken where the axes end. The title is the one that ``ax.set_title`` sets: a
 user's takes its place, and axes that have one keep it.
 """
@@ -101,6 +101,7 @@ def _finish(
 def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
     """Draw intervals; one that has no end on a side has an arrow there, beyond all that have."""
     sides = np.array(frame[["lower", "upper"]], dtype=np.float64)
+    # arrows stand a tenth of the range beyond all finite ends and estimates
     known = np.append(sides[np.isfinite(sides)], frame[estimate])
     known = known[np.isfinite(known)] if np.isfinite(known).any() else np.zeros(1)
     room = 0.1 * (float(np.ptp(known)) or 1.0)

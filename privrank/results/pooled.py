@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 
 from privrank import __version__
-from privrank.bradley_terry.contrasts import rank_sets
+from privrank.bradley_terry.contrasts import tested_rank_sets
 from privrank.release.archived import archive
 from privrank.results.aggregation import AggregationResult
 from privrank.results.assumptions import assumptions, holds_if
@@ -31,7 +31,7 @@ from privrank.results.guarantee import (
 )
 from privrank.results.pairs import chance_name
 from privrank.results.pooling import Pooled, fraction_source, pool, score_source, worth_source
-from privrank.results.tables import Column, Table
+from privrank.results.tables import Column, Table, interval_heads
 from privrank.util.checks import check_alpha, check_flag
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def pooled(
     names: tuple[str, ...] = (),
 ) -> PooledResult:
     """Return results as pooled: the same numbers of several releases, checked to be the same."""
+    # worths are one block of contrasts; scores and fractions are blocks of one number each
     m, pairs = len(results[0].items), None
     how = {"same": survey == "same", "random": effects == "random"}
     fits = [result for result in results if isinstance(result, BTLResult)]
@@ -108,9 +109,9 @@ class PooledResult:
     -----
     **Privacy.** Pooling reads releases alone, so it spends nothing. What they have spent together
     is, of the same respondents, the sum of their epsilons, and of their deltas (basic composition).
-    Of surveys without a common respondent it is the largest of each: replace one respondent of
-    survey k, and the releases of all others, independent of it, have the same distribution; that of
-    survey k changes by its own epsilon and delta, and so does the distribution of all together.
+    Of surveys without a common respondent it is the largest of each. Replace one respondent of
+    survey k: the releases of all others, independent of it, have the same distribution, and that of
+    survey k changes by its own epsilon and delta. So does the distribution of all together.
     Whoever answered in several surveys is protected by the sum over these.
     """
 
@@ -315,11 +316,9 @@ class PooledResult:
         """
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
-        first, second = np.triu_indices(len(self.items), 1)
-        apart = self.pairwise()["pvalue"].to_numpy() <= self._level(alpha) / len(first)
-        beyond = np.full((len(self.items),) * 2, np.inf)
-        beyond[first, second] = beyond[second, first] = np.where(apart, 0.0, np.inf)
-        low, high = rank_sets(np.asarray(self.params), beyond)
+        pvalues = self.pairwise()["pvalue"].to_numpy()
+        apart = pvalues <= self._level(alpha) / len(pvalues)
+        low, high = tested_rank_sets(np.asarray(self.params), apart)
         return pd.DataFrame({"lower": low, "upper": high}, index=self.params.index)
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
@@ -340,8 +339,10 @@ class PooledResult:
                 "results must all have pair fractions for statements about pairs: fit with "
                 "releases='pairs'."
             )
+        # rows combine the numbers of one block each: the difference of two worths, or a fraction
         first, second = np.triu_indices(len(self.items), 1)
         names, rows = np.array(self.items, dtype=object), self._pair_rows
+        # limits of a difference become those of a probability, which rises with it
         value, limits = of.values(*rows), self._limits(of, *rows, self._level(alpha))
         table = {"item1": names[first], "item2": names[second]}
         table["difference" if self._worths else "fraction"] = value
@@ -365,8 +366,8 @@ class PooledResult:
             Of worths Cochran's Q as ``statistic``, its ``df``, ``pvalue``, and ``I2``, the share of
             Q beyond its degrees of freedom (Higgins and Thompson 2002,
             https://doi.org/10.1002/sim.1186). Of rankings the statistic is that of the pair, or of
-            the item, in which surveys differ most surely, the p-value is adjusted for their number
-            (Bonferroni), as nothing is known of how pairs go together, and I2 is that of the sum.
+            the item, in which surveys differ most surely. Its p-value is adjusted for their number
+            (Bonferroni), as nothing is known of how pairs go together; I2 is that of the sum.
         """
         of = self.by_item if self.by_pair is None else self.by_pair
         statistics, pvalues = of.heterogeneity()
@@ -382,20 +383,16 @@ class PooledResult:
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame, best item first.
 
-        Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``best_single``,
-        the least standard error of one release by itself, ``pvalue``, the interval, the rank and,
-        of worths, its confidence set.
+        Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``pvalue``, the
+        interval, the rank and, of worths, its confidence set.
         """
         columns = {
             "worth" if self._worths else "borda": self.params,
             "std_err": self.bse,
             "sampling": self.bse_sampling,
             "privacy": self.bse_privacy,
-            "best_single": self.bse_single.min(axis=1),
             "pvalue": self.pvalues,
         }
-        if self.effects == "random":  # one survey says nothing of how much they differ
-            del columns["best_single"]
         frame = pd.DataFrame(columns).join(self.conf_int()).assign(rank=self.ranks())
         if self._worths:
             frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
@@ -404,26 +401,22 @@ class PooledResult:
     def summary(self, details: bool = False) -> Table:
         """Return the pooled numbers as a table; `details` add the header of every release."""
         check_flag("details", details)
-        frame, worths, random = self.to_frame(), self._worths, self.tau is not None
-        numbers = ["std_err", "sampling", "privacy"] + ([] if random else ["best_single"])
-        rows = []
+        frame, worths, rows = self.to_frame(), self._worths, []
         for item, row in zip(frame.index, frame.to_dict("records"), strict=True):
             place = str(row["rank"])
             if worths:
                 place = rank_range(int(row["rank_lower"]), int(row["rank_upper"]))
-            shown = [f"{row[name]:.3f}" for name in numbers]
+            shown = [f"{row[name]:.3f}" for name in ("std_err", "sampling", "privacy")]
             limits = [f"{row[end]:.3f}" for end in ("lower", "upper")]
             estimate = f"{row['worth' if worths else 'borda']:.4f}"
             rows.append((str(item), estimate, *shown, pvalue_cell(row["pvalue"]), *limits, place))
         first = self.results[0]
         name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
-        heads = ["coef" if worths else "Borda", "std err", "sampling", "privacy"]
-        heads += [] if random else ["best alone"]
-        heads += ["p-value", f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.4g}]", "rank"]
+        heads = ("coef" if worths else "Borda", "std err", "sampling", "privacy", "p-value")
         return Table(
             title=f"Pooled Private {name}",
             header=_header(self),
-            columns=("", *heads),
+            columns=("", *heads, *interval_heads(self.alpha), "rank"),
             rows=tuple(rows),
             notes=(*_notes(self), *_release_notes(self, details)),
         )
@@ -544,11 +537,7 @@ def _notes(result: PooledResult) -> list[str]:
         notes.append(f"H0 of a p-value: the score is {0.5 * (len(result.items) - 1):g}, the mean.")
     if result.tau is not None:
         notes.append(f"Tau: the standard deviation of an item's {noun} between surveys.")
-    else:
-        notes.append(
-            "Best alone: the least standard error of one release by itself, with the same "
-            "estimates of sampling error."
-        )
+    # what Q tests, and whom epsilon protects
     tested = "the releases differ by their noise alone"
     protected = "the releases are of the same units, so what they spent adds up"
     if not same:

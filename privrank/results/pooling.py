@@ -1,6 +1,6 @@
 """Pooling of several releases about the same numbers, by generalised least squares.
 
-Every result is read as equations (:class:`Source`): its residual at any value of the p numbers has
+Every result is read as equations (:class:`Source`). Its residual at any value of the p numbers has
 mean zero at the true one, slope -G, and two errors, that of sampling and that of privacy noise.
 Numbers may come in blocks between which nothing is known of covariances: worths are one block of
 contrasts, pair fractions as many blocks of one number as there are pairs. Arrays have results
@@ -17,7 +17,7 @@ taken at one point, the pooled value, and never at a result's own estimate, in w
 choose its weight. Of one survey G and the sampling covariance C are common: averages over results,
 weighted by the square of epsilon, as the variance of noise on counts and on second moments falls.
 
-**Errors.** With J = sum_k G_k D_k^-1 G_k the covariance is J^-1 for several surveys, and for one
+**Errors.** With J = sum_k G_k D_k^-1 G_k the covariance is J^-1 for several surveys. For one it is
 J^-1 + G^-1 C G^-1. **Never wider than the best.** By itself result k has G_k^-1 D_k G_k^-1, plus
 G^-1 C G^-1 in one survey. J - G_k D_k^-1 G_k is positive semidefinite, being a sum of such
 matrices, so J^-1 <= G_k^-1 D_k G_k^-1, in the direction of every contrast. This holds with the same
@@ -259,6 +259,7 @@ class Pooled:
         here, weights, slope = self._here, self._weights, self._here.slope
         _, covariance, _ = here.combined(self.tau or 0.0)
         between = (self.tau or 0.0) ** 2 * slope @ slope.swapaxes(-1, -2)
+        # a_k, what the estimate takes of it, and what surveys did add
         before = _forms(rows, _through(weights, here.apart + between)[:, blocks])
         taken = _forms(rows, _through(weights @ slope, covariance)[:, blocks])
         left = here.residual - np.einsum("kbpq,bq->kbp", slope, here.moved(weights))
@@ -291,10 +292,10 @@ class Pooled:
     def heterogeneity(self) -> tuple[FloatArray, FloatArray]:
         """Test that all results are about the same value: Q and p-values by block.
 
-        **Null.** With shares w_k of the results and k_kj the excess kurtoses of the standardised
-        errors of result k, the variance of Q is 2 df + s, s = sum_k (1 - w_k)^2 sum_j k_kj. Of
-        normal errors times one random scale it has such an excess if the scale makes Q / df that of
-        an F distribution with df and 4 + 2 df (df + 2) / s degrees of freedom.
+        **Null.** Let w_k be the shares of the results and k_kj the excess kurtoses of the
+        standardised errors of result k. The variance of Q is 2 df + s, s = sum_k (1 - w_k)^2 sum_j
+        k_kj. Normal errors times one random scale have this excess where Q / df is of an F
+        distribution with df and 4 + 2 df (df + 2) / s degrees of freedom.
         """
         here, df = self._here, self.freedom
         statistics, precision = here.cochran(), here.combined()[0]
@@ -404,6 +405,7 @@ def _solve(
     same: bool,
 ) -> FloatArray:
     """Solve the pooled equations with the weights at one value and a ridge towards another."""
+    # Newton's method on equations whose weights stay where they are
     there = _Equations.of(sources, weighed, same)
     weights = there.combined()[2]
     # the ridge counts against the whole error, sampling included
@@ -435,6 +437,7 @@ def worth_source(inference: Inference) -> Source:
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
         b = basis.T @ point[0]
+        # what the counts, as released, lead to expect at these worths, and what was scored
         mean = facts.function.mean(linear.predict(b))
         residual = facts.score - linear.scores(facts.released_count * mean)
         slope, noise = facts.information(b), facts.noise_covariance(b) + added

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RankTestResult", "impossible", "read_test"]
 
+# The method that maps categories at random, of which the power is not simulated.
 _MAPPED = "goldreich"
-"""The method that maps categories at random, of which the power is not simulated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -182,7 +182,7 @@ class RankTestResult(Result):
                 f"no distance was released by method={self.method!r}: fit a sample of choices with "
                 f"effect_epsilon=... or method='tv' for a confidence interval."
             )
-        found = interval_from(
+        interval = interval_from(
             int(part.values[0]),
             self.nobs,
             self.null_model.probabilities,
@@ -192,8 +192,9 @@ class RankTestResult(Result):
             sensitivity=part.sensitivity,
         )
         if "alternative" in self.release.plan.settings:
-            return found
-        return zero_rule(found, rejected=self.pvalue <= level, step=part.step)
+            return interval
+        # the interval holds 0 exactly if the test at this level does not reject
+        return zero_rule(interval, rejected=self.pvalue <= level, step=part.step)
 
     @once
     def _interval(self) -> tuple[float, float] | None:
@@ -325,6 +326,7 @@ class RankTestResult(Result):
         )
 
     def _settings(self) -> dict[str, Any]:
+        # a simulated null is not drawn again when the archive is read
         found = {"pvalue": self.pvalue, "threshold": self.threshold, "draws": self.draws}
         return {**self.settings, "found": found}
 
@@ -380,6 +382,7 @@ def read_test(
         if null.draws == 0 and found is not None:
             pvalue, threshold, used = _simulated(release, alpha, **found)
         else:
+            # without a public random number the p-value is P(>= statistic): that of U = -1/2
             lot = -0.5
             if BOUNDARY in release.parts:
                 lot = float(release.parts[BOUNDARY].values[0] * release.parts[BOUNDARY].step)
@@ -405,9 +408,10 @@ def _simulated(
     """Return what an archive says of a simulated null distribution; refuse what none can give.
 
     No p-value is below 1 / (draws + 1), so that there is a threshold if and only if that is at most
-    alpha; and the statistic reaches it if and only if the p-value is at most alpha.
+    alpha. The statistic reaches it if and only if the p-value is at most alpha.
     """
     part = release.parts[STATISTIC]
+    # room for the rounding of numbers that went through text
     least = 1.0 / (check_count("draws", draws, low=19) + 1)
     lowest, room = least * (1.0 - 1e-9), least * 1e-9
     fine = is_number(pvalue) and lowest <= pvalue <= (least + room if impossible(release) else 1.0)

@@ -5,48 +5,48 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import pandas as pd
 
-__all__ = ["RANK_OF", "Column", "Table", "interval_heads", "render"]
+__all__ = ["RANK_OF", "Column", "Table", "interval_heads", "printed", "render"]
 
+# How the line of a column starts that has the rank of a term.
 RANK_OF = "rank of "
-"""How the line of a column starts that has the rank of a term."""
 
+# Letters that a column of numbers takes in text at least.
 _LEAST_WIDTH = 7
-"""Letters that a column of numbers takes in text at least."""
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
+# What stands in LaTeX for characters it would act upon, and for a place where a word may break.
 _LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {c: f"${c}$" for c in "<>|"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
     | {"\0": r"\allowbreak{}"}
 )
-"""What stands in LaTeX for characters it would act upon, and for a place where a word may break."""
 
+# Letters beyond which LaTeX may break a word after a mark of punctuation, and a cell between its
+# words.
 _LONG_WORD, _WORDY = 12, 10
-"""Letters beyond which LaTeX may break a word after a mark of punctuation, and a cell between its
-words."""
 
+# How many figures a line of an article at 10 pt, 345 points wide, holds in each type.
 _SIZES = {"small": 74, "footnotesize": 81, "scriptsize": 88}
-"""How many figures a line of an article at 10 pt, 345 points wide, holds in each type."""
 
+# Columns of cells that break, of equal widths, which tabularx finds.
 _LEFT = r">{\raggedright\arraybackslash\hspace{0pt}}X"
 _RIGHT = r">{\raggedleft\arraybackslash\hspace{0pt}}X"
-"""Columns of cells that break, of equal widths, which tabularx finds."""
 
+# The same for a longtable, which finds none.
 _LONG_LEFT = r">{\raggedright\arraybackslash}p{0.25\linewidth}"
 _LONG_RIGHT = r">{\raggedleft\arraybackslash}p{0.15\linewidth}"
-"""The same for a longtable, which finds none."""
 
+# Rows of a table that is sure to fit a page; one of more goes on over several pages.
 _MOST_ROWS = 40
-"""Rows of a table that is sure to fit a page; one of more goes on over several pages."""
 
 
 @lru_cache(maxsize=1)
@@ -66,6 +66,20 @@ def render(template: str, **values: Any) -> str:
 def interval_heads(alpha: float) -> tuple[str, str]:
     """Return the headings of the limits of an interval, as statsmodels has them."""
     return f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.4g}]"
+
+
+def printed(
+    frame: pd.DataFrame, formats: Mapping[str, str | Callable[[Any], str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the rows of a frame as they are printed, labels first, given a format by column.
+
+    What is missing is left blank.
+    """
+    cells = pd.DataFrame(index=frame.index)
+    for name, form in formats.items():
+        write = form.format if isinstance(form, str) else form
+        cells[name] = ["" if pd.isna(value) else write(value) for value in frame[name]]
+    return tuple((str(name), *row) for name, row in zip(frame.index, cells.to_numpy(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +238,7 @@ class Table:
         """
         columns = list(zip(self.columns, *self.rows, strict=True))
         labels, cells_that_break = (_LONG_LEFT, _LONG_RIGHT) if long else (_LEFT, _RIGHT)
+        # tabularx gives its breaking columns one width, so that the longest word of all counts
         kinds, longest, words = [], 0.0, []
         for place, cells in enumerate(columns):
             wordy = any(" " in cell and len(cell) > _WORDY for cell in cells)
@@ -233,7 +248,7 @@ class Table:
             else:
                 kinds.append("r")
                 longest += max(map(len, cells))
-        gaps = 1.5 * len(columns)
+        gaps = 1.5 * len(columns)  # 6 points between two columns
         return "".join(kinds), longest + len(words) * max(words) + gaps
 
     def _latex_spans(self) -> list[str]:

@@ -56,6 +56,7 @@ _RANKINGS = {
     "omnibus": "Each order, all orders together and the pairs of items have a third of the level: "
     "the test is consistent against every departure; method='auto' has more power for mean ranks.",
 }
+# What the statistic of a method sees: of choices, of rankings, and under a Mallows null.
 _MALLOWS = {
     "auto": "The statistic sees the shares of pairs of items and the mean distance to the centre: "
     "what keeps both is invisible to it; for at most 6 items a table of probabilities as null sees "
@@ -65,7 +66,6 @@ _MALLOWS = {
     "distance": "The statistic sees the mean distance to the centre: another centre may keep it; "
     "method='auto' sees that for at most 200 items.",
 }
-"""What the statistic of a method sees: of choices, of rankings, and under a Mallows null."""
 
 _COMPLETED = (
     "Ties and missing ranks were completed by a secret draw from H0, given what was reported; the "

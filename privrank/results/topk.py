@@ -45,7 +45,7 @@ def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) 
 def equal_variances(facts: ScoreEquations, degrees: FloatArray) -> FloatArray:
     """Return the variances of differences of win rates of independent answers, shape (m, m).
 
-    With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij; the
+    With all items equal, the net wins of i and j have variances d_i, d_j and covariance -n_ij. The
     head-to-head term makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
     """
     inverse, added = 1.0 / degrees, _responses(facts)
@@ -61,8 +61,8 @@ def _responses(facts: ScoreEquations) -> FloatArray:
     return replace(facts.pairs, count=facts.response).table(facts.items)
 
 
+# How far an item's chances against strong and weak opponents are supposed to lie apart
 TYPICAL_SPREAD = 0.5
-"""How far an item's chances against strong and weak opponents are supposed to lie apart"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -127,6 +127,7 @@ class TopKResult(Result):
         """Return the variances that noise on net wins, or on win-matrix cells, adds."""
         facts = self._facts()
         cells = facts.edge_variance(np.zeros(facts.items))
+        # noise on a cell of the win matrix enters the net wins of both items of its pair
         both = np.bincount(facts.pairs.first, cells, minlength=facts.items)
         both += np.bincount(facts.pairs.second, cells, minlength=facts.items)
         noise = (facts.item_variance + both) / self.degrees**2
@@ -134,8 +135,9 @@ class TopKResult(Result):
 
     def _count_errors(self, rate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released pair counts add to these win rates."""
-        each = (len(self.items) - 1) * self._facts().count_variance
-        return np.asarray(each * (rate - 0.5) ** 2 / self.degrees**2)
+        # a degree is a sum of m - 1 noisy counts; rate = 1/2 + net / (2 degree)
+        variance = (len(self.items) - 1) * self._facts().count_variance
+        return np.asarray(variance * (rate - 0.5) ** 2 / self.degrees**2)
 
     @once
     def _edge_inflation(self) -> float:
@@ -153,14 +155,15 @@ class TopKResult(Result):
 
     def _variance_at(self, rate: float | FloatArray) -> FloatArray:
         """Return the sampling variances of win rates whose true values are `rate`."""
-        each = rate_variance(self._facts(), np.asarray(rate, dtype=np.float64), self.degrees)
-        return np.asarray(np.diag(self.effects) * self._edge_inflation() * each)
+        single = rate_variance(self._facts(), np.asarray(rate, dtype=np.float64), self.degrees)
+        return np.asarray(np.diag(self.effects) * self._edge_inflation() * single)
 
     def _tail(
         self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None
     ) -> FloatArray:
         """Return two-sided p-values of errors of win rates or of their differences."""
         facts, step = self._facts(), self._facts().item_step
+        # Student's t for the normal part, by the normal deviation of equal probability
         weights = first**2 + (0.0 if second is None else second**2)
         total = np.sqrt(sd**2 + facts.item_variance * weights)
         size = total * to_normal(x / total, degrees_of_freedom(self.release))
@@ -238,7 +241,7 @@ class TopKResult(Result):
 
         **Null.** At least one selected item is no better than one left out. The gaps between their
         noisy counts are compared with the two-sided distributions of differences of two noisy
-        counts of equally good items, and the largest p-value counts: gaps of items that divide the
+        counts of equally good items, and the largest p-value counts. Gaps of items that divide the
         respondents vary more, so that it need not be that of the k-th item and the next. k must
         have been fixed in advance.
         """
@@ -266,9 +269,10 @@ class TopKResult(Result):
         ends = []
         for bound in (0.0, 1.0):
             outside = np.full(len(centre), bound)
-            kept = self._tail_at(outside) >= level
+            whole = self._tail_at(outside) >= level
+            # by bisection between the estimate, which is not rejected, and the bound, which is
             inside, _ = bracket(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
-            ends.append(np.where(kept, bound, inside))
+            ends.append(np.where(whole, bound, inside))
         return pd.DataFrame(
             {"lower": ends[0], "upper": ends[1]}, index=pd.Index(self.items, name="item")
         )
@@ -286,9 +290,11 @@ class TopKResult(Result):
         DataFrame
             Columns ``lower`` and ``upper``, one row per item.
         """
+        # each of m (m - 1) / 2 differences at Bonferroni's level
         level, m = self._level(alpha), int(self._known().sum())
         certain = self._all_gap_pvalues() <= level / max(m * (m - 1) / 2, 1)
         low, high = rank_sets(self.win_rate, np.where(certain, 0.0, np.inf))
+        # the sets counted items that are not identified, which have no rank
         high -= len(self.items) - m
         frame = pd.DataFrame({"lower": low, "upper": high}, index=pd.Index(self.items, name="item"))
         return frame if self._known().all() else frame.where(pd.Series(self._known(), frame.index))
@@ -302,6 +308,7 @@ class TopKResult(Result):
         frame["net_wins"] = self.net_wins
         frame["rank"] = self.ranks()
         frame["rank_lower"], frame["rank_upper"] = sets["lower"], sets["upper"]
+        # a missing rank is below no bound, so that no such item is selected
         frame["selected"] = frame["rank"] <= self.k
         return frame.sort_values("rank")
 

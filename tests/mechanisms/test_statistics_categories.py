@@ -14,8 +14,7 @@ from privrank.hypotheses.interval import tv_interval
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import null_draws, public_generator
 from privrank.mechanisms import categories
-from privrank.mechanisms.categories import cellwise_excess, max_count
-from privrank.mechanisms.omnibus import QUANTILE_DRAWS
+from privrank.mechanisms.categories import QUANTILE_DRAWS, cellwise_excess, max_count
 from privrank.mechanisms.ranknorms import of_orders
 from privrank.privacy.noise import DiscreteLaplace
 
@@ -197,7 +196,7 @@ def test_the_tables_are_the_same_at_every_epsilon():
             names.append((name, sizes))
             return null_draws(name, sizes, *arguments)
 
-        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.categories.null_draws", noted)
         for xi in (0.5, 2.0, math.inf):
             omnibus_choices(30, 5, xi).null(640)
     assert len(names) == 6 and len(set(names)) == 2

@@ -253,7 +253,7 @@ def test_omnibus_takes_quantiles_from_a_sequence_of_their_own():
             names.append(name)
             return original(name, *arguments)
 
-        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.categories.null_draws", noted)
         null = statistic.null(640)
     assert len(names) == len(set(names)) == 2
     assert isinstance(null, Null) and null.draws == 640

@@ -208,7 +208,7 @@ def test_quantiles_and_radius_come_from_sequences_of_their_own():
             names.append(name)
             return null_draws(name, *arguments)
 
-        patch.setattr("privrank.mechanisms.omnibus.null_draws", noted)
+        patch.setattr("privrank.mechanisms.categories.null_draws", noted)
         patch.setattr("privrank.mechanisms.mallows.null_draws", noted)
         mallowsnull._radius.cache_clear()
         mallowsnull._reach.cache_clear()

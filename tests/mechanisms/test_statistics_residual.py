@@ -260,7 +260,7 @@ def test_quantiles_without_the_noise_share_the_level_otherwise(monkeypatch):
     n, m, xi = 40, 5, 0.25
     noisy = ranknorms.of_rankings(n, m, xi).value.__self__.public()
     monkeypatch.setattr(
-        "privrank.mechanisms.omnibus.noisy_quantile",
+        "privrank.mechanisms.categories.noisy_quantile",
         lambda draws, level, scale: np.quantile(draws, 1 - level),
     )
     plain = ranknorms.of_rankings(n, m, xi).value.__self__.public()

@@ -1,7 +1,7 @@
 """Equal seeds give the releases that they have always given, for every fit of the catalogue.
 
 A release changes where an option, a sensitivity or the order of draws does. Who means to change one
-writes the table anew, `python tests/house/test_releases.py`, and says why.
+writes the table anew, `python tests/contracts/test_releases.py`, and says why.
 """
 
 import csv
