@@ -40,8 +40,7 @@ from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_fit,
-    is_number,
-    quoted,
+    check_number,
 )
 
 __all__ = ["PrivateRankAggregation", "infer", "planned"]
@@ -322,6 +321,7 @@ def infer(
     """Read a consensus from a release: post-processing, nothing is spent."""
     check_release(release)
     check_choice("target", target, Target)
+    # what is stated of pairs and scores, by whichever release; without an order it is none of ours
     stated = statements_of(release)
     if ORDER not in release.parts:
         raise ValueError(
@@ -366,6 +366,7 @@ def planned(
             f"method={method!r} releases no pairs: leave out releases='pairs', or use "
             f"method='auto'."
         )
+    # a paper's method releases an order alone, with a plan of its own
     if method not in _PUBLISHED or math.isinf(epsilon):
         given: dict[str, Any] = {"partial": partial, "declared": declared}
         return plan_aggregation(sample, epsilon, delta, method, share, releases=releases, **given)
@@ -379,9 +380,7 @@ def planned(
 
 def _check_share(share: object) -> float:
     """Return the share of the Kemeny score."""
-    if not is_number(share) or not (share == 0 or LEAST_SHARE <= share <= LARGEST_SHARE):
-        raise ValueError(
-            f"score_share must be 0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}, got "
-            f"{quoted(share)}."
-        )
-    return float(share)
+    rule = f"0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}"
+    return check_number(
+        "score_share", share, rule, lambda s: s == 0 or LEAST_SHARE <= s <= LARGEST_SHARE
+    )

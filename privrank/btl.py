@@ -299,6 +299,7 @@ class PrivateBTL:
         check_choice("noise", noise, Noise)
         check_solver(solver, self._link)
         design = self._encoded.design
+        # from public numbers: what to release, its noise and its shares
         choice = plan_fit(
             design,
             epsilon,
@@ -395,6 +396,7 @@ def check_solver(solver: object, link: Link) -> None:
 
 def with_link(release: Release, link: Link) -> Release:
     """Return a release of counts to be read under another link."""
+    # counts are the same under every link; perturbed worths minimise the loss of one
     if WORTHS in release.parts and link != release.link:
         raise ValueError(
             f"link must stay {release.link.name!r} for a release of objective perturbation, whose "

@@ -403,20 +403,12 @@ def _check_effect(
     if effect_epsilon is None:
         return None
     extra = check_extra("effect_epsilon", "an effect", effect_epsilon, epsilon)
-    if sample.paired:
+    # one distance, of two groups whose noise is calibrated to their public sizes
+    if sample.paired or sample.private_labels or len(sample.groups) > 2:
         raise ValueError(
-            "effect_epsilon= is for samples of different respondents: leave it out with "
-            "paired=True."
-        )
-    if sample.private_labels:
-        raise ValueError(
-            "labels='private' releases the p-value alone: leave effect_epsilon= out, or use "
-            "labels='public' where who is in which group is known."
-        )
-    if len(sample.groups) > 2:
-        raise ValueError(
-            "effect_epsilon= is for the distance of two groups, and of more there is no single "
-            "one: leave it out, or compare two of them."
+            "effect_epsilon= is for the distance of two groups of different respondents, whose "
+            "sizes are public: leave it out with paired=True, with labels='private' and for more "
+            "groups, of which two may be compared."
         )
     if asked.effect is None:
         raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")

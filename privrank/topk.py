@@ -189,12 +189,6 @@ class PrivateTopK:
             If numerics fail after that: holds the release, which `from_release` reads for nothing.
         """
         epsilon, delta, alpha = check_fit(epsilon, delta, alpha, rng)
-        asked: object = noise
-        if isinstance(asked, str) and asked == "gumbel":
-            raise ValueError(
-                "noise='gumbel' would name items and leave no win rates, intervals or p-value: use "
-                "noise='auto', whose vector holds the set at every k."
-            )
         check_choice("noise", noise, Noise)
         design = self._encoded.design
         choice = plan_selection(design, epsilon, delta, noise, dependence, shares)
@@ -275,6 +269,7 @@ def infer(release: Release, *, k: int, alpha: float = 0.05, warn: bool = False) 
     facts = score_equations(release)
     if warn:
         warn_of(part_notes(release.design.items, facts.components))
+    # an item that is connected with no other has no win rate
     alone = [part[0] for part in facts.components if len(part) == 1]
     # counts that were themselves released can be zero or negative in places
     degrees = np.maximum(facts.degrees, 1.0)

@@ -283,6 +283,7 @@ class UniformityTest:
         draws = wanted_draws(draws, sample)
         # what is asked, its noise and its null distribution are public, and known before spending
         xi = shares_of(epsilon, delta, effect_epsilon)[STATISTIC]
+        # a bit is drawn at the level, a statistic is compared with any
         asked, constants = ask(method, sample, xi=xi, alpha=alpha, tolerance=tolerance)
         null = null_of(sample)
         distance = partial(total_variation, sample.nobs, null.probabilities)

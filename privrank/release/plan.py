@@ -127,6 +127,7 @@ class Perturbation:
     @classmethod
     def of(cls, plan: Plan) -> Perturbation:
         """Read the numbers back from a plan."""
+        # the settings hold the objective, the part the noise of the output
         names, part = ("gamma", "lambda", "cell", "tolerance"), plan.parts[WORTHS]
         assert isinstance(part.noise, DiscreteLaplace)
         gamma, scale, cell, tolerance = (plan.number(name) for name in names)

@@ -294,6 +294,7 @@ def check_release(release: object) -> None:
 def archived_link(record: object, link: Link | None) -> Link:
     """Return the link of an archived release: the built-in one it names, or the user's own."""
     name = record.get("link", LOGIT.name) if isinstance(record, Mapping) else LOGIT.name
+    # a built-in link is its name; of the user's own only the name is known, so it comes again
     if link is None:
         if name not in (known.name for known in BUILT_IN):
             raise ValueError(

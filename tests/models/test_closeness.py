@@ -512,7 +512,7 @@ REFUSED = {
     "many permutations": (lambda: rankings().fit(1.0, permutations=10**6), ["between 19 and"]),
     "an effect of private labels": (
         lambda: rankings(labels="private").fit(1.0, effect_epsilon=1),
-        ["labels='private'", "p-value alone"],
+        ["labels='private'", "sizes are public"],
     ),
     "pairs of private labels": (
         lambda: rankings(labels="private").fit(1.0, method="pairs"),

@@ -378,7 +378,7 @@ def test_standard_errors_hold_the_noise_of_a_win_matrix():
 
 def test_one_shot_noise_is_refused():
     budget = pr.Budget(epsilon=1.0, unit="respondent")
-    with pytest.raises(ValueError, match="noise='gumbel' would name items .* noise='auto'"):
+    with pytest.raises(ValueError, match="noise must be one of 'auto'.*got 'gumbel'"):
         university(1).fit(1.0, noise="gumbel", budget=budget)
     assert budget.spent == (0.0, 0.0)
 
