@@ -40,8 +40,7 @@ from privrank.util.checks import (
     check_alpha,
     check_choice,
     check_fit,
-    is_number,
-    quoted,
+    check_number,
 )
 
 __all__ = ["PrivateRankAggregation", "infer", "planned"]
@@ -381,9 +380,7 @@ def planned(
 
 def _check_share(share: object) -> float:
     """Return the share of the Kemeny score."""
-    if not is_number(share) or not (share == 0 or LEAST_SHARE <= share <= LARGEST_SHARE):
-        raise ValueError(
-            f"score_share must be 0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}, got "
-            f"{quoted(share)}."
-        )
-    return float(share)
+    rule = f"0 or a share between {LEAST_SHARE:g} and {LARGEST_SHARE:g}"
+    return check_number(
+        "score_share", share, rule, lambda s: s == 0 or LEAST_SHARE <= s <= LARGEST_SHARE
+    )

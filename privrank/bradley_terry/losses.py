@@ -189,7 +189,7 @@ class EdgeLoss:
         return cls(
             lambda t: -float(won @ exact.log_cdf(t) + lost @ exact.log_cdf(-t)),
             lambda t: np.asarray(lost * exact.ratio(-t) - won * exact.ratio(t)),
-            lambda t: np.asarray(won * exact.bend(t) + lost * exact.bend(-t)),
+            lambda t: np.asarray(won * exact.curvature(t) + lost * exact.curvature(-t)),
             max(1.0, most) * (won + lost),
             # two products and a difference
             exact.accuracy + 2.0,
@@ -238,4 +238,4 @@ def loss_bounds(link: Link) -> LossBounds:
     if math.isinf(link.kappa1):
         return LossBounds("matching loss", 1.0, 1.0, link.exact.peak)
     exact = link.exact
-    return LossBounds("log-likelihood", exact.steepest, link.kappa1, link.kappa2, exact.swing)
+    return LossBounds("log-likelihood", exact.steepest, link.kappa1, link.kappa2, exact.asymmetry)

@@ -2,7 +2,7 @@
 
 Levels and bounds are declarations, and the model matrix is worked out from them alone: nothing here
 sees data. A frame is asked afterwards which level, or which value within its bounds, each unit has
-(:mod:`privrank.encode.predictor`).
+(:mod:`privrank.encode.comparisons`).
 """
 
 from __future__ import annotations

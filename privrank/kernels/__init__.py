@@ -13,8 +13,6 @@ from typing import TypeVar, cast
 
 from numba import njit
 
-__all__ = ["compiled"]
-
 _Loop = TypeVar("_Loop", bound=Callable[..., object])
 
 

@@ -8,27 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.kernels import compiled
-
-__all__ = [
-    "differing_bits",
-    "discordance_counts",
-    "distance_pmf",
-    "insertion_codes",
-    "insertion_ranks",
-    "inversion_scores",
-    "inversion_sums",
-    "kendall_distance",
-    "kendall_to_center",
-    "packed_pairs",
-    "pair_counts",
-    "pairwise_distances",
-    "places_of",
-    "shuffled_ranks",
-    "shuffles",
-]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray, IntArray
 
 
 @compiled

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privrank.kernels import compiled
-
-__all__ = ["insertion_search", "last_terms", "pivot_sort", "split_costs", "subset_values"]
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from privrank.util.arrays import FloatArray, IntArray
 
 
 @compiled

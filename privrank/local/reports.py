@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode import counting
+from privrank.encode import frames
 from privrank.util.arrays import IntArray
 
 __all__ = [
@@ -147,14 +147,14 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
         spoilt = {"protocol_id": protocol_id}
         rows = [row if isinstance(row, Mapping) else spoilt for row in reports]
         return {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
-    view = counting.open_frame(reports, "reports")
-    missing = [name for name in COLUMNS if name not in counting.column_names(view)]
+    view = frames.open_frame(reports, "reports")
+    missing = [name for name in COLUMNS if name not in frames.column_names(view)]
     if missing:
         raise ValueError(
             f"reports must have the columns {', '.join(COLUMNS)}, as randomize() names them, and "
             f"has no {missing[0]!r}: rename the one meant."
         )
-    return counting.series_of(view, COLUMNS, {"protocol_id": protocol_id})
+    return frames.series_of(view, COLUMNS, {"protocol_id": protocol_id})
 
 
 def _is_column(value: object) -> bool:

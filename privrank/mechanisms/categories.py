@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from privrank.encode.ranks import count_orders
+from privrank.encode.samples import count_orders
 from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import (
     Probabilities,

@@ -25,7 +25,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.encode.ranks import count_orders
+from privrank.encode.samples import count_orders
 from privrank.hypotheses import nullmodel
 from privrank.hypotheses.nullmodel import uniform
 from privrank.hypotheses.nulls import Null, Order, null_of, uniform_rankings, usual_draws

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
-from privrank.encode.forms.conversion import complete_ranks
+from privrank.encode.rankingforms import complete_ranks
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, released

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FloatArray", "IntArray", "blocks", "orders_of", "own", "signs_of_orders"]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

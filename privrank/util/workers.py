@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-__all__ = ["PATIENCE", "Progress", "Workers"]
-
 T = TypeVar("T")
 
 PATIENCE = 2.0

@@ -20,8 +20,7 @@ import pytest
 from constantnoise import hold_still
 
 import privrank as pr
-from privrank.encode import comparisons
-from privrank.encode.forms import comparisonforms, conversion, pairforms
+from privrank.encode import comparisonforms, comparisons, pairforms, rankingforms
 from privrank.release.survey import DesignKind
 
 ITEMS = ("a", "b", "c")
@@ -291,7 +290,7 @@ def winner_first(patch):
         rows.loc[lost, ["item1", "item2"]] = turned.loc[lost, ["item1", "item2"]]
         return rows.assign(outcome=rows["outcome"].abs())
 
-    patch.setattr(comparisonforms, "read_decided", leaky)
+    patch.setattr(pairforms, "read_decided", leaky)
 
 
 def ties_dropped(patch):
@@ -301,7 +300,7 @@ def ties_dropped(patch):
         rows = read(*arguments)
         return rows[rows["outcome"] != 0].reset_index(drop=True)
 
-    patch.setattr(comparisonforms, "read_decided", leaky)
+    patch.setattr(pairforms, "read_decided", leaky)
 
 
 PLANTED = {
@@ -458,5 +457,5 @@ def test_every_form_and_design_is_among_them():
     assert set(typing.get_args(comparisonforms.Form)) <= named
     lists = {name.rpartition(" ")[2] for name, own in FORMS.items() if own.listed}
     assert set(typing.get_args(comparisonforms.Missing)) == {*lists, "refuse"}
-    assert set(typing.get_args(conversion.Form)) <= {name.partition(",")[0] for name in RANKINGS}
+    assert set(typing.get_args(rankingforms.Form)) <= {name.partition(",")[0] for name in RANKINGS}
     assert set(typing.get_args(DesignKind)) == set(DESIGNS)

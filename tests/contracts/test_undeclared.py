@@ -14,7 +14,7 @@ import surveys
 from catalogue import CATALOGUE
 
 import privrank as pr
-from privrank.encode import counting
+from privrank.encode import frames
 
 DECLARATIONS = ("items", "categories", "levels")
 CASES = {name: case for name, case in CATALOGUE.items() if case.first}
@@ -94,7 +94,7 @@ def test_learned_values_are_seen(start, monkeypatch):
     case = next(case for name, case in CASES.items() if name.startswith(start))
 
     def learned(frame, column, **_):
-        return counting.listed_categories(frame, column)
+        return frames.listed_categories(frame, column)
 
-    monkeypatch.setattr(counting, "declared_categories", learned)
+    monkeypatch.setattr(frames, "declared_categories", learned)
     assert differing(outcomes(case))

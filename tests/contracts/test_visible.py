@@ -26,7 +26,7 @@ from privrank import btl, closeness, identity, privacy, uniformity
 from privrank.bradley_terry import fit
 from privrank.consensus import intervals
 from privrank.distributions.links import BUILT_IN
-from privrank.encode import counting
+from privrank.encode import frames
 from privrank.encode.encoded import Encoded
 from privrank.plans import aggregation as rankplan
 from privrank.plans import choice, dependence, nullmodel
@@ -182,10 +182,10 @@ def certain_bit(patch):
 
 def values_met(patch):
     def met(frame, column, **public):
-        values = counting.collect(counting.open_frame(frame, "data"), [column])[column]
+        values = frames.collect(frames.open_frame(frame, "data"), [column])[column]
         return tuple(sorted(set(values)))
 
-    patch.setattr(counting, "declared_categories", met)
+    patch.setattr(frames, "declared_categories", met)
 
 
 PLANTED = {

@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privrank.encode.forms.rankingforms import ranks_of
-
-__all__ = ["read_preflib"]
+from privrank.encode.rankingforms import ranks_of
 
 ENDINGS = (".soc", ".soi", ".toc", ".toi")
 
@@ -84,47 +82,43 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
             f"files of orders."
         )
     try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").split("\n")]
     except UnicodeDecodeError:
         raise ValueError("path must be a text file in UTF-8, as PrefLib's files are.") from None
-    size = next(
-        (k for k, line in enumerate(lines) if line.strip()[:1] not in ("", "#")), len(lines)
-    )
-    items, voters = _header(lines[:size])
+    facts: dict[str, str] = {}
+    for line in lines:
+        if line.startswith("#"):
+            head, _, value = line[1:].partition(":")
+            facts[" ".join(head.split())] = value.strip()
+    items = _items(facts)
     counts, orders = [], []
-    for number, line in enumerate(lines[size:], start=size + 1):
-        text = line.strip()
-        if text and not text.startswith("#"):
-            count, colon, order = text.partition(":")
-            if not colon or _number(count) < 1:
+    for number, line in enumerate(lines, start=1):
+        if line and not line.startswith("#"):
+            count, _, order = line.partition(":")
+            ranks = _ranks(order.strip(), len(items))
+            if _number(count) < 1 or ranks is None:
                 raise ValueError(
-                    f"line {number} of path must be a number of voters, a colon and an order, as "
-                    f"in '12: 2,1,3'; PrefLib files from before 2022 have to be downloaded anew."
+                    f"line {number} of path must be a number of voters, a colon and an order of "
+                    f"numbers from 1 to {len(items)}, each at most once, those that share a place "
+                    f"in braces, as in '12: 2,{{1,3}}': download anew a file from before 2022."
+                )
+            tied = ending in (".soc", ".soi") and "{" in order
+            if tied or (ending in (".soc", ".toc") and np.isnan(ranks).any()):
+                raise ValueError(
+                    f"line {number} of path must be a strict order in .soc and .soi files and a "
+                    f"complete order in .soc and .toc files, and path ends in {ending}."
                 )
             counts.append(_number(count))
-            orders.append(_ranks(order.strip(), len(items), number))
-            if ending in (".soc", ".soi") and "{" in order:
-                raise ValueError(
-                    f"line {number} of path must be a strict order, as path ends in {ending}: only "
-                    f".toc and .toi files have alternatives that share a place."
-                )
-            if ending in (".soc", ".toc") and np.isnan(orders[-1]).any():
-                raise ValueError(
-                    f"line {number} of path must be a complete order, as path ends in {ending}: "
-                    f"only .soi and .toi files leave alternatives out."
-                )
-    if not counts:
-        raise ValueError("path must hold at least one order, and has a header only.")
-    if voters is not None and voters != sum(counts):
+            orders.append(ranks)
+    if not 0 < sum(counts) <= MOST_VOTERS:
+        raise ValueError(f"path must hold at least one order and at most {MOST_VOTERS:,} orders.")
+    if sum(counts) != _number(facts.get("NUMBER VOTERS", str(sum(counts)))):
         raise ValueError(
             "path must hold as many orders as its header says voters: it seems to be cut off."
         )
-    if sum(counts) > MOST_VOTERS:
-        raise ValueError(f"path must hold at most {MOST_VOTERS:,} orders.")
     ranks = np.repeat(np.array(orders), counts, axis=0)
-    return pd.DataFrame(
-        ranks.astype(np.int64) if ending == ".soc" else ranks, columns=pd.Index(items)
-    )
+    whole = ranks.astype(np.int64) if ending == ".soc" else ranks
+    return pd.DataFrame(whole, columns=pd.Index(items))
 
 
 def _number(text: str) -> int:
@@ -133,13 +127,8 @@ def _number(text: str) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -1
 
 
-def _header(lines: list[str]) -> tuple[list[str], int | None]:
-    """Return the names of the alternatives, in the order of their numbers, and how many voted."""
-    facts: dict[str, str] = {}
-    for line in lines:
-        head, colon, value = line.strip()[1:].partition(":")
-        if colon and facts.setdefault(" ".join(head.split()), value.strip()) != value.strip():
-            raise ValueError("path must say everything in its header once.")
+def _items(facts: dict[str, str]) -> list[str]:
+    """Return the names of the alternatives, in the order of their numbers."""
     m = _number(facts.get("NUMBER ALTERNATIVES", ""))
     start = "ALTERNATIVE NAME "
     names = {_number(fact[len(start) :]): facts[fact] for fact in facts if fact.startswith(start)}
@@ -153,26 +142,12 @@ def _header(lines: list[str]) -> tuple[list[str], int | None]:
         raise ValueError(
             "path must name every alternative, each differently, as the names become columns."
         )
-    if "NUMBER VOTERS" not in facts:
-        return items, None
-    voters = _number(facts["NUMBER VOTERS"])
-    if voters < 1:
-        raise ValueError("path must say a whole number of voters in its header.")
-    return items, voters
+    return items
 
 
-def _ranks(order: str, m: int, number: int) -> NDArray[np.float64]:
-    """Return the rank of each alternative in an order such as '2,{1,3}'."""
+def _ranks(order: str, m: int) -> NDArray[np.float64] | None:
+    """Return the rank of each alternative in an order such as '2,{1,3}', None if it is none."""
     if not _ORDER.fullmatch(order):
-        raise ValueError(
-            f"line {number} of path must list alternatives by number, best first, those that share "
-            f"a place in braces, as in '2,{{1,3}}'."
-        )
-    groups = [(found[1] or found[2]).split(",") for found in _GROUP.finditer(order)]
-    ranks = ranks_of([[_number(word) - 1 for word in group] for group in groups], m)
-    if ranks is None:
-        raise ValueError(
-            f"line {number} of path must have numbers of alternatives from 1 to {m}, each at most "
-            f"once."
-        )
-    return ranks
+        return None
+    groups = [(match[1] or match[2]).split(",") for match in _GROUP.finditer(order)]
+    return ranks_of([[_number(word) - 1 for word in group] for group in groups], m)

@@ -16,21 +16,10 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from privrank.encode import counting
-from privrank.encode.forms.opening import only_for, repeated
-from privrank.encode.forms.pairforms import (
-    answered,
-    read_counts,
-    read_decided,
-    read_long,
-    read_matrix,
-    read_wide,
-)
-from privrank.encode.forms.rankingforms import Rules, read_columns, read_orders
-from privrank.encode.frames import ORDER_FROM, PAIRS_FROM, check_name, marks_of
-from privrank.util.checks import check_choice, check_flag
-
-__all__ = ["Form", "Missing", "as_comparisons"]
+from privrank.encode import frames, pairforms
+from privrank.encode.rankingforms import Rules, read_columns, read_orders
+from privrank.encode.roles import only_for, repeated
+from privrank.util.checks import check_choice, check_flag, check_name
 
 Form = Literal["long", "winner-loser", "counts", "wide", "matrix", "rankings", "ratings", "orders"]
 Missing = Literal["refuse", "bottom", "unknown"]
@@ -128,7 +117,7 @@ def as_comparisons(
     distinct_pairs : bool, default True
         Forms ``"wide"`` and ``"counts"``: whether each pair has one column, or one row (of each
         respondent). False takes what is said of it more than once, or in both orders, as
-        comparisons of their own, such as home and away games.
+        comparisons of their own, such as home and guest games.
 
     Returns
     -------
@@ -223,24 +212,24 @@ def as_comparisons(
             f"ties= must be left out with form={form!r}: declare the answer that is a tie with "
             f"codes={{'first': ..., 'second': ..., 'tie': ...}}."
         )
-    roles: dict[str, Any]
     if form in _RANKED:
         read = _ranked(frame, form, items, respondent, places, order, ties, missing)
     elif form == "wide":
-        read = read_wide(frame, items, respondent, pairs, sep, codes, distinct)
+        read = pairforms.read_wide(frame, items, respondent, pairs, sep, codes, distinct)
     elif form == "matrix":
         if respondent is not None:
             raise ValueError("form='matrix' has no respondents: leave respondent= out.")
-        read = read_matrix(frame, items, ties)
+        read = pairforms.read_matrix(frame, items, ties)
     elif form == "counts":
-        roles = {"win1": win1, "win2": win2, "ties": ties, "respondent": respondent}
-        read = read_counts(frame, items, {"item1": item1, "item2": item2}, roles, distinct)
+        named, won = {"item1": item1, "item2": item2}, {"win1": win1, "win2": win2}
+        read = pairforms.read_counts(frame, items, respondent, named, won, ties, distinct)
     elif form == "winner-loser":
-        roles = {"ties": ties, "counts": counts, "respondent": respondent}
-        read = read_decided(frame, items, {"winner": winner, "loser": loser}, roles)
+        named = {"winner": winner, "loser": loser}
+        read = pairforms.read_decided(frame, items, respondent, named, ties, counts)
     else:
-        roles = {"outcome": outcome, "counts": counts, "respondent": respondent}
-        read = read_long(frame, items, {"item1": item1, "item2": item2}, roles, codes)
+        named = {"item1": item1, "item2": item2}
+        read = pairforms.read_long(frame, items, respondent, named, outcome, counts, codes)
+    # columns that say which public facts the form cannot know, see check_fixed
     unordered = form in _UNORDERED or (form == "counts" and distinct)
     for name, source in _not_fixed(frame, unordered, missing).items():
         read[name] = pd.Categorical([source]).repeat(len(read))
@@ -253,11 +242,11 @@ def _not_fixed(frame: object, unordered: bool, missing: Missing) -> dict[str, st
 
     By arguments and names of columns alone: what a list happens to leave out is part of an answer.
     """
-    view = None if isinstance(frame, np.ndarray) else counting.open_frame(frame, "frame")
-    before = set() if view is None else marks_of(frame, counting.column_names(view))
-    if missing != "refuse" or PAIRS_FROM in before:
-        return {PAIRS_FROM: "lists"}
-    return {ORDER_FROM: "items"} if unordered or ORDER_FROM in before else {}
+    view = None if isinstance(frame, np.ndarray) else frames.open_frame(frame, "frame")
+    before = set() if view is None else frames.marks_of(frame, frames.column_names(view))
+    if missing != "refuse" or frames.PAIRS_FROM in before:
+        return {frames.PAIRS_FROM: "lists"}
+    return {frames.ORDER_FROM: "items"} if unordered or frames.ORDER_FROM in before else {}
 
 
 def _ranked(
@@ -272,7 +261,7 @@ def _ranked(
 ) -> pd.DataFrame:
     """Return all pairs of every ranking, the items in the order of the list within each pair."""
     declared = check_flag("ties", ties)
-    rules = Rules(declared, missing, "ties=False", "ties=True", "missing='unknown'")
+    rules = Rules(declared, missing, "ties=True", "missing='unknown'")
     if form == "orders":
         ranks, labels, index = read_orders(frame, items, respondent, rules, places, order)
     else:
@@ -280,7 +269,8 @@ def _ranked(
         ranks, labels, index = read_columns(frame, items, respondent, rules, ratings=rated)
     if missing == "bottom":
         ranks = np.nan_to_num(ranks, nan=np.inf)
+    # the smaller rank is the better one, so that item1 won where the difference is positive
     first, second = np.triu_indices(len(labels), k=1)
     with np.errstate(invalid="ignore"):  # of two items at the bottom none is preferred: inf - inf
         outcome = np.sign(ranks[:, second] - ranks[:, first])
-    return answered(outcome, first, second, labels, index, respondent)
+    return pairforms.answered(outcome, first, second, labels, index, respondent)
